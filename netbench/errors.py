@@ -1,0 +1,90 @@
+"""The exception tree: every error that a user can meet says what happened, to what, and what to do.
+
+`NetbenchError.exit_code` is the command line's exit status for it (DESIGN: 1 a run or host failed, 2 the request was wrong).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class NetbenchError(Exception):
+    """Base of all errors that netbench raises on purpose."""
+
+    exit_code = 1
+
+
+class RequestError(NetbenchError):
+    """The request (command line, path, option) was wrong; nothing was run."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a campaign file.
+
+    `line` is 1-based (0 where no line can be named), `path` the dotted path in the file (`transfer.chunk`, `sweep.send[2]`),
+    `message` what was found and what was expected, `nearest` the nearest valid word or "".
+    """
+
+    line: int
+    path: str
+    message: str
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{self.message}{hint}"
+
+
+class CampaignError(RequestError):
+    """A campaign file is not valid: all its problems at once, in file order."""
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.path)))
+        lines = [f"{source}:{p.line}: {p}" if p.line else f"{source}: {p}" for p in self.problems]
+        super().__init__("\n".join(lines))
+
+
+class NotBuiltYet(RequestError):
+    """A key or word of the contract that this version does not execute yet."""
+
+
+class EngineError(NetbenchError):
+    """The native engine refused or failed: code, errno, operation and what to do (from the worker's ERROR frame)."""
+
+    def __init__(self, code: int, errno: int, operation: str, message: str, remedy: str = "", host: str = "") -> None:
+        self.code = code
+        self.errno = errno
+        self.operation = operation
+        self.message = message
+        self.remedy = remedy
+        self.host = host
+        text = f"{operation}: {message}" if operation else message
+        if host:
+            text = f"{host}: {text}"
+        super().__init__(f"{text}; {remedy}" if remedy else text)
+
+
+class ProtocolError(NetbenchError):
+    """A frame from a worker is malformed, out of bounds or out of order; or its version or layout is not ours."""
+
+
+class WorkerLost(NetbenchError):
+    """A worker died or fell silent."""
+
+
+class HostError(NetbenchError):
+    """A host could not be reached, or a command on it failed."""
+
+
+class StoreError(NetbenchError):
+    """A result folder cannot be read or written."""
+
+
+class ReportError(RequestError):
+    """A report was asked of something that holds no result."""

@@ -1,0 +1,173 @@
+"""The nouns of netbench as frozen values (DESIGN section 2); no behaviour beyond names.
+
+Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None` means "left to the kernel" or "not asked".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine under test. `ssh` is an OpenSSH destination, or None for `local` (this machine)."""
+
+    name: str
+    ssh: str | None = None
+    address: str | None = None
+    interface: str | None = None
+
+    @property
+    def local(self) -> bool:
+        return self.ssh is None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sending and a receiving host, by name."""
+
+    sender: str
+    receiver: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.sender}>{self.receiver}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the sender takes bytes from: kind `memory`, `zero`, `file` (path) or `files` (count files of size bytes)."""
+
+    kind: str = "memory"
+    path: str = ""
+    count: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where the receiver puts bytes: kind `discard` or `file` (path; overwrite allows an existing file or a block device)."""
+
+    kind: str = "discard"
+    path: str = ""
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Pin:
+    """CPU placement: kind `none`, `same`, `apart`, or `cpus` with a CPU number for each side (None: not pinned)."""
+
+    kind: str = "none"
+    sender: int | None = None
+    receiver: int | None = None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """An external program as a cell: kind `none`, `iperf3`, or `argv` (a program of the user's and the pattern that reads its output).
+
+    `pattern` is a regular expression with the named groups `bytes` and `seconds`, or `rate` (a rate with its unit).
+    """
+
+    kind: str = "none"
+    argv: tuple[str, ...] = ()
+    pattern: str = ""
+
+
+WHOLE_FILE = 0  # Transfer.chunk: the whole file a call
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What one run moves and how: one level of each key of `transfer:`."""
+
+    send: str = "write"
+    receive: str = "read"
+    source: Source = Source()
+    sink: Sink = Sink()
+    chunk: int = 64 * 1024  # WHOLE_FILE: one file a call
+    receive_chunk: int = 64 * 1024
+    align: int = 0
+    preamble: int = 0
+    send_buffer: int | None = None  # None: `default`, the kernel's autotuning
+    receive_buffer: int | None = None
+    streams: int = 1
+    pin: Pin = Pin()
+    congestion: str | None = None  # None: `default`, the host's own
+    rate: int | None = None  # None: `none`, as fast as it goes
+    ip: int = 4
+    duration: int | None = 10 * 10**9  # exactly one of duration and bytes is set
+    bytes: int | None = None
+    warmup: int = 10**9
+    cache: str = "warm"
+    port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
+    sample: int = 100 * 10**6  # interval between samples, 0: none
+    tool: Tool = Tool()
+    options: Mapping[str, str] = NOTHING  # options that a method declares, by descriptor name
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A swept key and its levels as they were written (the words that appear in tables and records)."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings` are what they mean."""
+
+    id: str
+    factors: Mapping[str, str]
+    transfer: Transfer
+    settings: Mapping[str, str] = NOTHING  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
+    kernel: str | None = None
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """When a cell closes: `min`..`max` runs, `confidence` and `precision` as fractions, the metrics that must be that precise."""
+
+    min: int = 10
+    max: int = 30
+    confidence: float = 0.95
+    precision: float = 0.025
+    metrics: tuple[str, ...] = ("throughput",)
+    boots: int = 1
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Which factor's levels are compared, against which level, and the equivalence margin (a fraction, None: no margin)."""
+
+    factor: str
+    baseline: str
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign file, validated. `text` is its effective YAML (with --set applied); `unbuilt` names keys this version cannot execute."""
+
+    name: str
+    about: str
+    hosts: Mapping[str, Host]
+    pairs: tuple[Pair, ...]
+    factors: tuple[Factor, ...]
+    cells: tuple[Cell, ...]
+    repeat: Repeat
+    seed: int
+    meters: tuple[str, ...]
+    verify: bool = True
+    settings: Mapping[str, str] = NOTHING
+    limit: int | None = None
+    lab: str | None = None
+    compare: Compare | None = None
+    text: str = ""
+    source: str = ""
+    unbuilt: tuple[str, ...] = field(default=())

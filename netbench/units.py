@@ -1,0 +1,101 @@
+"""Sizes, rates, times and shares as people write them; the only place that knows a unit's suffix.
+
+Sizes follow dd(1): `K M G T` are powers of 1024, `kB MB GB TB` powers of 1000, `KiB MiB GiB TiB` powers of 1024.
+Rates are decimal (`940Mb/s`, `1.2Gbit/s`); `B/s` counts bytes. Times: `ns us ms s m h`.
+Parsers return base units (bytes, bits/s, nanoseconds, fraction) and raise ValueError with what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*\Z")
+_SIZES = {"": 1, "c": 1, "B": 1}
+for _i, _p in enumerate("KMGTP", 1):
+    _SIZES |= {_p: 1024**_i, f"{_p}iB": 1024**_i, f"{_p}B": 1000**_i}
+_SIZES |= {"k": 1024, "kB": 1000}
+_SIZES["KB"] = 1000
+_TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_RATES: dict[str, int] = {}
+for _p, _f in (("", 1), ("k", 10**3), ("K", 10**3), ("M", 10**6), ("G", 10**9), ("T", 10**12)):
+    _RATES |= {f"{_p}b/s": _f, f"{_p}bit/s": _f, f"{_p}bits/s": _f, f"{_p}bps": _f, f"{_p}B/s": 8 * _f}
+_U64 = 2**64 - 1
+
+
+def _split(text: str, units: dict[str, int], what: str, example: str) -> int:
+    match = _NUMBER.match(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f"expected a {what} such as {example}, got {text!r}")
+    try:
+        exact = Decimal(match[1]) * units[match[2]]
+    except InvalidOperation as error:  # pragma: no cover - the pattern admits only numbers
+        raise ValueError(f"expected a {what} such as {example}, got {text!r}") from error
+    if exact != int(exact):
+        raise ValueError(f"expected a whole number of base units in a {what} such as {example}, got {text!r}")
+    if exact > _U64:
+        raise ValueError(f"expected a {what} below 2^64, got {text!r}")
+    return int(exact)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in a size as dd(1) reads it: `64K` = 65536, `64kB` = 64000. Errors: ValueError."""
+    return _split(text, _SIZES, "size", "64K, 1M or 300kB")
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds in a time: `200ms`, `1s`, `2m`. A bare number other than 0 is refused. Errors: ValueError."""
+    if text.strip() == "0":
+        return 0
+    return _split(text, _TIMES, "time", "200ms, 1s or 2m")
+
+
+def parse_rate(text: str) -> int:
+    """Bits per second in a rate: `940Mb/s`, `1.5Gbit/s`, `100MB/s` (bytes). Errors: ValueError."""
+    return _split(text, _RATES, "rate", "940Mb/s or 1.5Gb/s")
+
+
+def parse_share(text: str) -> float:
+    """A fraction from a percentage: `95%` = 0.95; `0.95` is accepted too. Errors: ValueError."""
+    match = _NUMBER.match(text)
+    if match is None or match[2] not in ("", "%"):
+        raise ValueError(f"expected a percentage such as 95% or 2.5%, got {text!r}")
+    value = float(match[1])
+    return value / 100 if match[2] == "%" else value
+
+
+def format_size(size: int) -> str:
+    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 64000 -> `64kB`, 1001 -> `1001`."""
+    for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power}{prefix}"
+    for power, suffix in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if size and size % 1000**power == 0:
+            return f"{size // 1000**power}{suffix}"
+    return str(size)
+
+
+def format_time(ns: int) -> str:
+    """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120 * 10**9 -> `2m`."""
+    for factor, suffix in ((3600 * 10**9, "h"), (60 * 10**9, "m"), (10**9, "s"), (10**6, "ms"), (10**3, "us")):
+        if ns and ns % factor == 0:
+            return f"{ns // factor}{suffix}"
+    return f"{ns}ns" if ns else "0s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people, rounded: `48 s`, `2 min 05 s`, `1 h 12 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def format_rate(bits: int) -> str:
+    """The shortest exact spelling of bits per second: 940_000_000 -> `940Mb/s`."""
+    for factor, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if bits and bits % factor == 0:
+            return f"{bits // factor}{prefix}b/s"
+    return f"{bits}b/s"
