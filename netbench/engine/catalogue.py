@@ -1,0 +1,99 @@
+"""The names that an engine offers, from its descriptors: methods, meters, options, counters and proofs.
+
+Pure data over rows; nothing here runs the engine except `local()`, which asks the library loaded in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Row:
+    """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none; `why` is "" where it can be used.
+
+    kind: send receive meter op option counter proof readback. type: count size time rate flag word text.
+    per: run stream cpu. `minimum` and `maximum` bound an option's number, in base units.
+    """
+
+    id: int
+    owner_id: int
+    owner: str
+    kind: str
+    type: str
+    unit: str
+    per: str
+    flags: frozenset[str]
+    name: str
+    about: str
+    words: tuple[str, ...] = ()
+    why: str = ""
+    minimum: int = 0
+    maximum: int = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """A method or a meter with the rows that belong to it."""
+
+    row: Row
+    options: tuple[Row, ...]
+    counters: tuple[Row, ...]  # counters of a meter, proofs of a method
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    def has(self, flag: str) -> bool:
+        """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always, host_wide, ..."""
+        return flag in self.row.flags
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything one engine offers, by kind and name."""
+
+    rows: tuple[Row, ...]
+    send: Mapping[str, Named]
+    receive: Mapping[str, Named]
+    meters: Mapping[str, Named]
+    options: Mapping[str, Row]  # options of every run
+    readbacks: Mapping[str, Row]
+    ops: Mapping[str, Row]
+
+    @staticmethod
+    def of(rows: Iterable[Row]) -> Catalogue:
+        """Index rows by kind and name."""
+        table = tuple(rows)
+        owned: dict[int, list[Row]] = {}
+        for row in table:
+            owned.setdefault(row.owner_id, []).append(row)
+
+        def named(kind: str) -> dict[str, Named]:
+            found: dict[str, Named] = {}
+            for row in table:
+                if row.kind == kind:
+                    mine = owned.get(row.id, [])
+                    options = tuple(r for r in mine if r.kind == "option")
+                    found[row.name] = Named(row, options, tuple(r for r in mine if r.kind in ("counter", "proof")))
+            return found
+
+        return Catalogue(
+            rows=table,
+            send=named("send"),
+            receive=named("receive"),
+            meters=named("meter"),
+            options={r.name: r for r in table if r.kind == "option" and not r.owner},
+            readbacks={r.name: r for r in table if r.kind == "readback"},
+            ops={r.name: r for r in table if r.kind == "op"},
+        )
+
+
+@cache
+def local() -> Catalogue:
+    """The catalogue of the engine library on this machine. Errors: EngineError when the library cannot be loaded."""
+    from netbench.engine import binding
+
+    return Catalogue.of(binding.describe())
