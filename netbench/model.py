@@ -107,7 +107,7 @@ class Transfer:
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()
-    options: Mapping[str, str] = NOTHING  # options that a method declares, by descriptor name
+    options: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # options that a method declares, by descriptor name
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Cell:
     id: str
     factors: Mapping[str, str]
     transfer: Transfer
-    settings: Mapping[str, str] = NOTHING  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
+    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
     kernel: str | None = None
 
 
@@ -164,7 +164,7 @@ class Campaign:
     seed: int
     meters: tuple[str, ...]
     verify: bool = True
-    settings: Mapping[str, str] = NOTHING
+    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     limit: int | None = None
     lab: str | None = None
     compare: Compare | None = None
