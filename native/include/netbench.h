@@ -35,8 +35,8 @@ enum nb_frame_type {
 	NB_JOB,	      /* values: one run (or tool, or observation) to prepare */
 	NB_READY,     /* vectors: read-backs, for a receiver its port */
 	NB_GO,	      /* start moving data */
-	NB_MARK,      /* bytes-bounded runs: open the measured window now */
-	NB_EDGE,      /* u32 enum nb_edge: that edge has been passed */
+	NB_MARK,      /* u64 per stream: open the measured window once so many bytes have arrived; a tool: open or close it now */
+	NB_EDGE,      /* u32 enum nb_edge, u32 0: that edge has been passed; NB_EDGE_WARM: and u64 bytes of each stream */
 	NB_STOP,      /* stop moving data, drain, send the result */
 	NB_ABORT,     /* give the run up; answered by NB_ERROR with code NB_ERR_ABORTED */
 	NB_RESULT,    /* vectors: everything that was counted */

@@ -1,0 +1,1 @@
+"""netbench: benchmark campaigns of network transfers."""

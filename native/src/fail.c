@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "fail.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(struct nb_error *error, int code, int number, const char *operation, const char *remedy)
+{
+	memset(error, 0, sizeof(*error));
+	error->code = (uint32_t)code;
+	error->error = (uint32_t)number;
+	snprintf(error->operation, sizeof(error->operation), "%s", operation);
+	snprintf(error->remedy, sizeof(error->remedy), "%s", remedy);
+}
+
+int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, const char *remedy, const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return -(int)code;
+	fill(error, code, 0, operation, remedy);
+	va_start(args, format);
+	vsnprintf(error->message, sizeof(error->message), format, args);
+	va_end(args);
+	return -(int)code;
+}
+
+int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy, const char *format, ...)
+{
+	int number = errno;
+	enum nb_code code = NB_ERR_SYSTEM;
+	size_t used;
+	va_list args;
+
+	if (number == EPIPE || number == ECONNRESET || number == ECONNABORTED)
+		code = NB_ERR_PEER;
+	else if (number == ENOMEM)
+		code = NB_ERR_MEMORY;
+	if (!error)
+		return -(int)code;
+	fill(error, (int)code, number, operation, remedy);
+	va_start(args, format);
+	vsnprintf(error->message, sizeof(error->message), format, args);
+	va_end(args);
+	used = strlen(error->message);
+	snprintf(error->message + used, sizeof(error->message) - used, ": %s",
+		 strerrordesc_np(number) ? strerrordesc_np(number) : "unknown error");
+	return -(int)code;
+}
+
+const char *nb_strcode(int code)
+{
+	switch (code < 0 ? -code : code) {
+	case NB_OK:
+		return "done";
+	case NB_ERR_REQUEST:
+		return "wrong request";
+	case NB_ERR_UNSUPPORTED:
+		return "not possible on this host";
+	case NB_ERR_SYSTEM:
+		return "system call failed";
+	case NB_ERR_PEER:
+		return "the other side went away";
+	case NB_ERR_PROTOCOL:
+		return "malformed frame";
+	case NB_ERR_ABORTED:
+		return "given up on request";
+	case NB_ERR_MEMORY:
+		return "out of memory";
+	default:
+		return "unknown code";
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* A flow: one connection and the thread that moves data over it. The loop is shared by all methods. */
+#ifndef NB_FLOW_H
+#define NB_FLOW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "job.h"
+#include "sink.h"
+#include "source.h"
+
+enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN };
+
+/* Values of nb_gates.stop: a bytes-bounded run goes on after its warm-up, and then nothing but an abort stops it. */
+enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
+
+/* What the serving thread tells all flows of a run. */
+struct nb_gates {
+	_Atomic int stop;  /* enum nb_stop: leave the loop */
+	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	enum nb_gate gate;
+	int notify; /* eventfd: a flow parked or ended */
+};
+
+struct nb_flow {
+	/* Written by the flow's thread, read by the serving thread at edges: relaxed. */
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t steps;
+	_Atomic uint64_t proof[8];
+	_Atomic int parked;
+	_Atomic int ended; /* set last, with release: error and the rest may be read */
+
+	int socket;
+	uint32_t index;
+	const struct nb_method *method;
+	const struct nb_job *job;
+	struct nb_gates *gates;
+	struct nb_source source;
+	struct nb_sink sink;
+	unsigned char *buffer; /* of the user, at job->align from a page */
+	void *allocated;
+	void *state; /* the method's own */
+	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
+	int failed; /* 0 or a negative enum nb_code */
+	struct nb_error error;
+	pthread_t thread;
+	int started;
+};
+
+static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t by)
+{
+	uint64_t now = atomic_load_explicit(&flow->proof[proof], memory_order_relaxed);
+
+	atomic_store_explicit(&flow->proof[proof], now + by, memory_order_relaxed);
+}
+
+/* Buffers, source, sink and the method's own; then the thread, pinned and waiting at the gate. */
+int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
+int nb_flow_start(struct nb_flow *flow, struct nb_error *error);
+void nb_flow_join(struct nb_flow *flow);
+void nb_flow_close(struct nb_flow *flow);
+
+/* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow has ended. */
+int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error);
+
+/* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a pattern. */
+int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
+
+/* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
+ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls, unsigned int shorts);
+
+/* Fail a step: fill flow->error from errno. Returns a negative code. */
+ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what);
+
+int nb_gates_open(struct nb_gates *gates, struct nb_error *error);
+void nb_gates_move(struct nb_gates *gates, enum nb_gate gate);
+void nb_gates_close(struct nb_gates *gates);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "method.h"
+#include "wire.h"
+
+#define AT(field) .offset = offsetof(struct nb_job, field)
+#define TEXT(field) .type = NB_TEXT, AT(field), .room = sizeof(((struct nb_job *)NULL)->field)
+#define WORD(field, list) .type = NB_WORD, .words = (list), AT(field)
+
+static const uint64_t GIB = 1ULL << 30;
+
+const struct nb_field nb_job_options[] = {
+	{ "role", "what this worker does in the run", WORD(role, "send receive tool observe") },
+	{ "method", "the transfer method, by name", TEXT(method_name) },
+	{ "address", "data address: to connect to, or to listen on", TEXT(address) },
+	{ "local_address", "data address to connect from", TEXT(local_address) },
+	{ "peer_port", "port to connect to", AT(port), .maximum = 65535 },
+	{ "port_low", "first port to listen on, 0 for any", AT(port_low), .maximum = 65535 },
+	{ "port_high", "last port to listen on", AT(port_high), .maximum = 65535 },
+	{ "token", "what a data connection must open with", TEXT(token) },
+	{ "streams", "parallel connections", .flags = NB_USER, AT(streams), .minimum = 0, .maximum = NB_STREAMS_MAX },
+	{ "chunk", "bytes per send call, or `file`", .flags = NB_USER, .type = NB_SIZE, AT(chunk), .maximum = 1ULL << 30 },
+	{ "receive_chunk", "bytes per receive call", .flags = NB_USER, .type = NB_SIZE, AT(chunk), .minimum = 1,
+	  .maximum = 1ULL << 30 },
+	{ "align", "offset of the sender's user buffer from a page", .flags = NB_USER, .type = NB_SIZE, AT(align),
+	  .maximum = 65536 },
+	{ "preamble", "bytes sent first in a call of their own", .flags = NB_USER, .type = NB_SIZE, AT(preamble),
+	  .maximum = 1ULL << 20 },
+	{ "send_buffer", "SO_SNDBUF asked for, 0 for the kernel's own", .flags = NB_USER, .type = NB_SIZE, AT(socket_buffer),
+	  .maximum = 1ULL << 30 },
+	{ "receive_buffer", "SO_RCVBUF asked for, 0 for the kernel's own", .flags = NB_USER, .type = NB_SIZE, AT(socket_buffer),
+	  .maximum = 1ULL << 30 },
+	{ "congestion", "congestion control, empty for the host's own", .flags = NB_USER, TEXT(congestion) },
+	{ "rate", "offered load in bits/s over all streams, 0 for no limit", .flags = NB_USER, .type = NB_RATE, AT(rate) },
+	{ "cpu", "CPU that the flows are pinned to", AT(cpu) },
+	{ "bytes", "bytes to move over all streams instead of a duration", .flags = NB_USER, .type = NB_SIZE, AT(bytes) },
+	{ "duration", "length of the measured window", .flags = NB_USER, .type = NB_TIME, AT(duration) },
+	{ "warmup", "time before the measured window", .flags = NB_USER, .type = NB_TIME, AT(warmup) },
+	{ "sample", "interval between samples, 0 for none", .flags = NB_USER, .type = NB_TIME, AT(sample) },
+	{ "source", "where bytes come from", WORD(source, "memory zero file files") },
+	{ "source_path", "file to send, or directory of the files", TEXT(source_path) },
+	{ "source_files", "number of files to make and send", AT(source_files), .maximum = 100000 },
+	{ "source_size", "size of each file to make", .type = NB_SIZE, AT(source_size) },
+	{ "cache", "state of the page cache when a run starts", .flags = NB_USER, WORD(cache, "warm cold") },
+	{ "sink", "where bytes go", WORD(sink, "discard file") },
+	{ "sink_path", "file to write", TEXT(sink_path) },
+	{ "overwrite", "write over an existing file or a block device", .type = NB_FLAG, AT(overwrite), .maximum = 1 },
+	{ "verify", "digest what is sent and what arrives", .type = NB_FLAG, AT(verify), .maximum = 1 },
+	{ "meters", "meters to read, by name", .flags = NB_LIST, TEXT(meters) },
+	{ "argv", "program and arguments of an external tool", .flags = NB_LIST, TEXT(argv) },
+	{ "await", "what the tool prints once it is ready", TEXT(await) },
+	{ "marks", "edges are taken on request", .type = NB_FLAG, AT(marks), .maximum = 1 },
+};
+const size_t nb_job_options_count = NB_LENGTH(nb_job_options);
+
+static int store_text(char *into, const struct nb_row *row, size_t room, const char *text, size_t length, struct nb_error *error)
+{
+	/* A token is bytes, everything else is text and needs its end. */
+	size_t needed = length + (room == NB_TOKEN_BYTES && !strcmp(row->name, "token") ? 0 : 1);
+
+	if (needed > room)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it", "%s is %zu bytes long, at most %zu fit", row->name,
+			       length, room - 1);
+	memset(into, 0, room);
+	memcpy(into, text, length);
+	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "remove it", "%s holds a NUL byte", row->name);
+	return 0;
+}
+
+static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error *error)
+{
+	if (number >= row->minimum && number <= row->maximum)
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose a value inside the bounds",
+		       "%s is %llu, it must lie between %llu and %llu", row->name, (unsigned long long)number,
+		       (unsigned long long)row->minimum, (unsigned long long)row->maximum);
+}
+
+/* The place of a word in a list separated by spaces, or -1. */
+static int word_index(const char *words, const char *word, size_t length)
+{
+	int index = 0;
+
+	for (const char *at = words; *at; index++) {
+		size_t span = strcspn(at, " ");
+
+		if (span == length && !memcmp(at, word, length))
+			return index;
+		at += span + (at[span] == ' ');
+	}
+	return -1;
+}
+
+static int word_number(const struct nb_row *row, const char *text, size_t length, uint64_t *number, struct nb_error *error)
+{
+	int index = word_index(row->words, text, length);
+
+	if (index < 0)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use one of those words", "%s is '%.*s', expected one of: %s",
+			       row->name, (int)(length < 40 ? length : 40), text, row->words);
+	*number = (uint64_t)index;
+	return 0;
+}
+
+static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value, const char *text, struct nb_error *error)
+{
+	const struct nb_field *field = NULL;
+	uint64_t number = value->number;
+	char *into;
+	int status;
+
+	if (row->kind != NB_ROW_OPTION)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+			       "%s is not an option", row->name);
+	if (row->type == NB_WORD) {
+		status = word_number(row, text, value->bytes, &number, error);
+		if (status)
+			return status;
+	}
+	for (size_t i = 0; i < nb_job_options_count; i++)
+		if (nb_row_of_option(i) == row->id)
+			field = &nb_job_options[i];
+	if (!field) {
+		size_t index = nb_method_option_index(row->id);
+
+		if (index >= NB_METHOD_OPTIONS)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+				       "%s does not belong in a job", row->name);
+		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+		job->extra[index] = number;
+		return status;
+	}
+	into = (char *)job + field->offset;
+	if (row->type == NB_TEXT)
+		return store_text(into, row, field->room, text, value->bytes, error);
+	status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+	if (!status)
+		memcpy(into, &number, sizeof(number));
+	return status;
+}
+
+static int check_whole(struct nb_job *job, struct nb_error *error)
+{
+	int moves = job->role == NB_ROLE_SEND || job->role == NB_ROLE_RECEIVE;
+
+	if (job->align + job->chunk > GIB + 65536)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use a smaller chunk", "the buffer would be over 1 GiB");
+	if (!moves)
+		return 0;
+	job->method = nb_method_named(job->role == NB_ROLE_SEND ? NB_ROW_SEND : NB_ROW_RECEIVE, job->method_name);
+	if (!job->method)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "`netbench list methods` names what there is",
+			       "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+	if (!job->streams)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1", "a transfer needs at least one stream");
+	if (job->bytes && job->method->flags & NB_NO_DATA)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration", "%s moves no bytes to count", job->method_name);
+	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk", "%s cannot take a whole file a call",
+			       job->method_name);
+	return 0;
+}
+
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length, struct nb_error *error)
+{
+	const unsigned char *at = payload, *end = payload + length;
+	struct nb_value value;
+	const char *text;
+	int status;
+
+	memset(job, 0, sizeof(*job));
+	job->cpu = NB_MISSING;
+	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
+		const struct nb_row *row = nb_row(value.row);
+
+		if (!row)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+				       "no option has the number %u", value.row);
+		status = store(job, row, &value, text, error);
+		if (status)
+			return status;
+	}
+	return status ? status : check_whole(job, error);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* A job: what one run is to do, decoded from values by the table of options. */
+#ifndef NB_JOB_H
+#define NB_JOB_H
+
+#include "fail.h"
+#include "rows.h"
+
+enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16 };
+
+enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
+enum nb_source_kind { NB_SOURCE_MEMORY, NB_SOURCE_ZERO, NB_SOURCE_FILE, NB_SOURCE_FILES };
+enum nb_sink_kind { NB_SINK_DISCARD, NB_SINK_FILE };
+enum nb_cache { NB_CACHE_WARM, NB_CACHE_COLD };
+
+struct nb_method;
+
+struct nb_job {
+	uint64_t role;
+	const struct nb_method *method;
+	char method_name[32];
+	char address[64];
+	char local_address[64];
+	uint64_t port;	    /* to connect to */
+	uint64_t port_low;  /* to listen on */
+	uint64_t port_high;
+	char token[NB_TOKEN_BYTES];
+	uint64_t streams;
+	uint64_t chunk; /* bytes a call; 0: a whole file */
+	uint64_t align;
+	uint64_t preamble;
+	uint64_t socket_buffer; /* 0: the kernel's own */
+	char congestion[16];	/* "": the kernel's own */
+	uint64_t rate;		/* bits/s of this side, 0: no limit */
+	uint64_t cpu;		/* to pin flows to, NB_MISSING: none */
+	uint64_t bytes;		/* 0: bounded by duration */
+	uint64_t duration;
+	uint64_t warmup;
+	uint64_t sample;
+	uint64_t source;
+	char source_path[4096];
+	uint64_t source_files;
+	uint64_t source_size;
+	uint64_t cache;
+	uint64_t sink;
+	char sink_path[4096];
+	uint64_t overwrite;
+	uint64_t verify;
+	char meters[256];	/* names separated by NUL */
+	char argv[16384];	/* of a tool, separated by NUL */
+	char await[64];		/* what a tool prints once it is ready */
+	uint64_t marks;		/* a tool's window is opened and closed by NB_MARK */
+	uint64_t extra[NB_METHOD_OPTIONS];
+};
+
+extern const struct nb_field nb_job_options[];
+extern const size_t nb_job_options_count;
+
+/* Decode the values of a job. Everything is checked against its row's type and bounds. */
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length, struct nb_error *error);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A meter: counters read at the edges of the measured window. One file under meters/, one row of meters/table.c.
+ *
+ * read() fills one number per counter and item (stream, CPU), counters in their declared order; NB_MISSING for what could not be
+ * read. It allocates nothing. Arithmetic is the controller's.
+ */
+#ifndef NB_METER_H
+#define NB_METER_H
+
+#include "fail.h"
+#include "rows.h"
+
+struct nb_run;
+
+struct nb_reading {
+	const struct nb_meter *meter;
+	const struct nb_run *run;
+	int fd;	     /* the meter's own; -1 */
+	void *state; /* the meter's own */
+};
+
+struct nb_meter {
+	const char *name;
+	const char *about;
+	uint32_t flags; /* NB_ALWAYS, NB_HOST_WIDE, NB_SAMPLED */
+	const struct nb_field *counters;
+	size_t counters_count;
+	int (*probe)(char *why, size_t room); /* 0, or -1 with the reason; optional */
+	int (*open)(struct nb_reading *reading, struct nb_error *error);
+	void (*read)(struct nb_reading *reading, uint64_t *numbers);
+	void (*close)(struct nb_reading *reading);
+};
+
+extern const struct nb_meter *const nb_meters[];
+
+/* Items of a counter in this run: 1, the number of streams, or the number of CPUs. */
+size_t nb_items(const struct nb_run *run, const struct nb_field *counter);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine's own count: bytes and steps of each stream. */
+#include "../method.h"
+#include "../run.h"
+
+static const struct nb_field counters[] = {
+	{ .name = "bytes", .about = "bytes moved", .unit = NB_UNIT_BYTES, .per = NB_PER_STREAM },
+	{ .name = "steps", .about = "steps of the method", .unit = NB_UNIT_CALLS, .per = NB_PER_STREAM },
+};
+
+static void read_flows(struct nb_reading *reading, uint64_t *numbers)
+{
+	const struct nb_run *run = reading->run;
+	int counts = run->job.method && !(run->job.method->flags & NB_NO_DATA);
+
+	for (size_t i = 0; i < run->flows_count; i++) {
+		uint64_t bytes = atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed);
+
+		numbers[i] = counts ? bytes : NB_MISSING;
+		numbers[run->flows_count + i] = atomic_load_explicit(&run->flows[i].steps, memory_order_relaxed);
+	}
+}
+
+const struct nb_meter nb_meter_flow = {
+	.name = "flow",
+	.about = "bytes and steps of each stream",
+	.flags = NB_ALWAYS | NB_SAMPLED,
+	.counters = counters,
+	.counters_count = NB_LENGTH(counters),
+	.read = read_flows,
+};

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* /proc/stat (proc(5)): where the time of all CPUs went, in ticks. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../run.h"
+
+enum { STATES = 8 };
+
+static const struct nb_field counters[] = {
+	{ .name = "user", .about = "all CPUs in user mode", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "nice", .about = "all CPUs in user mode, niced", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "system", .about = "all CPUs in the kernel", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "idle", .about = "all CPUs idle", .unit = NB_UNIT_TICKS },
+	{ .name = "iowait", .about = "all CPUs idle with I/O outstanding", .unit = NB_UNIT_TICKS },
+	{ .name = "irq", .about = "all CPUs in hard interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "softirq", .about = "all CPUs in soft interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "steal", .about = "taken by the hypervisor", .unit = NB_UNIT_TICKS },
+	{ .name = "cpu_user", .about = "each CPU in user mode", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_nice", .about = "each CPU in user mode, niced", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_system", .about = "each CPU in the kernel", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_idle", .about = "each CPU idle", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_iowait", .about = "each CPU idle with I/O outstanding", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_irq", .about = "each CPU in hard interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_softirq", .about = "each CPU in soft interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_steal", .about = "taken from each CPU by the hypervisor", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+};
+
+struct text {
+	size_t room;
+	char bytes[];
+};
+
+static int open_stat(struct nb_reading *reading, struct nb_error *error)
+{
+	/* A cpu line is at most 10 numbers of 20 digits. */
+	size_t room = (nb_items(reading->run, &counters[STATES]) + 2) * 256;
+	struct text *text = malloc(sizeof(*text) + room);
+
+	reading->state = text;
+	reading->fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	if (!text || reading->fd < 0)
+		return nb_fail_errno(error, "open meter", "leave procstat out of meters:", "/proc/stat");
+	text->room = room;
+	return 0;
+}
+
+static void read_stat(struct nb_reading *reading, uint64_t *numbers)
+{
+	struct text *text = reading->state;
+	size_t cpus = nb_items(reading->run, &counters[STATES]);
+	ssize_t length = pread(reading->fd, text->bytes, text->room - 1, 0);
+	char *at = text->bytes;
+
+	memset(numbers, 0xff, (STATES + STATES * cpus) * sizeof(*numbers)); /* NB_MISSING: offline CPUs have no line */
+	if (length <= 0)
+		return;
+	text->bytes[length] = 0;
+	while (!strncmp(at, "cpu", 3)) {
+		size_t cpu = SIZE_MAX;
+
+		at += 3;
+		if (*at != ' ')
+			cpu = strtoul(at, &at, 10);
+		for (size_t i = 0; i < STATES; i++) {
+			uint64_t ticks = strtoull(at, &at, 10);
+
+			if (cpu == SIZE_MAX)
+				numbers[i] = ticks;
+			else if (cpu < cpus)
+				numbers[STATES + i * cpus + cpu] = ticks;
+		}
+		at = strchr(at, '\n');
+		if (!at)
+			return;
+		at++;
+	}
+}
+
+static void close_stat(struct nb_reading *reading)
+{
+	if (reading->fd >= 0)
+		close(reading->fd);
+	free(reading->state);
+}
+
+const struct nb_meter nb_meter_procstat = {
+	.name = "procstat",
+	.about = "where the time of all CPUs went (/proc/stat)",
+	.flags = NB_HOST_WIDE,
+	.counters = counters,
+	.counters_count = NB_LENGTH(counters),
+	.open = open_stat,
+	.read = read_stat,
+	.close = close_stat,
+};

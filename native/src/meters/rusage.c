@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* What the process that moves the data used: this worker, or the external tool. getrusage(2), clock_getcpuclockid(3), proc(5). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../run.h"
+
+enum { CPU, USER, SYSTEM, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY };
+
+static const struct nb_field counters[] = {
+	[CPU] = { .name = "cpu_ns", .about = "CPU time of the process (CLOCK_PROCESS_CPUTIME_ID)", .unit = NB_UNIT_NS, .flags = NB_CPU_TIME },
+	[USER] = { .name = "user_us", .about = "its user time", .unit = NB_UNIT_US },
+	[SYSTEM] = { .name = "system_us", .about = "its system time", .unit = NB_UNIT_US },
+	[MINOR] = { .name = "minor_faults", .about = "page faults without I/O" },
+	[MAJOR] = { .name = "major_faults", .about = "page faults with I/O" },
+	[VOLUNTARY] = { .name = "voluntary_switches", .about = "context switches while it waited" },
+	[INVOLUNTARY] = { .name = "involuntary_switches", .about = "context switches while it wanted to run" },
+};
+
+static uint64_t micros(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
+}
+
+static void from_usage(const struct rusage *usage, uint64_t *numbers)
+{
+	numbers[USER] = micros(usage->ru_utime);
+	numbers[SYSTEM] = micros(usage->ru_stime);
+	numbers[MINOR] = (uint64_t)usage->ru_minflt;
+	numbers[MAJOR] = (uint64_t)usage->ru_majflt;
+	numbers[VOLUNTARY] = (uint64_t)usage->ru_nvcsw;
+	numbers[INVOLUNTARY] = (uint64_t)usage->ru_nivcsw;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	if (clock_gettime(clock, &time))
+		return NB_MISSING;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Fields 10, 12, 14 and 15 of /proc/PID/stat: faults, and times in ticks. */
+static void from_proc(pid_t pid, uint64_t *numbers)
+{
+	unsigned long long minor, major, user, kernel, tick = (unsigned long long)(1000000 / sysconf(_SC_CLK_TCK));
+	char path[64], text[1024], *at;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = 0;
+	at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &kernel) != 4)
+		return;
+	numbers[MINOR] = minor;
+	numbers[MAJOR] = major;
+	numbers[USER] = user * tick;
+	numbers[SYSTEM] = kernel * tick;
+}
+
+static void read_tool(const struct nb_tool *tool, uint64_t *numbers)
+{
+	clockid_t clock;
+
+	memset(numbers, 0xff, sizeof(*numbers) * NB_LENGTH(counters)); /* NB_MISSING */
+	if (!tool->pid) {
+		memset(numbers, 0, sizeof(*numbers) * NB_LENGTH(counters)); /* not started: it has used nothing */
+	} else if (tool->exited) {
+		from_usage(&tool->usage, numbers);
+		numbers[CPU] = (numbers[USER] + numbers[SYSTEM]) * 1000;
+	} else {
+		from_proc(tool->pid, numbers);
+		if (!clock_getcpuclockid(tool->pid, &clock))
+			numbers[CPU] = clock_ns(clock);
+	}
+}
+
+static void read_usage(struct nb_reading *reading, uint64_t *numbers)
+{
+	struct rusage usage;
+
+	if (reading->run->job.role == NB_ROLE_TOOL) {
+		read_tool(&reading->run->tool, numbers);
+		return;
+	}
+	getrusage(RUSAGE_SELF, &usage);
+	from_usage(&usage, numbers);
+	numbers[CPU] = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+const struct nb_meter nb_meter_rusage = {
+	.name = "rusage",
+	.about = "CPU time of the process that moves the data",
+	.counters = counters,
+	.counters_count = NB_LENGTH(counters),
+	.read = read_usage,
+};

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* One row a meter. */
+#include "../meter.h"
+
+#define METERS(row) row(flow) row(tcp) row(rusage) row(procstat)
+
+#define DECLARE(name) extern const struct nb_meter nb_meter_##name;
+#define METER(name) &nb_meter_##name,
+
+METERS(DECLARE)
+
+const struct nb_meter *const nb_meters[] = { METERS(METER) NULL };

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A transfer method: a const table of functions over one shared loop.
+ *
+ * A method lives in one file under methods/ and one row of methods/table.c. It declares its options and its proofs; nothing outside
+ * methods/ asks which method it is.
+ */
+#ifndef NB_METHOD_H
+#define NB_METHOD_H
+
+#include "flow.h"
+
+enum { NB_PROOFS_MAX = 8 };
+
+struct nb_method {
+	const char *name;
+	const char *about;
+	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA */
+	const struct nb_field *options;
+	size_t options_count;
+	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */
+	size_t proofs_count;
+	/* 0, or -1 with the reason why it cannot run on this host. Optional. */
+	int (*probe)(char *why, size_t room);
+	/* Everything that allocates or opens. Optional. */
+	int (*open)(struct nb_flow *flow, struct nb_error *error);
+	/*
+	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream (receive), <0 after filling
+	 * flow->error. Allocates nothing, reads no clock.
+	 */
+	ssize_t (*step)(struct nb_flow *flow, size_t most);
+	/* Wait for what is still under way, before the connection closes. Optional. */
+	int (*drain)(struct nb_flow *flow);
+	void (*close)(struct nb_flow *flow);
+};
+
+/* The method tables end with NULL. */
+extern const struct nb_method *const nb_send_methods[];
+extern const struct nb_method *const nb_receive_methods[];
+
+const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name);
+/* Where a method's option is in nb_job.extra, by its row's id; NB_METHOD_OPTIONS or more if it is none. */
+size_t nb_method_option_index(uint16_t row);
+
+#endif

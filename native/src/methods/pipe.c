@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "pipe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error)
+{
+	struct nb_pipe *pipe = malloc(sizeof(*pipe));
+	int ends[2];
+
+	if (!pipe)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory", "no memory for a pipe");
+	pipe->in = pipe->out = pipe->discard = -1;
+	flow->state = pipe;
+	if (pipe2(ends, O_CLOEXEC))
+		return nb_fail_errno(error, "prepare run", "raise the limit on open files (ulimit -n)", "pipe");
+	pipe->out = ends[0];
+	pipe->in = ends[1];
+	if ((size_t)fcntl(pipe->in, F_GETPIPE_SZ) < size && fcntl(pipe->in, F_SETPIPE_SZ, (int)size) < 0)
+		return nb_fail_errno(error, "prepare run", "use a smaller chunk, or raise /proc/sys/fs/pipe-max-size",
+				     "a pipe of %zu bytes", size);
+	return 0;
+}
+
+void nb_pipe_close(struct nb_flow *flow)
+{
+	struct nb_pipe *pipe = flow->state;
+
+	if (!pipe)
+		return;
+	if (pipe->in >= 0)
+		close(pipe->in);
+	if (pipe->out >= 0)
+		close(pipe->out);
+	if (pipe->discard >= 0)
+		close(pipe->discard);
+	free(pipe);
+	flow->state = NULL;
+}
+
+ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls, unsigned int shorts)
+{
+	struct nb_pipe *pipe = flow->state;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t moved = splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
+
+		nb_count(flow, calls, 1);
+		if (moved < 0 && errno == EINTR)
+			continue;
+		if (moved < 0)
+			return nb_flow_fail(flow, "splice", "check the space that is left for the sink", "out of the pipe");
+		done += (size_t)moved;
+		if (done < length)
+			nb_count(flow, shorts, 1);
+	}
+	return (ssize_t)done;
+}

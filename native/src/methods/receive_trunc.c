@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* recv(2) with MSG_TRUNC: the kernel throws the bytes away without copying them (tcp(7)). */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "../method.h"
+
+enum { CALLS };
+
+static const struct nb_field proofs[] = {
+	{ .name = "recv_calls", .about = "recv(2) calls with MSG_TRUNC", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+};
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	ssize_t got;
+
+	do {
+		got = recv(flow->socket, NULL, most, MSG_TRUNC);
+		nb_count(flow, CALLS, 1);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? nb_flow_fail(flow, "recv", "look at the sender's error", "from the connection") : got;
+}
+
+const struct nb_method nb_receive_trunc = {
+	.name = "trunc",
+	.about = "recv(2) with MSG_TRUNC: dropped in the kernel",
+	.flags = NB_TO_DISCARD,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.step = step,
+};

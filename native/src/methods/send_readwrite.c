@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* read(2) from the source into the user's buffer, write(2) from there to the connection. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "../method.h"
+
+enum { READS, WRITES, SHORT };
+
+static const struct nb_field proofs[] = {
+	{ .name = "read_calls", .about = "read(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "write_calls", .about = "write(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "short_writes", .about = "write(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+};
+
+static int open_buffer(struct nb_flow *flow, struct nb_error *error)
+{
+	uint64_t size = flow->job->chunk ? flow->job->chunk : flow->source.largest;
+
+	if (size > 1ULL << 30)
+		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
+			       "a file of %llu bytes does not fit in one buffer of at most 1 GiB", (unsigned long long)size);
+	return nb_flow_buffer(flow, (size_t)size, error);
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	size_t length = nb_source_clamp(&flow->source, most);
+	int fd = nb_source_fd(&flow->source);
+	ssize_t got;
+
+	do {
+		got = read(fd, flow->buffer, length);
+		nb_count(flow, READS, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return nb_flow_fail(flow, "read", "check the disk that holds the source", "from the source");
+	if (got == 0)
+		return 0;
+	nb_source_advance(&flow->source, (size_t)got);
+	if (flow->source.rewinds && flow->source.offset == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		return nb_flow_fail(flow, "lseek", "use a source that can be read again", "to the start of the source");
+	return nb_flow_write(flow, flow->buffer, (size_t)got, WRITES, SHORT);
+}
+
+const struct nb_method nb_send_readwrite = {
+	.name = "readwrite",
+	.about = "read(2) into a buffer, then write(2)",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.open = open_buffer,
+	.step = step,
+};

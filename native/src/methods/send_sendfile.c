@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* sendfile(2) from the source to the connection. */
+#include <errno.h>
+#include <sys/sendfile.h>
+
+#include "../method.h"
+
+enum { CALLS, SHORT };
+
+static const struct nb_field proofs[] = {
+	{ .name = "sendfile_calls", .about = "sendfile(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "short_sendfiles", .about = "sendfile(2) calls that moved less than asked", .unit = NB_UNIT_CALLS },
+};
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	size_t length = nb_source_clamp(&flow->source, most);
+	off_t offset = (off_t)flow->source.offset;
+	ssize_t moved;
+
+	do {
+		moved = sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
+		nb_count(flow, CALLS, 1);
+	} while (moved < 0 && errno == EINTR);
+	if (moved < 0)
+		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source", "from the source to the connection");
+	if ((size_t)moved < length)
+		nb_count(flow, SHORT, 1);
+	nb_source_advance(&flow->source, (size_t)moved);
+	return moved;
+}
+
+const struct nb_method nb_send_sendfile = {
+	.name = "sendfile",
+	.about = "sendfile(2) from page cache to socket",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.step = step,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* splice(2) from the source to a pipe, and from the pipe to the connection. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "../method.h"
+#include "pipe.h"
+
+enum { IN, OUT, SHORT };
+
+static const struct nb_field proofs[] = {
+	{ .name = "splice_in_calls", .about = "splice(2) calls from the source to the pipe", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "splice_out_calls", .about = "splice(2) calls from the pipe to the socket", .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "short_splices", .about = "splice(2) calls that moved less than asked", .unit = NB_UNIT_CALLS },
+};
+
+static int open_pipe(struct nb_flow *flow, struct nb_error *error)
+{
+	/* One page more: a chunk that does not start at a page touches one more. */
+	return nb_pipe_open(flow, (size_t)flow->job->chunk + 4096, error);
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	struct nb_pipe *pipe = flow->state;
+	size_t length = nb_source_clamp(&flow->source, most);
+	int endless = flow->source.sizes[flow->source.at] == NB_MISSING;
+	off_t offset = (off_t)flow->source.offset;
+	ssize_t got;
+
+	do {
+		got = splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in, NULL, length, SPLICE_F_MOVE);
+		nb_count(flow, IN, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return nb_flow_fail(flow, "splice", "use a source that can be spliced", "from the source to the pipe");
+	if ((size_t)got < length)
+		nb_count(flow, SHORT, 1);
+	nb_source_advance(&flow->source, (size_t)got);
+	return nb_pipe_empty(flow, flow->socket, (size_t)got, OUT, SHORT);
+}
+
+const struct nb_method nb_send_splice = {
+	.name = "splice",
+	.about = "splice(2) source to pipe, pipe to socket",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.open = open_pipe,
+	.step = step,
+	.close = nb_pipe_close,
+};

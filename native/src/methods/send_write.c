@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* write(2) of the user's buffer, over and over. */
+#include <string.h>
+
+#include "../method.h"
+
+enum { CALLS, SHORT };
+
+static const struct nb_field proofs[] = {
+	{ .name = "write_calls", .about = "write(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "short_writes", .about = "write(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+};
+
+static int open_buffer(struct nb_flow *flow, struct nb_error *error)
+{
+	int status = nb_flow_buffer(flow, flow->job->chunk, error);
+
+	if (!status && flow->job->source == NB_SOURCE_ZERO)
+		memset(flow->buffer, 0, flow->job->chunk);
+	return status;
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	return nb_flow_write(flow, flow->buffer, most, CALLS, SHORT);
+}
+
+const struct nb_method nb_send_write = {
+	.name = "write",
+	.about = "write(2) from a buffer in memory",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.open = open_buffer,
+	.step = step,
+};

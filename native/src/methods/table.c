@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* One row a method. */
+#include "../method.h"
+
+#include <stddef.h>
+
+#define SEND_METHODS(row) row(null) row(write) row(readwrite) row(sendfile) row(splice) row(mmap)
+#define RECEIVE_METHODS(row) row(null) row(read) row(trunc) row(splice)
+
+#define DECLARE_SEND(name) extern const struct nb_method nb_send_##name;
+#define DECLARE_RECEIVE(name) extern const struct nb_method nb_receive_##name;
+#define SEND(name) &nb_send_##name,
+#define RECEIVE(name) &nb_receive_##name,
+
+SEND_METHODS(DECLARE_SEND)
+RECEIVE_METHODS(DECLARE_RECEIVE)
+
+const struct nb_method *const nb_send_methods[] = { SEND_METHODS(SEND) NULL };
+const struct nb_method *const nb_receive_methods[] = { RECEIVE_METHODS(RECEIVE) NULL };

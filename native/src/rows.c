@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of rows: everything that methods, meters, operations and the job declare, numbered once. */
+#include "rows.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "method.h"
+#include "ops.h"
+#include "run.h"
+
+enum { ROWS_MAX = 1024 };
+
+static struct {
+	struct nb_row rows[ROWS_MAX];
+	const void *origin[ROWS_MAX]; /* the nb_field, nb_method, nb_meter or nb_op that a row was made from */
+	size_t count;
+} table;
+
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static struct nb_row *add(uint8_t kind, uint16_t owner, const void *origin, const char *name, const char *about)
+{
+	struct nb_row *row;
+
+	if (table.count == ROWS_MAX)
+		return &table.rows[ROWS_MAX - 1]; /* the C tests check that the table is large enough */
+	row = &table.rows[table.count];
+	table.origin[table.count] = origin;
+	row->id = (uint16_t)table.count++;
+	row->owner = owner;
+	row->kind = kind;
+	row->type = NB_COUNT;
+	row->maximum = UINT64_MAX;
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	snprintf(row->about, sizeof(row->about), "%s", about);
+	return row;
+}
+
+static void add_fields(uint8_t kind, uint16_t owner, const struct nb_field *fields, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct nb_row *row = add(kind, owner, &fields[i], fields[i].name, fields[i].about);
+
+		row->type = fields[i].type ? fields[i].type : NB_COUNT;
+		row->unit = fields[i].unit;
+		row->per = kind == NB_ROW_PROOF ? NB_PER_STREAM : fields[i].per;
+		row->flags = fields[i].flags;
+		row->minimum = fields[i].minimum;
+		row->maximum = fields[i].maximum ? fields[i].maximum : UINT64_MAX;
+		snprintf(row->words, sizeof(row->words), "%s", fields[i].words ? fields[i].words : "");
+	}
+}
+
+static void add_method(uint8_t kind, const struct nb_method *method)
+{
+	struct nb_row *row = add(kind, NB_NO_ROW, method, method->name, method->about);
+
+	row->flags = method->flags;
+	if (method->probe && method->probe(row->why, sizeof(row->why)) && !row->why[0])
+		snprintf(row->why, sizeof(row->why), "not possible on this host");
+	add_fields(NB_ROW_OPTION, row->id, method->options, method->options_count);
+	add_fields(NB_ROW_PROOF, row->id, method->proofs, method->proofs_count);
+}
+
+static void add_meter(const struct nb_meter *meter)
+{
+	struct nb_row *row = add(NB_ROW_METER, NB_NO_ROW, meter, meter->name, meter->about);
+
+	row->flags = meter->flags;
+	if (meter->probe && meter->probe(row->why, sizeof(row->why)) && !row->why[0])
+		snprintf(row->why, sizeof(row->why), "not possible on this host");
+	add_fields(NB_ROW_COUNTER, row->id, meter->counters, meter->counters_count);
+}
+
+static void make(void)
+{
+	add_fields(NB_ROW_OPTION, NB_NO_ROW, nb_job_options, nb_job_options_count);
+	add_fields(NB_ROW_READBACK, NB_NO_ROW, nb_readbacks, nb_readbacks_count);
+	for (size_t i = 0; nb_send_methods[i]; i++)
+		add_method(NB_ROW_SEND, nb_send_methods[i]);
+	for (size_t i = 0; nb_receive_methods[i]; i++)
+		add_method(NB_ROW_RECEIVE, nb_receive_methods[i]);
+	for (size_t i = 0; nb_meters[i]; i++)
+		add_meter(nb_meters[i]);
+	for (size_t i = 0; nb_ops[i].name; i++) {
+		struct nb_row *row = add(NB_ROW_OP, NB_NO_ROW, &nb_ops[i], nb_ops[i].name, nb_ops[i].about);
+
+		if (!i) /* arguments are the same for all operations: declared once, by the first */
+			add_fields(NB_ROW_OPTION, row->id, nb_op_arguments, nb_op_arguments_count);
+	}
+}
+
+size_t nb_describe(struct nb_row *rows, size_t room)
+{
+	pthread_once(&made, make);
+	if (rows)
+		memcpy(rows, table.rows, (room < table.count ? room : table.count) * sizeof(*rows));
+	return table.count;
+}
+
+const struct nb_row *nb_row(uint32_t id)
+{
+	pthread_once(&made, make);
+	return id < table.count ? &table.rows[id] : NULL;
+}
+
+static uint16_t row_of(const void *origin)
+{
+	pthread_once(&made, make);
+	for (size_t i = 0; i < table.count; i++)
+		if (table.origin[i] == origin)
+			return (uint16_t)i;
+	return NB_NO_ROW;
+}
+
+uint16_t nb_row_of_option(size_t index)
+{
+	return row_of(&nb_job_options[index]);
+}
+
+uint16_t nb_row_of_readback(size_t index)
+{
+	return row_of(&nb_readbacks[index]);
+}
+
+uint16_t nb_row_of_proof(const void *method, size_t index)
+{
+	return row_of(&((const struct nb_method *)method)->proofs[index]);
+}
+
+uint16_t nb_row_of_counter(const void *meter, size_t index)
+{
+	return row_of(&((const struct nb_meter *)meter)->counters[index]);
+}
+
+const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name)
+{
+	const struct nb_method *const *methods = kind == NB_ROW_SEND ? nb_send_methods : nb_receive_methods;
+
+	for (; *methods; methods++)
+		if (!strcmp((*methods)->name, name))
+			return *methods;
+	return NULL;
+}
+
+size_t nb_method_option_index(uint16_t id)
+{
+	const struct nb_row *row = nb_row(id), *owner = row ? nb_row(row->owner) : NULL;
+
+	if (!row || !owner || row->kind != NB_ROW_OPTION || (owner->kind != NB_ROW_SEND && owner->kind != NB_ROW_RECEIVE))
+		return SIZE_MAX;
+	return (size_t)(id - owner->id - 1); /* a method's options follow its row */
+}

@@ -1,0 +1,17 @@
+"""A worker in a process of its own, served by the library through cffi: `python -m netbench.engine`."""
+
+import os
+import sys
+
+from netbench.engine.binding import serve
+
+
+def main() -> int:
+    """Serve the controller on standard input and output; nothing else may write there."""
+    data_in, data_out = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    return serve(data_in, data_out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

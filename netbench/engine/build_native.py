@@ -1,0 +1,68 @@
+"""How the native engine is compiled: the cffi module (API mode) and the static worker executable, from the same sources.
+
+Used by setup.py at build time; imports nothing of netbench, since nothing is built yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from cffi import FFI
+
+NATIVE = Path("native")  # relative: setuptools wants sources relative to the project
+HEADER = NATIVE / "include" / "netbench.h"
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def compiler() -> list[str]:
+    """The C compiler, from $CC or `cc`."""
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
+@cache
+def declarations() -> str:
+    """The header as cffi reads it: preprocessed with NB_CDEF, so without includes and comments."""
+    command = [*compiler(), "-E", "-P", "-DNB_CDEF", str(ROOT / HEADER)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def layout() -> str:
+    """A hash of the declarations: controller and worker compare it, since a struct that differs would be read wrongly."""
+    return "0x" + hashlib.sha256(declarations().encode()).hexdigest()[:16]
+
+
+def sources() -> list[str]:
+    """Every C file of the library, relative to the project; main.c is the executable's alone."""
+    found = sorted((ROOT / NATIVE / "src").rglob("*.c"))
+    return [str(path.relative_to(ROOT)) for path in found if path.name != "main.c"]
+
+
+def worker_name() -> str:
+    """File name of the static worker for the machine that builds it."""
+    return f"worker-{platform.machine()}"
+
+
+def worker_command(target: Path) -> list[str]:
+    """The compiler's command line for the static worker."""
+    flags = [*CFLAGS, "-static", f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
+    return [*compiler(), *flags, *sources(), str(NATIVE / "src" / "main.c"), "-o", str(target)]
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations())
+ffibuilder.set_source(
+    "netbench.engine._native",
+    '#include "netbench.h"',
+    sources=sources(),
+    include_dirs=[str(HEADER.parent), str(NATIVE / "src")],
+    define_macros=[("NB_LAYOUT", f"{layout()}ULL"), ("_GNU_SOURCE", None)],
+    extra_compile_args=[flag for flag in CFLAGS if flag not in ("-Wextra", "-D_GNU_SOURCE")],
+    extra_link_args=["-pthread"],
+)

@@ -1,0 +1,236 @@
+"""The controller's side of the protocol: one Worker is one engine process on a host.
+
+A worker is talked to by one thread; the Heart's thread only adds heartbeats between whole frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from netbench.engine import binding
+from netbench.engine.binding import Edge, Frame, Hello, Vector
+from netbench.engine.catalogue import Catalogue
+from netbench.errors import EngineError, ProtocolError, WorkerLost
+
+HELLO_SECONDS = 20.0
+ANSWER_SECONDS = 60.0
+GOODBYE_SECONDS = 5.0
+
+
+class Stream(Protocol):
+    """What a worker is reached through (hosts.base.Process)."""
+
+    def read(self, timeout: float) -> bytes: ...
+    def write(self, data: bytes) -> None: ...
+    def finish(self, timeout: float) -> int | None: ...
+    def complaint(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left in one worker: the vectors of its result, and of its samples in time order."""
+
+    result: tuple[Vector, ...]
+    samples: tuple[Vector, ...]
+
+
+class Worker:
+    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (what the worker refused)."""
+
+    def __init__(self, stream: Stream, host: str) -> None:
+        self.host = host
+        self._stream = stream
+        self._buffer = bytearray()
+        self._lock = threading.Lock()
+        self._tag = 0
+        self._samples: list[Vector] = []
+        self.hello, self.catalogue = self._greet()
+
+    def _greet(self) -> tuple[Hello, Catalogue]:
+        kind, _, payload = self._next(time.monotonic() + HELLO_SECONDS)
+        if kind is not Frame.HELLO:
+            raise ProtocolError(f"{self.host}: the worker began with {kind.name}, expected HELLO")
+        hello, rows = binding.decode_hello(payload)
+        self._write(binding.frame(Frame.HELLO, 0, binding.own_hello()))
+        return hello, Catalogue.of(rows)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            with self._lock:
+                self._stream.write(data)
+        except (OSError, ValueError) as error:
+            raise WorkerLost(self._obituary(f"it takes no more orders ({error})")) from error
+
+    def _obituary(self, what: str) -> str:
+        complaint = self._stream.complaint()
+        return f"{self.host}: the worker is gone: {what}" + (f"; it said: {complaint}" if complaint else "")
+
+    def _fill(self, deadline: float) -> None:
+        silence = time.monotonic() + binding.SILENCE_SECONDS
+        try:
+            data = self._stream.read(min(deadline, silence) - time.monotonic())
+        except TimeoutError as error:
+            raise WorkerLost(self._obituary("it fell silent")) from error
+        except OSError as error:
+            raise WorkerLost(self._obituary(str(error))) from error
+        if not data:
+            raise WorkerLost(self._obituary("it closed the connection"))
+        self._buffer += data
+
+    def _next(self, deadline: float) -> tuple[Frame, int, bytes]:
+        """The next frame that is not a heartbeat."""
+        while True:
+            try:
+                found = binding.split(self._buffer)
+            except ProtocolError as error:
+                raise ProtocolError(f"{self.host}: {error}") from error
+            if found is None:
+                self._fill(deadline)
+            elif found[0] is not Frame.BEAT:
+                return found
+
+    def _await(self, wanted: Frame, seconds: float) -> bytes:
+        """The payload of the next frame of that kind for the request under way; answers to earlier requests are passed over."""
+        deadline = time.monotonic() + seconds
+        while True:
+            kind, tag, payload = self._next(deadline)
+            if tag not in (self._tag, 0):
+                continue
+            if kind is Frame.ERROR:
+                raise binding.decode_error(payload, self.host)
+            if kind is Frame.SAMPLES:
+                self._samples += binding.decode_vectors(payload)
+            elif kind is wanted:
+                return payload
+            elif kind is not Frame.EDGE:
+                raise ProtocolError(f"{self.host}: the worker sent {kind.name}, expected {wanted.name}")
+
+    def _request(self, kind: Frame, payload: bytes = b"") -> None:
+        self._tag = self._tag % 65535 + 1
+        self._write(binding.frame(kind, self._tag, payload))
+
+    def _order(self, kind: Frame, payload: bytes = b"") -> None:
+        self._write(binding.frame(kind, self._tag, payload))
+
+    def values(self, options: Mapping[str, int | str | bytes], method: str = "", role: str = "") -> dict[int, int | str | bytes]:
+        """Options by name as values by row id; a method's own options are found through its descriptor."""
+        ids = {name: row.id for name, row in self.catalogue.options.items()}
+        table = self.catalogue.send if role == "send" else self.catalogue.receive
+        if method in table:
+            ids |= {row.name: row.id for row in table[method].options}
+        unknown = [name for name in options if name not in ids]
+        if unknown:
+            raise EngineError(0, 0, "job", f"this worker has no option {unknown[0]!r}", "deploy the worker again", self.host)
+        return {ids[name]: value for name, value in options.items()}
+
+    def prepare(self, options: Mapping[str, int | str | bytes]) -> tuple[Vector, ...]:
+        """Prepare a job given by option names; returns what was read back."""
+        values = self.values(options, str(options.get("method", "")), str(options["role"]))
+        self._samples = []
+        self._request(Frame.JOB, binding.encode_values(values))
+        return tuple(binding.decode_vectors(self._await(Frame.READY, ANSWER_SECONDS)))
+
+    def go(self) -> None:
+        """Start moving data."""
+        self._order(Frame.GO)
+
+    def mark(self, arrived: bytes = b"") -> None:
+        """Open (or, for a tool, close) the measured window, once the warm-up that `await_edge` of the sender told has arrived."""
+        self._order(Frame.MARK, arrived)
+
+    def stop(self) -> None:
+        """Stop moving data, after the window has closed."""
+        self._order(Frame.STOP)
+
+    def await_edge(self, edge: Edge, seconds: float) -> bytes:
+        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each stream, for the receiver's mark)."""
+        deadline = time.monotonic() + seconds
+        while True:
+            passed, carried = binding.decode_edge(self._await(Frame.EDGE, deadline - time.monotonic()))
+            if passed is edge:
+                return carried
+
+    def result(self, seconds: float) -> Outcome:
+        """Wait for the run's result."""
+        payload = self._await(Frame.RESULT, seconds)
+        return Outcome(tuple(binding.decode_vectors(payload)), tuple(self._samples))
+
+    def abort(self) -> None:
+        """Give up the run under way, if there is one; the worker is idle afterwards."""
+        tag = self._tag
+        self._order(Frame.ABORT)
+        # An operation that only reads is answered after the abort, whether or not there was a run to give up.
+        with contextlib.suppress(EngineError):
+            self.operate("file", "/proc/sys/kernel/random/boot_id")
+        self._tag = max(self._tag, tag)
+
+    def operate(
+        self, op: str, target: str | Iterable[str], value: str | None = None, hold: bool = False, undo: Iterable[str] = ()
+    ) -> tuple[str, str | None]:
+        """One operation on the host: (what was there before, what is there after a change). Lists are argv."""
+        rows = {row.name: row.id for row in self.catalogue.rows if row.kind == "option" and row.owner in self.catalogue.ops}
+        values: dict[int, int | str | bytes] = {rows["op"]: op}
+        values[rows["target"]] = target if isinstance(target, str) else "\0".join(target)
+        if value is not None:
+            values[rows["value"]] = value
+        if hold:
+            values[rows["hold"]] = 1
+        if undo:
+            values[rows["undo"]] = "\0".join(undo)
+        self._request(Frame.OP, binding.encode_values(values))
+        texts = [v.text or "" for v in binding.decode_vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))]
+        return texts[0], texts[1] if len(texts) > 1 else None
+
+    def undo(self) -> None:
+        """Put back everything that operations hold, in reverse."""
+        self._request(Frame.UNDO)
+        self._await(Frame.UNDONE, ANSWER_SECONDS)
+
+    def beat(self) -> None:
+        """Say that the controller is alive."""
+        self._write(binding.frame(Frame.BEAT, 0))
+
+    def close(self) -> None:
+        """Say goodbye and wait for the process to end; never raises."""
+        with contextlib.suppress(WorkerLost):
+            self._write(binding.frame(Frame.BYE, 0))
+        self._stream.finish(GOODBYE_SECONDS)
+
+
+class Heart:
+    """One thread that tells all workers every few seconds that the controller is alive."""
+
+    def __init__(self) -> None:
+        self._workers: list[Worker] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(binding.BEAT_SECONDS):
+            with self._lock:
+                workers = list(self._workers)
+            for worker in workers:
+                with contextlib.suppress(WorkerLost):
+                    worker.beat()
+
+    def add(self, worker: Worker) -> None:
+        """Beat for this worker from now on."""
+        with self._lock:
+            self._workers.append(worker)
+
+    def remove(self, worker: Worker) -> None:
+        """Beat for it no longer."""
+        with self._lock:
+            self._workers = [w for w in self._workers if w is not worker]
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()

@@ -1,0 +1,58 @@
+"""What a host can do, however it is reached: run a command, copy a file, start a program that is talked to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished command: its argv, exit status and output."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Process(Protocol):
+    """A started program, talked to through its standard input and output."""
+
+    def read(self, timeout: float) -> bytes:
+        """Bytes that are there, waiting at most `timeout` seconds; b"" at the end. Errors: TimeoutError."""
+
+    def write(self, data: bytes) -> None:
+        """Write all of it. Errors: OSError when the program is gone."""
+
+    def finish(self, timeout: float) -> int | None:
+        """Close its input and wait; its exit status, or None when it had to be killed."""
+
+    def complaint(self) -> str:
+        """The last lines that it wrote on standard error."""
+
+
+class Channel(Protocol):
+    """A way to one host."""
+
+    name: str
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than `timeout` seconds."""
+
+    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
+        """Copy a file to the host. Errors: HostError."""
+
+    def get(self, source: str) -> bytes:
+        """Read a file of the host. Errors: HostError."""
+
+    def start(self, argv: Sequence[str]) -> Process:
+        """Start a program. Errors: HostError."""
+
+    def worker_argv(self) -> Sequence[str]:
+        """The command that starts a worker on this host."""
+
+    def close(self) -> None:
+        """Let go of the host."""

@@ -1,0 +1,98 @@
+"""This machine as a host: commands and workers are child processes."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from netbench.errors import HostError
+from netbench.hosts.base import Result
+
+
+class LocalProcess:
+    """A child in a session of its own, so that a Ctrl-C at the terminal reaches only the controller."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0)
+        assert self._child.stdin and self._child.stdout and self._child.stderr
+        self._in, self._out, self._err = self._child.stdin, self._child.stdout, self._child.stderr
+        os.set_blocking(self._err.fileno(), False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def read(self, timeout: float) -> bytes:
+        if not self._poll.poll(max(0.0, timeout) * 1000):
+            raise TimeoutError
+        return os.read(self._out.fileno(), 1 << 16)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._in.fileno(), view) :]
+
+    def finish(self, timeout: float) -> int | None:
+        self._in.close()
+        try:
+            status: int | None = self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+            status = None
+        self._out.close()
+        return status
+
+    def complaint(self) -> str:
+        if self._err.closed:
+            return ""
+        text = self._err.read() or b""
+        return "\n".join(text.decode("utf-8", "replace").strip().splitlines()[-3:])
+
+
+class LocalChannel:
+    """The machine that the controller runs on. `worker` replaces the command that starts a worker (the static executable, say)."""
+
+    def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
+        self.name = name
+        self._worker = tuple(worker) or (sys.executable, "-m", "netbench.engine")
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        try:
+            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HostError(f"{self.name}: cannot run {argv[0]}: {error}") from error
+        return Result(tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
+        try:
+            shutil.copyfile(source, target)
+            Path(target).chmod(mode)
+        except OSError as error:
+            raise HostError(f"{self.name}: cannot copy {source} to {target}: {error}") from error
+
+    def get(self, source: str) -> bytes:
+        try:
+            return Path(source).read_bytes()
+        except OSError as error:
+            raise HostError(f"{self.name}: cannot read {source}: {error}") from error
+
+    def start(self, argv: Sequence[str]) -> LocalProcess:
+        try:
+            return LocalProcess(argv)
+        except OSError as error:
+            raise HostError(f"{self.name}: cannot start {argv[0]}: {error}") from error
+
+    def worker_argv(self) -> Sequence[str]:
+        return self._worker
+
+    def close(self) -> None:
+        pass
