@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,18 @@ static size_t split_arguments(char *text, size_t length, char **arguments)
 	return count;
 }
 
-static void become(char **arguments, int out, int err, int report)
+static void become(char **arguments, uint64_t cpu, int out, int err, int report)
 {
 	int number;
 	ssize_t written;
 
+	if (cpu != NB_MISSING) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(cpu % CPU_SETSIZE, &set);
+		sched_setaffinity(0, sizeof(set), &set); /* the record shows where it ran: a refusal is seen there */
+	}
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
@@ -55,7 +63,7 @@ static void become(char **arguments, int out, int err, int report)
 }
 
 /* Start a program; *number is the errno of a failed exec. Returns its pid or -1. */
-static pid_t start(char **arguments, int out, int err, int *number)
+static pid_t start(char **arguments, uint64_t cpu, int out, int err, int *number)
 {
 	int report[2];
 	pid_t pid;
@@ -67,7 +75,7 @@ static pid_t start(char **arguments, int out, int err, int *number)
 	}
 	pid = fork();
 	if (pid == 0)
-		become(arguments, out, err, report[1]);
+		become(arguments, cpu, out, err, report[1]);
 	if (pid < 0)
 		*number = errno;
 	close(report[1]);
@@ -103,7 +111,7 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	if (open_output(&tool->output, OUTPUT_ROOM, &out) || open_output(&tool->errors, ERRORS_ROOM, &err))
 		number = errno;
 	else
-		tool->pid = start(arguments, out, err, &number);
+		tool->pid = start(arguments, job->cpu, out, err, &number);
 	if (out >= 0)
 		close(out);
 	if (err >= 0)
@@ -198,7 +206,7 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	if (pipe2(ends, O_CLOEXEC) || fcntl(ends[0], F_SETFL, O_NONBLOCK))
 		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)", "%s", arguments[0]);
 	captured.fd = ends[0];
-	pid = start(arguments, ends[1], ends[1], &number);
+	pid = start(arguments, NB_MISSING, ends[1], ends[1], &number);
 	close(ends[1]);
 	while (pid > 0 && !exited) {
 		struct pollfd pending = { .fd = captured.fd, .events = POLLIN };

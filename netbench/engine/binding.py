@@ -18,7 +18,11 @@ try:
     from netbench.engine import _native
 except ImportError as error:  # pragma: no cover - only without a build
     raise EngineError(
-        0, 0, "load engine", f"the native engine is not built ({error})", "run `make` (or `pip install -e .`) in the project's folder"
+        0,
+        0,
+        "load engine",
+        f"the native engine is not built ({error})",
+        "run `make` (or `pip install -e .`) in the project's folder",
     ) from error
 
 ffi: Any = _native.ffi
@@ -179,7 +183,9 @@ def _rows(table: Any, count: int) -> list[Row]:
     try:
         return [_row(table[i], names) for i in range(count)]
     except (KeyError, IndexError) as error:
-        raise ProtocolError(f"a descriptor names something unknown ({error}); use the same netbench version on both sides") from error
+        raise ProtocolError(
+            f"a descriptor names something unknown ({error}); use the same netbench version on both sides"
+        ) from error
 
 
 def describe() -> list[Row]:
@@ -240,7 +246,9 @@ def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
     data = ffi.from_buffer(payload)
     hello = ffi.cast("struct nb_hello *", data)
     if hello.magic != lib.NB_MAGIC or hello.byte_order != lib.NB_BYTE_ORDER:
-        raise ProtocolError("the worker's byte order is not this controller's; run the controller on a machine of the same byte order")
+        raise ProtocolError(
+            "the worker's byte order is not this controller's; run the controller on a machine of the same byte order"
+        )
     if hello.version != lib.NB_PROTOCOL or hello.layout != own_layout():
         raise ProtocolError(
             f"the worker has protocol {hello.version} layout {hello.layout:016x}, this controller has protocol {lib.NB_PROTOCOL} "

@@ -40,7 +40,7 @@ class Outcome:
 
 
 class Worker:
-    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (what the worker refused)."""
+    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (what the worker refused), TimeoutError."""
 
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
@@ -71,10 +71,12 @@ class Worker:
         return f"{self.host}: the worker is gone: {what}" + (f"; it said: {complaint}" if complaint else "")
 
     def _fill(self, deadline: float) -> None:
-        silence = time.monotonic() + binding.SILENCE_SECONDS
+        left = deadline - time.monotonic()
         try:
-            data = self._stream.read(min(deadline, silence) - time.monotonic())
+            data = self._stream.read(min(left, binding.SILENCE_SECONDS))
         except TimeoutError as error:
+            if left < binding.SILENCE_SECONDS:
+                raise TimeoutError(f"{self.host}: the worker lives, but did not answer in time") from error
             raise WorkerLost(self._obituary("it fell silent")) from error
         except OSError as error:
             raise WorkerLost(self._obituary(str(error))) from error
@@ -95,7 +97,10 @@ class Worker:
                 return found
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
-        """The payload of the next frame of that kind for the request under way; answers to earlier requests are passed over."""
+        """The payload of the next frame of that kind for the request under way; answers to earlier requests are passed over.
+
+        Errors: TimeoutError when the worker lives but does not answer within `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while True:
             kind, tag, payload = self._next(deadline)
@@ -160,14 +165,22 @@ class Worker:
         payload = self._await(Frame.RESULT, seconds)
         return Outcome(tuple(binding.decode_vectors(payload)), tuple(self._samples))
 
+    def last_word(self, seconds: float) -> EngineError | None:
+        """The error that ends the run under way, if it comes within that time."""
+        try:
+            self._await(Frame.RESULT, seconds)
+        except EngineError as error:
+            return error
+        except TimeoutError:
+            pass
+        return None
+
     def abort(self) -> None:
         """Give up the run under way, if there is one; the worker is idle afterwards."""
-        tag = self._tag
         self._order(Frame.ABORT)
         # An operation that only reads is answered after the abort, whether or not there was a run to give up.
         with contextlib.suppress(EngineError):
             self.operate("file", "/proc/sys/kernel/random/boot_id")
-        self._tag = max(self._tag, tag)
 
     def operate(
         self, op: str, target: str | Iterable[str], value: str | None = None, hold: bool = False, undo: Iterable[str] = ()

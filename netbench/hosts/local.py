@@ -70,7 +70,9 @@ class LocalChannel:
             done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HostError(f"{self.name}: cannot run {argv[0]}: {error}") from error
-        return Result(tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        return Result(
+            tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        )
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         try:

@@ -1,0 +1,135 @@
+"""What `check` finds: whether a campaign can run here, and what will make its numbers noisy. Changes no setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netbench.conductor import pins, tools
+from netbench.conductor.crew import Crew
+from netbench.engine.catalogue import Named
+from netbench.errors import EngineError, RequestError
+from netbench.model import Campaign, Transfer
+from netbench.plan import Plan, Unit
+
+BUSY_SHARE = 0.1  # of all CPUs, as the load average of the last minute
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: level `error` (it cannot run), `warning` (it can, but) or `ok`; on which host; what; what to do."""
+
+    level: str
+    host: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.host}: " if self.host else ""
+        return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def check(campaign: Campaign, crew: Crew) -> list[Finding]:
+    """Everything that can be said before a run, errors first. Errors: those of reaching a host."""
+    findings = [Finding("error", "", what) for what in campaign.unbuilt]
+    for name in campaign.hosts:
+        findings += _host(name, crew.facts(name, "sender", 0))
+    seen: set[Finding] = set()
+    for unit in Plan(campaign).units:
+        for finding in _unit(unit, crew):
+            if finding not in seen:
+                seen.add(finding)
+                findings.append(finding)
+    order = ("error", "warning", "ok")
+    return sorted(findings, key=lambda finding: order.index(finding.level))
+
+
+def _host(name: str, entry: Mapping[str, Any]) -> Iterator[Finding]:
+    facts = entry["facts"]
+    yield Finding(
+        "ok", name, f"engine {entry['engine']} runs on {entry['architecture']}, kernel {facts['kernel']}, {entry['cpus']} CPUs"
+    )
+    load = facts.get("load")
+    if load and float(load.split()[0]) > BUSY_SHARE * int(entry["cpus"]):
+        yield Finding(
+            "warning", name, f"the load average is {load.split()[0]}", "stop what else runs here, or expect wider intervals"
+        )
+    governor = facts.get("governor")
+    if governor and governor != "performance":
+        yield Finding("warning", name, f"the frequency governor is {governor}", "set it to performance for steadier numbers")
+    if facts.get("turbo_off") == "0":
+        yield Finding("warning", name, "turbo is on", "expect drift with temperature")
+
+
+def _unit(unit: Unit, crew: Crew) -> Iterator[Finding]:
+    transfer, pair = unit.cell.transfer, unit.pair
+    sender, receiver = crew.worker(pair.sender, "sender"), crew.worker(pair.receiver, "receiver")
+    yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
+    yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
+    yield from _pin(unit, crew)
+    yield from _congestion(transfer, pair.sender, crew)
+    if transfer.source.kind == "file":
+        yield from _readable(pair.sender, transfer.source.path, crew)
+    yield from _tool(transfer, unit, crew)
+
+
+def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
+    if name not in known:
+        yield Finding("error", host, f"{side}: {name} is not built yet")
+    elif known[name].row.why:
+        yield Finding("error", host, f"{side}: {name} cannot run here: {known[name].row.why}", "`list methods` names what can")
+
+
+def _pin(unit: Unit, crew: Crew) -> Iterator[Finding]:
+    pin = unit.cell.transfer.pin
+    if pin.kind == "none":
+        return
+    cpus = crew.cpus(unit.pair.sender, "sender"), crew.cpus(unit.pair.receiver, "receiver")
+    try:
+        pins.choose(pin, *cpus, crew.share_kernel(unit.pair))
+    except RequestError as error:
+        yield Finding("error", unit.pair.sender, str(error))
+
+
+def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
+    worker = crew.worker(host, "sender")
+    available, _ = worker.operate("file", "/proc/sys/net/ipv4/tcp_available_congestion_control")
+    if transfer.congestion is None:
+        default, _ = worker.operate("file", "/proc/sys/net/ipv4/tcp_congestion_control")
+        if default.strip() == "bbr":
+            yield Finding(
+                "warning",
+                host,
+                "the default congestion control, bbr, paces",
+                "write congestion: cubic to see what the CPU can do",
+            )
+    elif transfer.congestion not in available.split():
+        yield Finding(
+            "error",
+            host,
+            f"congestion: {transfer.congestion} is not there; the kernel has {available.strip()}",
+            "load its module",
+        )
+
+
+def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
+    try:
+        crew.worker(host, "sender").operate("exec", ["test", "-r", path])
+    except EngineError:
+        yield Finding("error", host, f"source: {path} does not exist or cannot be read", "name a file on the sender")
+
+
+def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:
+    if transfer.tool.kind != "iperf3":
+        return
+    why = tools.unable(transfer)
+    if why:
+        yield Finding(
+            "warning", "", f"cell {unit.cell.id}: iperf3 cannot do it: {why}", "the cell will be unsupported; exclude it"
+        )
+    for host, role in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
+        try:
+            crew.worker(host, role).operate("exec", ["iperf3", "--version"])
+        except EngineError:
+            yield Finding("error", host, "iperf3 is not there", "install it (apt-get install iperf3) or leave its cells out")

@@ -1,0 +1,86 @@
+"""One transfer between two workers: who is told what, in which order, and what both of them answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netbench.conductor.job import Options
+from netbench.engine.binding import Code, Edge, Vector
+from netbench.engine.worker import Outcome, Worker
+from netbench.errors import EngineError, NetbenchError
+
+SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
+UNBOUNDED_SECONDS = 6 * 3600.0  # a bytes-bounded run has no known length; heartbeats tell whether the workers live
+SETTLE_SECONDS = 1.0  # after one side has failed, for the other to say why
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What both sides answered."""
+
+    sender: Outcome
+    receiver: Outcome
+
+
+def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | str | None:
+    """A read-back by name, or None if it is not there."""
+    row = worker.catalogue.readbacks[name].id
+    for vector in vectors:
+        if vector.row == row:
+            return vector.text if vector.text is not None else vector.numbers[0]
+    return None
+
+
+def exchange(sender: Worker, receiver: Worker, send: Options, receive: Options) -> Exchange:
+    """Prepare, run and finish one transfer. Errors: EngineError of the side that failed first; the other is idle again; WorkerLost."""
+    try:
+        port = read_back(receiver, receiver.prepare(receive), "port")
+        sender.prepare(send | {"peer_port": int(port or 0)})
+        return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
+    except EngineError as error:
+        raise _cause(error, sender, receiver) from error
+    except BaseException:
+        for worker in (sender, receiver):
+            give_up(worker)
+        raise
+
+
+def _timed(sender: Worker, receiver: Worker, send: Options) -> Exchange:
+    seconds = (int(send["warmup"]) + int(send["duration"])) / 1e9 + SLACK_SECONDS
+    receiver.go()
+    sender.go()
+    sender.await_edge(Edge.CLOSE, seconds)
+    receiver.await_edge(Edge.CLOSE, seconds)
+    sender.stop()
+    receiver.stop()
+    return Exchange(sender.result(SLACK_SECONDS), receiver.result(SLACK_SECONDS))
+
+
+def _bounded(sender: Worker, receiver: Worker) -> Exchange:
+    receiver.go()
+    sender.go()
+    warm = sender.await_edge(Edge.WARM, UNBOUNDED_SECONDS)
+    receiver.mark(warm)
+    receiver.await_edge(Edge.OPEN, UNBOUNDED_SECONDS)
+    sender.mark()
+    return Exchange(sender.result(UNBOUNDED_SECONDS), receiver.result(UNBOUNDED_SECONDS))
+
+
+def give_up(worker: Worker) -> None:
+    """Make a worker idle, if it is still there."""
+    try:
+        worker.abort()
+    except NetbenchError:
+        return  # it is gone; whoever needs it next will see
+
+
+def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
+    """Of two errors the one that explains the other: a connection that went away is a consequence."""
+    found = [error]
+    for worker in (sender, receiver):
+        if error.code == Code.PEER:
+            other = worker.last_word(SETTLE_SECONDS)
+            found += [other] if other is not None else []
+        give_up(worker)
+    causes = [e for e in found if e.code not in (Code.PEER, Code.ABORTED)]
+    return (causes or found)[0]

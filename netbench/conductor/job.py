@@ -1,0 +1,73 @@
+"""A cell's transfer as the options of one side's job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from netbench.model import Sink, Source, Transfer
+
+Options = dict[str, int | str | bytes]
+
+VERIFY_BYTES = 8 * 1024 * 1024 + 1
+
+
+def _meters(names: Collection[str]) -> str:
+    return "\0".join(names)
+
+
+def _common(transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str]) -> Options:
+    options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup, "meters": _meters(meters)}
+    options["sample"] = transfer.sample
+    if transfer.bytes is not None:
+        options["bytes"] = transfer.bytes
+    else:
+        options["duration"] = transfer.duration or 0
+    if transfer.congestion is not None:
+        options["congestion"] = transfer.congestion
+    if cpu is not None:
+        options["cpu"] = cpu
+    return options
+
+
+def _source(source: Source) -> Options:
+    options: Options = {"source": source.kind}
+    if source.path:
+        options["source_path"] = source.path
+    if source.kind == "files":
+        options |= {"source_files": source.count, "source_size": source.size}
+    return options
+
+
+def _sink(sink: Sink, overwrite: bool) -> Options:
+    options: Options = {"sink": sink.kind}
+    if sink.path:
+        options |= {"sink_path": sink.path, "overwrite": int(sink.overwrite or overwrite)}
+    return options
+
+
+def sender_options(
+    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str]
+) -> Options:
+    """The sender's job, without the receiver's address and port. `declared`: options that its method declares."""
+    options = _common(transfer, token, cpu, meters) | _source(transfer.source)
+    options |= {"role": "send", "method": transfer.send, "chunk": transfer.chunk, "align": transfer.align}
+    options |= {"preamble": transfer.preamble, "cache": transfer.cache, "rate": transfer.rate or 0}
+    options["send_buffer"] = transfer.send_buffer or 0
+    return options | own_options(transfer, declared)
+
+
+def receiver_options(
+    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str], overwrite: bool
+) -> Options:
+    """The receiver's job, without the address that it listens on. `overwrite`: this campaign made the sink's file itself."""
+    options = _common(transfer, token, cpu, meters) | _sink(transfer.sink, overwrite)
+    options |= {"role": "receive", "method": transfer.receive, "receive_chunk": transfer.receive_chunk}
+    options["receive_buffer"] = transfer.receive_buffer or 0
+    low, high = transfer.port or (0, 0)
+    return options | {"port_low": low, "port_high": high} | own_options(transfer, declared)
+
+
+def own_options(transfer: Transfer, declared: Collection[str]) -> Options:
+    """The options that a method declares itself, of those written in the campaign; numbers where they are numbers."""
+    chosen = {name: word for name, word in transfer.options.items() if name in declared}
+    return {name: int(word) if word.isdecimal() else word for name, word in chosen.items()}

@@ -1,0 +1,247 @@
+"""Executors of the steps that move data: Run and Verify. Each turns what happened, good or bad, into one record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from netbench.conductor import job, pins, record, tools
+from netbench.conductor.crew import Crew
+from netbench.conductor.exchange import SETTLE_SECONDS, SLACK_SECONDS, UNBOUNDED_SECONDS, exchange, give_up
+from netbench.engine.binding import Code, Edge, Vector
+from netbench.engine.catalogue import Catalogue
+from netbench.engine.worker import Outcome, Worker
+from netbench.errors import EngineError, HostError, ProtocolError, RequestError, WorkerLost
+from netbench.model import Campaign, Transfer
+from netbench.plan import Run, Unit
+from netbench.store import now
+
+
+@dataclass
+class Taken:
+    """A run's record and what goes beside it: lines of samples, and a tool's output."""
+
+    record: dict[str, Any]
+    samples: list[Mapping[str, Any]] = field(default_factory=list)
+    output: str = ""
+
+
+class Runner:
+    """Moves data between a pair's workers."""
+
+    def __init__(self, campaign: Campaign, crew: Crew, made_sinks: Collection[tuple[str, str]] = ()) -> None:
+        self._campaign = campaign
+        self._crew = crew
+        self._made_sinks = set(made_sinks)
+
+    def run(self, step: Run, number: int) -> Taken:
+        """One measured run. Never raises for what a run can meet: that becomes the record's status and reason."""
+        unit = step.unit
+        taken = Taken(
+            {
+                "run": number,
+                "cell": unit.cell.id,
+                "pair": unit.pair.name,
+                "block": step.block,
+                "boot": step.boot,
+                "factors": dict(unit.cell.factors),
+                "status": "ok",
+                "reason": "",
+                "started": now(),
+            }
+        )
+        try:
+            self._measure(unit, number, taken)
+        except (EngineError, RequestError, HostError, WorkerLost, ProtocolError, TimeoutError, ValueError) as error:
+            taken.record |= {"status": status_of(error), "reason": str(error)}
+            if isinstance(error, WorkerLost | ProtocolError):
+                self._replace_workers(unit)
+        except KeyboardInterrupt:
+            taken.record |= {"status": "interrupted", "reason": "interrupted from the keyboard"}
+            raise Interrupted(taken) from None
+        return taken
+
+    def _replace_workers(self, unit: Unit) -> None:
+        """After one was lost: both, since the other may hold half a run."""
+        self._crew.dismiss(unit.pair.sender, "sender")
+        self._crew.dismiss(unit.pair.receiver, "receiver")
+
+    def _measure(self, unit: Unit, number: int, taken: Taken) -> None:
+        sender, receiver = self._workers(unit)
+        if unit.cell.transfer.tool.kind != "none":
+            self._tool(unit, number, taken)
+            return
+        send, receive = self._jobs(unit, unit.cell.transfer)
+        done = exchange(sender, receiver, send, receive)
+        self._remember_sink(unit)
+        self._fill(unit, taken, sender, done.sender, receiver, done.receiver)
+
+    def _workers(self, unit: Unit) -> tuple[Worker, Worker]:
+        return self._crew.worker(unit.pair.sender, "sender"), self._crew.worker(unit.pair.receiver, "receiver")
+
+    def _meters(self, unit: Unit, worker: Worker, side: str) -> list[str]:
+        """Meters to read on a side: those of the whole kernel once a kernel, in the sender's worker."""
+        known = worker.catalogue.meters
+        wanted = [name for name in self._campaign.meters if name in known]
+        if side == "receiver" and self._crew.share_kernel(unit.pair):
+            wanted = [name for name in wanted if not known[name].has("host_wide")]
+        return wanted
+
+    def _pins(self, unit: Unit) -> tuple[int | None, int | None]:
+        pin = unit.cell.transfer.pin
+        if pin.kind == "none":
+            return None, None
+        sender = self._crew.cpus(unit.pair.sender, "sender")
+        receiver = self._crew.cpus(unit.pair.receiver, "receiver")
+        return pins.choose(pin, sender, receiver, self._crew.share_kernel(unit.pair))
+
+    def _jobs(self, unit: Unit, transfer: Transfer) -> tuple[job.Options, job.Options]:
+        sender, receiver = self._workers(unit)
+        token, cpus = os.urandom(16), self._pins(unit)
+        address = self._crew.address(unit.pair.receiver, transfer.ip)
+        declared = (
+            [row.name for row in sender.catalogue.send[transfer.send].options],
+            [row.name for row in receiver.catalogue.receive[transfer.receive].options],
+        )
+        made = (unit.pair.receiver, transfer.sink.path) in self._made_sinks
+        send = job.sender_options(transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0])
+        receive = job.receiver_options(transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made)
+        return send | {"address": address}, receive | {"address": address}
+
+    def _remember_sink(self, unit: Unit) -> None:
+        if unit.cell.transfer.sink.path:
+            self._made_sinks.add((unit.pair.receiver, unit.cell.transfer.sink.path))
+
+    def _fill(self, unit: Unit, taken: Taken, sender: Worker, sent: Outcome, receiver: Worker, received: Outcome) -> None:
+        transfer = unit.cell.transfer
+        sides = {"sender": (unit.pair.sender, sender, sent), "receiver": (unit.pair.receiver, receiver, received)}
+        settings: dict[str, Any] = {}
+        proof: dict[str, Any] = {}
+        for side, (host, worker, outcome) in sides.items():
+            taken.record[side] = {"host": host} | record.counters(outcome.result, worker.catalogue)
+            read = record.readbacks(outcome.result, worker.catalogue)
+            settings[side] = record.asked_and_read(_asked(transfer, side), read)
+            notes = {name: read[name] for name in ("resident", "source_size", "strangers", "samples_lost") if read.get(name)}
+            proof[side] = record.proofs(outcome.result, worker.catalogue) | notes
+            taken.samples += _lines(side, outcome.result, outcome.samples, worker.catalogue)
+        taken.record |= {"settings": settings | {"moved": {}}, "proof": proof}
+
+    def verify(self, unit: Unit) -> str:
+        """Show that what arrives is what was sent. Returns why it could not be shown to be so, or "" (also where nothing is delivered).
+
+        Errors: those of a run.
+        """
+        sender, receiver = self._workers(unit)
+        transfer = unit.cell.transfer
+        send_row, receive_row = sender.catalogue.send[transfer.send], receiver.catalogue.receive[transfer.receive]
+        if transfer.tool.kind != "none" or not (send_row.has("delivers") and receive_row.has("delivers")):
+            return ""
+        size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
+        # Paced verification would only take longer: the bytes are the same.
+        send, receive = self._jobs(unit, replace(transfer, bytes=size, duration=None, warmup=0, sample=0, rate=None))
+        done = exchange(sender, receiver, send | {"verify": 1}, receive | {"verify": 1})
+        self._remember_sink(unit)
+        left = record.readbacks(done.sender.result, sender.catalogue).get("digest")
+        arrived = record.readbacks(done.receiver.result, receiver.catalogue).get("digest")
+        if left is None or left != arrived:
+            return f"verify: what arrived is not what was sent: digests {left} and {arrived} over {size} bytes"
+        return ""
+
+    def _tool(self, unit: Unit, number: int, taken: Taken) -> None:
+        sender, receiver = self._workers(unit)
+        transfer = unit.cell.transfer
+        address = self._crew.address(unit.pair.receiver, transfer.ip)
+        cpus = self._pins(unit)
+        lines = tools.commands(transfer, address, tools.port_of(transfer, number), cpus)
+        client = _tool_options(lines.client, self._meters(unit, sender, "sender"), lines.warmup, lines.window)
+        if cpus[0] is not None and transfer.tool.kind != "iperf3":
+            client["cpu"] = cpus[0]
+        server = _tool_options(lines.server, self._meters(unit, receiver, "receiver"), 0, 0) if lines.server else {}
+        if server:
+            server |= {"marks": 1, "await": lines.ready}
+        sent, received = _both_tools(sender, receiver, client, server, lines.window)
+        read = record.readbacks(sent.result, sender.catalogue)
+        output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
+        taken.output = f"$ {' '.join(lines.client)}\n{output}{errors}"
+        said = tools.reading(transfer, output, errors, int(read.get("tool_status", 0)))
+        taken.record["sender"] = {"host": unit.pair.sender} | record.counters(sent.result, sender.catalogue)
+        theirs = record.counters(received.result, receiver.catalogue) if received else {}
+        taken.record["receiver"] = {"host": unit.pair.receiver} | theirs | {"tool": said}
+        taken.record |= {"settings": {"sender": {}, "receiver": {}, "moved": {}}, "proof": {"sender": {}, "receiver": {}}}
+        taken.samples += record.per_cpu("sender", sent.result, sender.catalogue)
+
+
+class Interrupted(Exception):
+    """Ctrl-C in a run: carries what was taken of it."""
+
+    def __init__(self, taken: Taken) -> None:
+        super().__init__("interrupted")
+        self.taken = taken
+
+
+def status_of(error: Exception) -> str:
+    """The status of a run that ended with this error."""
+    if isinstance(error, RequestError) or (isinstance(error, EngineError) and error.code == Code.UNSUPPORTED):
+        return "unsupported"
+    return "failed"
+
+
+def _asked(transfer: Transfer, side: str) -> dict[str, Any]:
+    buffer = {"send_buffer": transfer.send_buffer} if side == "sender" else {"receive_buffer": transfer.receive_buffer}
+    return buffer | {"congestion": transfer.congestion}
+
+
+def _lines(
+    side: str, result: tuple[Vector, ...], samples: tuple[Vector, ...], catalogue: Catalogue
+) -> Iterator[Mapping[str, Any]]:
+    yield from record.per_cpu(side, result, catalogue)
+    yield from record.sample_lines(side, samples, catalogue)
+
+
+def _tool_options(argv: tuple[str, ...], meters: list[str], warmup: int, window: int) -> job.Options:
+    options: job.Options = {"role": "tool", "argv": "\0".join(argv), "meters": "\0".join(meters), "sample": 0}
+    return options | {"warmup": warmup, "duration": window}
+
+
+def _both_tools(
+    sender: Worker, receiver: Worker, client: job.Options, server: job.Options, window: int
+) -> tuple[Outcome, Outcome | None]:
+    """Run a tool's client, and its server if it has one, with one window over both."""
+    try:
+        if server:
+            receiver.prepare(server)
+            receiver.go()
+            receiver.await_edge(Edge.WARM, SLACK_SECONDS)
+        sender.prepare(client)
+        if server and not window:
+            receiver.mark()
+        sender.go()
+        if window:
+            sender.await_edge(Edge.OPEN, int(client["warmup"]) / 1e9 + SLACK_SECONDS)
+            if server:
+                receiver.mark()
+            sender.await_edge(Edge.CLOSE, window / 1e9 + SLACK_SECONDS)
+            if server:
+                receiver.mark()
+            sender.stop()
+        sent = sender.result(UNBOUNDED_SECONDS)
+        if not server:
+            return sent, None
+        if not window:
+            receiver.mark()
+        receiver.await_edge(Edge.CLOSE, SLACK_SECONDS)
+        receiver.stop()
+        return sent, receiver.result(SLACK_SECONDS)
+    except EngineError as error:
+        if error.code == Code.PEER:
+            other = receiver.last_word(SETTLE_SECONDS) if server and error.host == sender.host else None
+            error = other or error
+        give_up(sender)
+        give_up(receiver)
+        raise error
+    except BaseException:
+        give_up(sender)
+        give_up(receiver)
+        raise

@@ -1,0 +1,121 @@
+"""External programs as cells: their command lines, and what their output says. Pure, apart from asking workers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netbench.errors import RequestError
+from netbench.model import Transfer
+
+FIRST_PORT, PORTS = 15201, 1000
+START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
+GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
+
+
+@dataclass(frozen=True)
+class Commands:
+    """A tool's command lines; `server` is empty where it needs none. The client's window in ns; 0: its whole life."""
+
+    client: tuple[str, ...]
+    server: tuple[str, ...] = ()
+    ready: str = ""
+    warmup: int = 0
+    window: int = 0
+
+
+def port_of(transfer: Transfer, run: int) -> int:
+    """A port for the tool's server: it cannot let the kernel choose one, so each run takes the next of a range."""
+    low, high = transfer.port or (FIRST_PORT, FIRST_PORT + PORTS - 1)
+    return low + run % (high - low + 1)
+
+
+def commands(transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]) -> Commands:
+    """Command lines for a cell. Errors: RequestError for what the tool cannot do."""
+    if transfer.tool.kind == "iperf3":
+        return _iperf3(transfer, address, port, cpus)
+    seconds = str((transfer.duration or 0) / 1e9)
+    words = {
+        "{address}": address,
+        "{port}": str(port),
+        "{seconds}": seconds,
+        "{chunk}": str(transfer.chunk),
+        "{file}": transfer.source.path,
+    }
+    return Commands(tuple(_filled(word, words) for word in transfer.tool.argv))
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    for name, value in words.items():
+        text = text.replace(name, value)
+    return text
+
+
+def unable(transfer: Transfer) -> str:
+    """Why iperf3 cannot do this cell, or ""."""
+    if transfer.tool.kind != "iperf3":
+        return ""
+    reasons = {
+        "it sends by write or sendfile (-Z)": transfer.send not in ("write", "readwrite", "sendfile"),
+        "it receives by read": transfer.receive != "read",
+        "it writes to no file in this form": transfer.sink.kind != "discard",
+        "it takes memory or one file as source": transfer.source.kind not in ("memory", "file"),
+        "it knows no preamble": transfer.preamble > 0,
+        "it knows no alignment": transfer.align > 0,
+        "its calls have a size": transfer.chunk == 0,
+    }
+    return "; ".join(reason for reason, holds in reasons.items() if holds)
+
+
+def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]) -> Commands:
+    why = unable(transfer)
+    if why:
+        raise RequestError(f"iperf3 cannot do this cell: {why}")
+    client = ["iperf3", "-c", address, "-p", str(port), "-J", "-l", str(transfer.chunk), "-P", str(transfer.streams)]
+    seconds, omitted = math.ceil((transfer.duration or 0) / 1e9), math.ceil(transfer.warmup / 1e9)  # it takes whole seconds
+    client += ["-n", str(transfer.bytes)] if transfer.bytes else ["-t", str(seconds), *(["-O", str(omitted)] if omitted else [])]
+    client += ["-w", str(transfer.send_buffer)] if transfer.send_buffer else []
+    client += ["-C", transfer.congestion] if transfer.congestion else []
+    client += ["-b", str(transfer.rate // transfer.streams)] if transfer.rate else []
+    client += ["-Z"] if transfer.send == "sendfile" else []
+    client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []
+    if any(cpu is not None for cpu in cpus):
+        client += ["-A", ",".join("" if cpu is None else str(cpu) for cpu in cpus)]
+    server = ("iperf3", "-s", "-1", "-B", address, "-p", str(port), "--forceflush")
+    window = 0 if transfer.bytes else max(seconds * 10**9 - START_NS - GUARD_NS, 10**8)
+    return Commands(tuple(client), server, "Server listening", omitted * 10**9 + START_NS, window)
+
+
+def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[str, Any]:
+    """What the tool says it moved: `{bytes, seconds}` or `{rate}`, in its own words. Errors: ValueError with what it printed."""
+    if status:
+        raise ValueError(f"exit status {status}: {_complaint(output, errors)}")
+    if transfer.tool.kind == "iperf3":
+        return _iperf3_reading(output)
+    match = re.search(transfer.tool.pattern, output + "\n" + errors)
+    if match is None:
+        raise ValueError(f"its output does not match the pattern {transfer.tool.pattern!r}: {output.strip()[:200]!r}")
+    found = match.groupdict()
+    if found.get("rate"):
+        return {"rate": found["rate"]}
+    return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
+
+
+def _complaint(output: str, errors: str) -> str:
+    try:
+        return str(json.loads(output)["error"])
+    except (ValueError, KeyError, TypeError):
+        return (errors.strip() or output.strip() or "it printed nothing")[-200:]
+
+
+def _iperf3_reading(output: str) -> dict[str, Any]:
+    try:
+        report = json.loads(output)
+        received = report["end"]["sum_received"]
+        return {"bytes": int(received["bytes"]), "seconds": float(received["seconds"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"iperf3 printed no result ({error!r}): {output.strip()[:200]!r}") from error
