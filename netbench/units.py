@@ -8,7 +8,8 @@ Parsers return base units (bytes, bits/s, nanoseconds, fraction) and raise Value
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterable
+from fractions import Fraction
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*\Z")
 _SIZES = {"": 1, "c": 1, "B": 1}
@@ -23,15 +24,31 @@ for _p, _f in (("", 1), ("k", 10**3), ("K", 10**3), ("M", 10**6), ("G", 10**9), 
 _U64 = 2**64 - 1
 
 
-def _split(text: str, units: dict[str, int], what: str, example: str) -> int:
+_DIGITS_MAX = 60
+
+
+def _pattern(units: Iterable[str]) -> str:
+    return rf"^\s*([0-9]+(\.[0-9]+)?|\.[0-9]+)\s*({'|'.join(units)})\s*$"
+
+
+# Regular expressions of the words below, for the campaign file's JSON Schema (ECMA-262 dialect).
+SIZE_PATTERN = _pattern(_SIZES)
+TIME_PATTERN = "^\\s*0\\s*$|" + _pattern(_TIMES)
+RATE_PATTERN = _pattern(_RATES)
+SHARE_PATTERN = _pattern(("", "%"))
+
+
+def _number(text: str, units: Iterable[str], what: str) -> tuple[Fraction, str]:
     match = _NUMBER.match(text)
-    if match is None or match[2] not in units:
-        raise ValueError(f"expected a {what} such as {example}, got {text!r}")
-    try:
-        exact = Decimal(match[1]) * units[match[2]]
-    except InvalidOperation as error:  # pragma: no cover - the pattern admits only numbers
-        raise ValueError(f"expected a {what} such as {example}, got {text!r}") from error
-    if exact != int(exact):
+    if match is None or match[2] not in units or len(match[1]) > _DIGITS_MAX:
+        raise ValueError(f"expected a {what}, got {text!r}")
+    return Fraction(match[1]), match[2]
+
+
+def _split(text: str, units: dict[str, int], what: str, example: str) -> int:
+    number, unit = _number(text, units, f"{what} such as {example}")
+    exact = number * units[unit]
+    if exact.denominator != 1:
         raise ValueError(f"expected a whole number of base units in a {what} such as {example}, got {text!r}")
     if exact > _U64:
         raise ValueError(f"expected a {what} below 2^64, got {text!r}")
@@ -57,22 +74,20 @@ def parse_rate(text: str) -> int:
 
 def parse_share(text: str) -> float:
     """A fraction from a percentage: `95%` = 0.95; `0.95` is accepted too. Errors: ValueError."""
-    match = _NUMBER.match(text)
-    if match is None or match[2] not in ("", "%"):
-        raise ValueError(f"expected a percentage such as 95% or 2.5%, got {text!r}")
-    value = float(match[1])
-    return value / 100 if match[2] == "%" else value
+    number, unit = _number(text, ("", "%"), "percentage such as 95% or 2.5%")
+    return float(number / 100 if unit == "%" else number)
 
 
 def format_size(size: int) -> str:
-    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 64000 -> `64kB`, 1001 -> `1001`."""
+    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 10**10 -> `10GB`, 1001 -> `1001`."""
+    spellings = [str(size)]
     for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
         if size and size % 1024**power == 0:
-            return f"{size // 1024**power}{prefix}"
+            spellings.append(f"{size // 1024**power}{prefix}")
     for power, suffix in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if size and size % 1000**power == 0:
-            return f"{size // 1000**power}{suffix}"
-    return str(size)
+            spellings.append(f"{size // 1000**power}{suffix}")
+    return min(spellings, key=len)
 
 
 def format_time(ns: int) -> str:

@@ -1,0 +1,126 @@
+"""Combinations of levels -> cells, and what makes a cell impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+from netbench.campaign import words
+from netbench.campaign.factors import KERNEL, Reader
+from netbench.campaign.matrix import Combination, cell_id
+from netbench.campaign.problems import Problems
+from netbench.campaign.transfer import meaning, method_options
+from netbench.campaign.tree import Loc
+from netbench.engine.catalogue import Catalogue, Named
+from netbench.model import WHOLE_FILE, Cell, Host, Pair, Transfer
+
+Complaint = tuple[tuple[str, ...], str]
+"""The keys that disagree, the first of them to blame, and what is wrong."""
+_SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a cell is checked against."""
+
+    catalogue: Catalogue
+    hosts: Mapping[str, Host]
+    pairs: tuple[Pair, ...]
+
+
+def build(base: Mapping[str, Any], combination: Combination, reader: Reader, catalogue: Catalogue) -> Cell:
+    """The cell of a combination: its levels over the one level of each key in `base`."""
+    values = dict(base)
+    if "duration" in combination or "bytes" in combination:
+        values.pop("duration", None)
+        values.pop("bytes", None)
+    values |= {key: level.value for key, level in combination.items() if reader.transfers(key)}
+    methods = (
+        catalogue.send.get(values.get("send", Transfer.send)),
+        catalogue.receive.get(values.get("receive", Transfer.receive)),
+    )
+    options = [row.name for method in methods if method for row in method.options]
+    kernel = combination.get(KERNEL)
+    return Cell(
+        id=cell_id(combination),
+        factors={key: level.word for key, level in combination.items()},
+        transfer=meaning(values, options),
+        settings={key: level.word for key, level in combination.items() if not reader.transfers(key) and key != KERNEL},
+        kernel=kernel.word if kernel else None,
+    )
+
+
+def check(base: Mapping[str, Any], cells: Iterable[tuple[Combination, Cell]], context: Context, problems: Problems) -> None:
+    """Note what makes cells impossible; one problem for all cells that have it."""
+    found: dict[tuple[Loc, str], list[str]] = {}
+    for combination, cell in cells:
+        for keys, message in _complaints(base, combination, cell, context):
+            found.setdefault((_place(keys, base, combination), message), []).append(cell.id)
+    for (loc, message), ids in found.items():
+        more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+        problems.add(loc, f"cell {ids[0]}{more}: {message}")
+
+
+def _place(keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination) -> Loc:
+    for key in keys:
+        if key in combination:
+            return combination[key].at
+    return next((("transfer", key) for key in keys if key in base), ("transfer",))
+
+
+def _complaints(base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context) -> Iterator[Complaint]:
+    transfer = cell.transfer
+    if "duration" in combination and "bytes" in combination:
+        yield ("bytes", "duration"), "a run is bounded by duration or by bytes, got both"
+    if "socket_buffer" in combination and all(k in base or k in combination for k in ("send_buffer", "receive_buffer")):
+        yield ("socket_buffer",), "send_buffer and receive_buffer are both written, so socket_buffer changes nothing"
+    yield from _addresses(transfer, context)
+    if transfer.tool.kind != "none":
+        return  # the engine's methods take no part
+    send, receive = context.catalogue.send.get(transfer.send), context.catalogue.receive.get(transfer.receive)
+    yield from _pairing(send, receive, transfer)
+    if send:
+        yield from _sending(send, transfer)
+    if receive and transfer.sink.kind == "file" and not receive.has("to_file") and not receive.has("no_data"):
+        yield ("receive", "sink"), f"receive method {receive.name} cannot fill a file, expected sink: discard"
+    yield from _options(combination, transfer, context.catalogue)
+
+
+def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
+    """A method without data pairs only with its like; one that is not built yet is taken to move data."""
+    still = [bool(method and method.has("no_data")) for method in (send, receive)]
+    if still[0] != still[1]:
+        idle, busy = ("send", "receive") if still[0] else ("receive", "send")
+        mine, other = getattr(transfer, idle), getattr(transfer, busy)
+        yield (idle, busy), f"{idle} method {mine} moves no data and pairs only with its like, got {busy} method {other}"
+
+
+def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
+    kind = transfer.source.kind
+    if not send.has(_SOURCES[kind]) and not send.has("no_data"):
+        able = [name for name, flag in _SOURCES.items() if send.has(flag)]
+        takes = f", expected source: {words.listed(able)}" if able else ""
+        yield ("send", "source"), f"send method {send.name} cannot take bytes from {kind}{takes}"
+    if transfer.chunk == WHOLE_FILE:
+        if kind not in ("file", "files"):
+            yield ("chunk", "source"), f"chunk: file needs a source of files, got {kind}"
+        if not send.has("whole_file"):
+            yield ("chunk", "send"), f"chunk: file needs a send method that sends a whole file a call, got {send.name}"
+
+
+def _options(combination: Combination, transfer: Transfer, catalogue: Catalogue) -> Iterator[Complaint]:
+    owned = method_options(catalogue)
+    for key in combination:
+        if key in owned and key not in transfer.options and not hasattr(transfer, key):
+            owners = words.listed(dict.fromkeys(row.owner for row in owned[key]))
+            methods = f"send method {transfer.send} and receive method {transfer.receive}"
+            yield (key,), f"{key} is an option of {owners}, got {methods}"
+
+
+def _addresses(transfer: Transfer, context: Context) -> Iterator[Complaint]:
+    for name in dict.fromkeys(name for pair in context.pairs for name in (pair.sender, pair.receiver)):
+        address = context.hosts[name].address
+        if address and ip_address(address).version != transfer.ip:
+            yield ("ip",), f"ip is {transfer.ip}, got the address {address} of hosts.{name}"

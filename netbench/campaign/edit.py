@@ -1,0 +1,118 @@
+"""Changes to a campaign's tree before it is read: `--set PATH=VALUE` and `--quick`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netbench.campaign.grow import grow_value
+from netbench.campaign.tree import Listing, Node, Table, Word
+from netbench.errors import CampaignError, Problem
+
+QUICK = {"repeat.min": "3", "repeat.max": "3", "transfer.warmup": "200ms", "transfer.duration": "1s"}
+WHOLE_KEYS = ("settings", "sweep")  # mappings whose keys have dots of their own
+BOUNDS = {"duration": "bytes", "bytes": "duration"}
+
+
+def split_set(words: str, source: str, option: str = "--set ") -> tuple[str, str]:
+    """PATH and VALUE of one `PATH=VALUE`. Errors: CampaignError."""
+    path, equals, value = words.partition("=")
+    if not equals or not path.strip() or path.strip() != path:
+        raise CampaignError(source, [Problem(0, "", f"expected {option}PATH=VALUE, got {option}{words!r}")])
+    return path, value
+
+
+def put(tree: Table, path: str, value: Node, source: str) -> None:
+    """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when an index is out of range."""
+    holder: Table | Listing = tree
+    key, rest = _step(tree, path, "")
+    top = key
+    while rest:
+        inner = _child(holder, key, path, value, source)
+        if not isinstance(inner, Table | Listing):
+            inner = Table(flow=False)
+            _place(holder, key, inner)
+        holder = inner
+        key, rest = _step(holder, rest, top)
+    _child(holder, key, path, value, source)
+    _place(holder, key, value)
+
+
+def _step(holder: Table | Listing, steps: str, top: str) -> tuple[str, str]:
+    """The longest key that is there, else up to the next dot, or everything where keys have dots."""
+    known = [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")] if isinstance(holder, Table) else []
+    if known:
+        key = max(known, key=len)
+        return key, steps[len(key) + 1 :]
+    if top in WHOLE_KEYS and isinstance(holder, Table):
+        return steps, ""
+    step, _, rest = steps.partition(".")
+    return step, rest
+
+
+def _child(holder: Table | Listing, key: str, path: str, value: Node, source: str) -> Node | None:
+    if isinstance(holder, Table):
+        return holder.entries.get(key)
+    if key.isascii() and key.isdigit() and int(key) < len(holder.items):
+        return holder.items[int(key)]
+    message = f"expected the index of one of {len(holder.items)} items, got {key!r} (from {value.origin})"
+    raise CampaignError(source, [Problem(0, path, message)])
+
+
+def _place(holder: Table | Listing, key: str, value: Node) -> None:
+    if isinstance(holder, Table):
+        holder.entries[key] = value
+        holder.lines.setdefault(key, 0)
+    else:
+        holder.items[int(key)] = value
+
+
+def drop_other_bound(tree: Table, path: str) -> None:
+    """A run is bounded by duration or by bytes: setting one of them removes the other; sweeping one removes both levels."""
+    top, _, key = path.partition(".")
+    transfer = tree.entries.get("transfer")
+    if key not in BOUNDS or top not in ("transfer", "sweep") or not isinstance(transfer, Table):
+        return
+    for gone in (BOUNDS[key],) if top == "transfer" else BOUNDS:
+        transfer.entries.pop(gone, None)
+        transfer.lines.pop(gone, None)
+
+
+def apply_sets(tree: Table, sets: Sequence[str], source: str) -> list[Problem]:
+    """Put every `PATH=VALUE` into the tree; returns what is wrong with those that cannot be."""
+    problems: list[Problem] = []
+    for words in sets:
+        try:
+            path, text = split_set(words, source)
+            put(tree, path, grow_value(text, source, f"--set {words}"), source)
+            drop_other_bound(tree, path)
+        except CampaignError as error:
+            problems.extend(error.problems)
+    return problems
+
+
+def apply_quick(tree: Table, source: str) -> None:
+    """3 runs of 1 s after 200 ms of warm-up. A swept duration or number of bytes is what the campaign asks about: it stays."""
+    sweep = tree.entries.get("sweep")
+    swept = set(sweep.entries) if isinstance(sweep, Table) else set()
+    for path, text in QUICK.items():
+        top, _, key = path.partition(".")
+        if top in tree.entries and not isinstance(tree.entries[top], Table):
+            continue  # wrong, and told later
+        if key in swept or (key == "duration" and "bytes" in swept):
+            continue
+        put(tree, path, Word(text, origin="--quick"), source)
+        drop_other_bound(tree, path)
+
+
+def settle_quick(tree: Table) -> None:
+    """Where --set moved one end of repeat past the other end that --quick wrote, the latter follows."""
+    repeat = tree.entries.get("repeat")
+    ends = repeat.entries if isinstance(repeat, Table) else {}
+    low, high = ends.get("min"), ends.get("max")
+    if not (isinstance(low, Word) and isinstance(high, Word) and (low.text or "").isdigit() and (high.text or "").isdigit()):
+        return
+    if int(low.text or "") > int(high.text or ""):
+        if high.origin == "--quick":
+            high.text = low.text
+        elif low.origin == "--quick":
+            low.text = high.text

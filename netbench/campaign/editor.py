@@ -1,0 +1,50 @@
+"""JSON Schema of the campaign file, for editors (draft 2020-12, https://json-schema.org/draft/2020-12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netbench.campaign import settings
+from netbench.campaign.factors import KERNEL
+from netbench.campaign.schema import file_model
+from netbench.campaign.transfer import transfer_model
+from netbench.engine.catalogue import Catalogue, local
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SIDE = r"((sender|receiver)[.])?"
+
+
+def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
+    """JSON Schema of the campaign file for what an engine offers; a reader of YAML 1.2 or of 1.1 is fine."""
+    catalogue = catalogue or local()
+    schema = file_model(catalogue).model_json_schema()
+    properties: dict[str, Any] = schema["properties"]
+    of_transfer = {key: {"$ref": f"#/$defs/Transfer/properties/{key}"} for key in transfer_model(catalogue).model_fields}
+    properties["sweep"] |= _keyed({key: _levels(ref) for key, ref in of_transfer.items()}, _levels({}))
+    properties["include"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
+    properties["exclude"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
+    properties["settings"] = {"type": "object", "description": properties["settings"]["description"], "minProperties": 1}
+    properties["settings"] |= {"patternProperties": {_setting_pattern(): {}}}
+    properties["hosts"]["additionalProperties"] = {"anyOf": [{"const": "local"}, {"$ref": "#/$defs/HostKeys"}]}
+    return {"$schema": _DIALECT, **schema, "title": "netbench campaign"}
+
+
+def _levels(level: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "uniqueItems": True, "items": level}
+
+
+def _keyed(of_transfer: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """A mapping whose keys are those of transfer, settings (any name: a campaign can have its own) and kernel."""
+    pattern = {_setting_pattern(): other}
+    return {
+        "type": "object",
+        "properties": {**of_transfer, KERNEL: other},
+        "patternProperties": pattern,
+        "additionalProperties": False,
+    }
+
+
+def _setting_pattern() -> str:
+    names = "|".join((*settings.NAMED, *settings.WHOLE_HOST))
+    families = "|".join(family.removesuffix(".") for family in settings.FAMILIES)
+    return rf"^{_SIDE}({names}|({families})[.].+)$"

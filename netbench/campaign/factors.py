@@ -1,0 +1,116 @@
+"""Swept keys and their levels: which keys can be factors, and what each level means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+from netbench.campaign import settings, words
+from netbench.campaign.problems import Problems
+from netbench.campaign.transfer import TransferKeys
+from netbench.campaign.tree import Loc, compact, describe
+
+KERNEL = "kernel"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a key: `word` as it was written, `value` what it means, `written` the plain value, `at` where it is."""
+
+    word: str
+    value: Any
+    written: Any
+    at: Loc
+
+
+class Reader:
+    """Reads levels of any key that can be a factor and notes what is wrong with them."""
+
+    def __init__(
+        self, model: type[TransferKeys], commands: Collection[str], kernels: Collection[str], problems: Problems
+    ) -> None:
+        self.model = model
+        self.commands = commands
+        self.kernels = kernels
+        self.problems = problems
+
+    def transfers(self, key: str) -> bool:
+        """Whether the key is one of transfer."""
+        return key in self.model.model_fields
+
+    def knows(self, key: str) -> bool:
+        """Whether the key can be a factor."""
+        return self.transfers(key) or key == KERNEL or settings.is_setting(key, self.commands)
+
+    def unknown(self, key: str, at: Loc, what: str) -> None:
+        """Note a key that cannot be a factor."""
+        valid = [*self.model.model_fields, KERNEL, *settings.spellings(key, self.commands)]
+        self.problems.add(at, f"unknown key, expected {what}", words.nearest(key, valid))
+
+    def level(self, key: str, written: Any, at: Loc) -> Level | None:
+        """One level of a known key, or None when it is wrong."""
+        if written is None or written in ({}, []):
+            self.problems.add(at, f"expected a level of {key}, got {describe(written) if written is None else 'an empty one'}")
+            return None
+        try:
+            value = self._transfer(key, written) if self.transfers(key) else self._word(key, written)
+        except ValidationError as error:
+            self.problems.add_all(error, at, below=1)
+            return None
+        except PydanticCustomError as error:
+            context = error.context or {}
+            self.problems.add(at, context["text"], context["nearest"])
+            return None
+        return Level(compact(written), value, written, at)
+
+    def _transfer(self, key: str, written: Any) -> Any:
+        return getattr(self.model.model_validate({key: written}), key)
+
+    def _word(self, key: str, written: Any) -> str:
+        if settings.is_switch(key):
+            words.switch().parse(written)
+        if key == KERNEL and (not isinstance(written, str) or (self.kernels and written not in self.kernels)):
+            names = words.listed(self.kernels) if self.kernels else "a name"
+            raise words.expected(f"a kernel ({names})", written, words.nearest(written, self.kernels))
+        return compact(written)
+
+    def factors(self, sweep: Mapping[str, Any]) -> dict[str, list[Level]]:
+        """The levels of every swept key, in file order; those that are wrong are noted and left out."""
+        found: dict[str, list[Level]] = {}
+        for key, levels in sweep.items():
+            at: Loc = ("sweep", key)
+            if not self.knows(key):
+                self.unknown(key, at, "a key of transfer, a setting such as tso or sysctl.NAME, or kernel")
+            elif not isinstance(levels, list) or not levels:
+                got = "an empty list" if levels == [] else describe(levels)
+                self.problems.add(at, f"expected a list of levels such as [a, b], got {got}")
+            else:
+                found[key] = self._levels(key, levels, at)
+        return found
+
+    def _levels(self, key: str, levels: list[Any], at: Loc) -> list[Level]:
+        found: dict[str, Level] = {}
+        for i, written in enumerate(levels):
+            level = self.level(key, written, (*at, i))
+            if level is None:
+                continue
+            if level.word in found:
+                self.problems.add(level.at, f"expected each level once, got {level.word!r} again")
+            found.setdefault(level.word, level)
+        return list(found.values())
+
+    def entry(self, written: Mapping[str, Any], at: Loc) -> dict[str, Level]:
+        """The levels of one entry of include."""
+        found: dict[str, Level] = {}
+        for key, value in written.items():
+            if not self.knows(key):
+                self.unknown(key, (*at, key), "a swept key, a key of transfer, a setting or kernel")
+                continue
+            level = self.level(key, value, (*at, key))
+            if level is not None:
+                found[key] = level
+        return found

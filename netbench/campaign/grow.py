@@ -1,0 +1,196 @@
+"""YAML text -> a located tree.
+
+Read from the parser's events rather than composed, because only events tell an explicit tag from a guessed one and can be stopped
+before a nesting or alias bomb has grown (YAML 1.1, https://yaml.org/spec/1.1/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import yaml
+
+from netbench.campaign.tree import Listing, Loc, Node, Table, Word, copied, describe, path_of, plain
+from netbench.errors import CampaignError, Problem
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+BYTES_MAX = 1024 * 1024
+NODES_MAX = 100_000
+DEPTH_MAX = 32
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Grower:
+    """Builds one tree; problems that leave a tree to go on with are gathered, others raise CampaignError at once."""
+
+    def __init__(self, text: str, source: str, origin: str = "") -> None:
+        self.source = source
+        self.origin = origin
+        self.problems: list[Problem] = []
+        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._nodes = 0
+        self._events: Iterator[Any] = yaml.parse(text, Loader=LOADER)
+
+    def root(self) -> Node:
+        """The document's root node. Errors: CampaignError for what is not one document of YAML."""
+        try:
+            self._next(yaml.StreamStartEvent)
+            if isinstance(next(self._events), yaml.StreamEndEvent):
+                return Word(None, 1)
+            root = self._node(next(self._events), ())
+            self._next(yaml.DocumentEndEvent)
+            end = next(self._events)
+            if not isinstance(end, yaml.StreamEndEvent):
+                self._stop(self._line(end), (), "expected one YAML document, got a second one")
+        except yaml.MarkedYAMLError as error:
+            self._stop_at(error)
+        return root
+
+    def _next(self, kind: type[Any]) -> None:
+        event = next(self._events)
+        assert isinstance(event, kind), event
+
+    def _line(self, event: Any) -> int:
+        return 0 if self.origin else event.start_mark.line + 1
+
+    def _stop(self, line: int, loc: Loc, message: str) -> NoReturn:
+        where = f" (from {self.origin})" if self.origin else ""
+        raise CampaignError(self.source, [*self.problems, Problem(line, path_of(loc), message + where)])
+
+    def _stop_at(self, error: yaml.MarkedYAMLError) -> NoReturn:
+        mark, began = error.problem_mark, error.context_mark
+        if began and "simple key" in str(error.context):
+            mark = began
+        line = mark.line + 1 if mark else 0
+        since = f", which began on line {began.line + 1}" if began and began.line + 1 != line else ""
+        context = f" {error.context}{since}" if error.context else ""
+        self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
+
+    def _complain(self, event: Any, loc: Loc, message: str) -> None:
+        where = f" (from {self.origin})" if self.origin else ""
+        self.problems.append(Problem(self._line(event), path_of(loc), message + where))
+
+    def _node(self, event: Any, loc: Loc) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, loc)
+        self._count(1, event, loc)
+        if len(loc) > DEPTH_MAX:
+            self._stop(self._line(event), loc[:3], f"expected at most {DEPTH_MAX} levels of nesting, got more")
+        if event.tag is not None:
+            self._complain(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
+        before = self._nodes
+        node = self._value(event, loc)
+        if event.anchor:
+            self._anchors[event.anchor] = (node, self._nodes - before + 1)
+        return node
+
+    def _value(self, event: Any, loc: Loc) -> Node:
+        if isinstance(event, yaml.ScalarEvent):
+            nothing = not event.style and event.value in ("", "~")
+            bad = _UNPRINTABLE.search(event.value)
+            if bad:
+                self._complain(event, loc, f"expected text, got the control character U+{ord(bad[0]):04X}")
+            style = event.style if event.style in ("'", '"', "|") else '"' if event.style else ""
+            return Word(None if nothing else event.value, self._line(event), self.origin, style)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._listing(event, loc)
+        return self._table(event, loc)
+
+    def _alias(self, event: Any, loc: Loc) -> Node:
+        if event.anchor not in self._anchors:
+            self._stop(self._line(event), loc, f"expected an anchor &{event.anchor} above the alias *{event.anchor}, got none")
+        node, size = self._anchors[event.anchor]
+        self._count(size, event, loc)
+        return copied(node)
+
+    def _count(self, more: int, event: Any, loc: Loc) -> None:
+        self._nodes += more
+        if self._nodes > NODES_MAX:
+            self._stop(self._line(event), loc[:3], f"expected at most {NODES_MAX} values with aliases expanded, got more")
+
+    def _listing(self, start: Any, loc: Loc) -> Listing:
+        listing = Listing([], self._line(start), self.origin, bool(start.flow_style))
+        for event in self._events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            listing.items.append(self._node(event, (*loc, len(listing.items))))
+        return listing
+
+    def _table(self, start: Any, loc: Loc) -> Table:
+        table = Table({}, {}, self._line(start), self.origin, bool(start.flow_style))
+        for event in self._events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self._key(event, loc)
+            value = self._node(next(self._events), loc if key is None else (*loc, key))
+            if key is None:
+                continue
+            if key in table.entries:
+                first = f" on line {table.lines[key]}" if table.lines[key] else ""
+                self._complain(event, (*loc, key), f"expected each key once, got {key!r} again; it is first written{first}")
+                continue
+            table.entries[key], table.lines[key] = value, self._line(event)
+        return table
+
+    def _key(self, event: Any, loc: Loc) -> str | None:
+        node = self._node(event, loc)
+        if isinstance(node, Word) and node.text == "<<" and not node.style:
+            self._complain(event, loc, "expected a key, got the merge key <<; write the keys out")
+        elif isinstance(node, Word) and node.text is not None:
+            return node.text
+        else:
+            self._complain(event, loc, f"expected a word as key, got {describe(plain(node))}")
+        return None
+
+
+def _shown(origin: str) -> str:
+    return origin.encode("unicode_escape").decode("ascii")
+
+
+def _tag(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!")
+
+
+def decode(data: bytes, source: str) -> str:
+    """UTF-8 text of a file. Errors: CampaignError when it is too long or not text."""
+    if len(data) > BYTES_MAX:
+        raise CampaignError(source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(data)} bytes")])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = data[error.start]
+        raise CampaignError(source, [Problem(line, "", f"expected UTF-8 text, got the byte 0x{byte:02x}")]) from error
+
+
+def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
+    """The tree of a campaign file, and the problems that leave one to go on with. Errors: CampaignError for the others."""
+    bad = _UNPRINTABLE.search(text)
+    if bad:
+        line = text.count("\n", 0, bad.start()) + 1
+        raise CampaignError(source, [Problem(line, "", f"expected text, got the control character U+{ord(bad[0]):04X}")])
+    if len(text) > BYTES_MAX:
+        raise CampaignError(source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")])
+    grower = Grower(text.removeprefix("\ufeff"), source)
+    root = grower.root()
+    if not isinstance(root, Table):
+        found = "an empty file" if plain(root) is None else describe(plain(root))
+        message = f"expected a mapping that begins with `netbench: 1`, got {found}"
+        raise CampaignError(source, [*grower.problems, Problem(root.line, "", message)])
+    return root, grower.problems
+
+
+def grow_value(text: str, source: str, origin: str) -> Node:
+    """The tree of one value given outside a file (line 0). Errors: CampaignError naming its origin."""
+    bad = _UNPRINTABLE.search(text)
+    if bad:
+        message = f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
+        raise CampaignError(source, [Problem(0, "", message)])
+    grower = Grower(text, source, origin)
+    root = grower.root()
+    if grower.problems:
+        raise CampaignError(source, grower.problems)
+    root.origin = origin
+    return root

@@ -1,0 +1,89 @@
+"""YAML -> model.Campaign: grow the tree, apply --set and --quick, read the shape, then check what keys mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from netbench.campaign import edit
+from netbench.campaign.grow import BYTES_MAX, decode, grow, grow_value
+from netbench.campaign.problems import Problems
+from netbench.campaign.schema import file_model
+from netbench.campaign.tree import Node, Table, Word, dump
+from netbench.campaign.understand import understand
+from netbench.engine.catalogue import Catalogue, local
+from netbench.errors import CampaignError, Problem
+from netbench.model import Campaign
+
+_TRANSFER = "netbench: 1\nname: transfer\nhosts: {here: local}\ntransfer: {}\nverify: false\n"
+_LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
+
+
+def load(path: Path | str, sets: Sequence[str] = (), catalogue: Catalogue | None = None, quick: bool = False) -> Campaign:
+    """Read a campaign file. `sets` are `PATH=VALUE` words of --set. Errors: CampaignError with every problem of the file."""
+    source = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise CampaignError(source, [Problem(0, "", f"cannot be read: {error.strerror}")]) from error
+    return parse(decode(data, source), source, sets, catalogue, quick)
+
+
+def parse(text: str, source: str, sets: Sequence[str] = (), catalogue: Catalogue | None = None, quick: bool = False) -> Campaign:
+    """Read a campaign from text; `source` names it in messages. Errors: CampaignError with every problem of the text."""
+    tree, found = grow(text, source)
+    if quick:
+        edit.apply_quick(tree, source)
+    found = [*found, *edit.apply_sets(tree, sets, source)]
+    if quick:
+        edit.settle_quick(tree)
+    if sets or quick:
+        options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
+        text = _effective(tree, " ".join(options))
+    return understand(tree, Problems(tree, source, found), catalogue or local(), text)
+
+
+def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:
+    """A campaign `transfer` of one cell on this machine from words PATH=VALUE below `transfer.` (or a top-level key).
+
+    `source=F` and `sink=F` are files unless F is a word of the campaign file or a flow mapping. Errors: CampaignError.
+    """
+    source = "transfer"
+    catalogue = catalogue or local()
+    tree, _ = grow(_TRANSFER, source)
+    problems = Problems(tree, source)
+    for argument in arguments:
+        try:
+            path, value = edit.split_set(argument, source, "")
+            top = path.partition(".")[0]
+            if top in ("sweep", "include", "exclude"):
+                raise CampaignError(source, [Problem(0, top, "transfer runs one cell, expected a campaign file for more")])
+            path = path if top in file_model(catalogue).model_fields else f"transfer.{path}"
+            edit.put(tree, path, _argument(path, value, argument), source)
+            edit.drop_other_bound(tree, path)
+        except CampaignError as error:
+            problems.found.extend(error.problems)
+    _one_run(tree)
+    return understand(tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}"))
+
+
+def _argument(path: str, value: str, origin: str) -> Node:
+    """The value of one word; a file's name is taken as it is."""
+    known = _LOCAL_WORDS.get(path.removeprefix("transfer."))
+    if known is None or value in known or not value or value.startswith("{"):
+        return grow_value(value, "transfer", origin)
+    return Table({"file": Word(value, 0, origin, '"')}, {"file": 0}, 0, origin)
+
+
+def _one_run(tree: Table) -> None:
+    """One run, unless asked otherwise."""
+    repeat = tree.entries.setdefault("repeat", Table())
+    if isinstance(repeat, Table):
+        repeat.entries.setdefault("min", Word("1"))
+        repeat.entries.setdefault("max", repeat.entries["min"])
+
+
+def _effective(tree: Table, options: str) -> str:
+    note = options.encode("unicode_escape").decode("ascii")
+    return f"# effective campaign of: {note}\n{dump(tree)}"

@@ -1,0 +1,57 @@
+"""Gathers everything that is wrong with a campaign file, each with its line, path and origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from netbench.campaign.keys import Keys
+from netbench.campaign.tree import Loc, Table, find, path_of, plain
+from netbench.errors import CampaignError, Problem
+
+K = TypeVar("K", bound=Keys)
+
+
+class Problems:
+    """The problems of one file; `tree` locates them."""
+
+    def __init__(self, tree: Table, source: str, found: Iterable[Problem] = ()) -> None:
+        self.tree = tree
+        self.source = source
+        self.found = list(found)
+        self._touched: set[str] = set()
+
+    def add(self, loc: Loc, message: str, nearest: str = "") -> None:
+        """Note a problem at a place of the tree."""
+        line, origin = find(self.tree, loc)
+        self.found.append(Problem(line, path_of(loc), message + (f" (from {origin})" if origin else ""), nearest))
+        self._touched.add(str(loc[0]) if loc else "")
+
+    def add_all(self, error: ValidationError, loc: Loc = (), below: int = 0) -> None:
+        """Note everything that a model found in what is at `loc`; `below` leading keys of the model are not in the tree."""
+        for detail in error.errors(include_url=False):
+            context = detail.get("ctx", {})
+            inner = tuple(part for part in detail["loc"] if part != "[key]")
+            self.add((*loc, *inner[below:]), context.get("text", detail["msg"]), context.get("nearest", ""))
+
+    def clean(self, *keys: str) -> bool:
+        """Whether nothing is wrong with some top-level keys, so that what they mean together can be checked."""
+        return self._touched.isdisjoint(keys)
+
+    def read(self, model: type[K], fallback: dict[str, object]) -> K:
+        """The tree as a model. Top-level keys that are wrong are noted and left out, or taken from `fallback`."""
+        values = plain(self.tree)
+        try:
+            return model.model_validate(values)
+        except ValidationError as error:
+            self.add_all(error)
+        for key in self._touched:
+            values.pop(key, None)
+        return model.model_validate({**{k: v for k, v in fallback.items() if k not in values}, **values})
+
+    def stop(self) -> None:
+        """Raise CampaignError when anything was noted."""
+        if self.found:
+            raise CampaignError(self.source, self.found)

@@ -1,0 +1,215 @@
+"""The campaign file's keys as pydantic models: the shape of every key by itself; what keys mean together is checked elsewhere."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, create_model
+
+from netbench.campaign import shapes, words
+from netbench.campaign.keys import Keys
+from netbench.campaign.transfer import PLANNED_METERS, TransferKeys, transfer_model, with_planned
+from netbench.campaign.tree import compact
+from netbench.campaign.words import Kind, expected, nearest
+from netbench.engine.catalogue import Catalogue, Row
+
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+METRICS = ("throughput", *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")))
+_NAMED = words.matching("a name of letters, digits, dots, dashes and underscores, such as sosend-2", NAME)
+_HOST = words.matching("a host's name of letters, digits, dots, dashes and underscores", NAME)
+
+
+def _version(value: Any) -> int:
+    if value == "1":
+        return 1
+    raise expected("netbench: 1, the version of the file's format", value)
+
+
+def _address(value: Any) -> str:
+    try:
+        ipaddress.ip_address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise expected("an IP address such as 192.168.2.1 or fd00::1", value) from None
+    return str(value)
+
+
+def _level(value: Any) -> str:
+    if value is None or value in ("", {}, []):
+        raise expected("a level", value)
+    return compact(value)
+
+
+def _lab(value: Any) -> str:
+    if value in ("netns", "qemu") or (isinstance(value, dict) and value):
+        return compact(value)
+    raise expected("netns, qemu or a mapping", value, nearest(value, ("netns", "qemu")))
+
+
+def _metric(value: Any) -> str:
+    if isinstance(value, str):
+        name, dot, meter = value.partition(".")
+        if name in METRICS and (not dot or (meter and name != "throughput")):
+            return value
+    raise expected(f"a metric ({words.listed(METRICS)}; CPU metrics also as NAME.METER)", value, nearest(value, METRICS))
+
+
+def _cells(value: Any) -> str:
+    if (isinstance(value, str) and value) or (isinstance(value, list) and value):
+        return compact(value)
+    raise expected("changed, all, or a list of cells", value)
+
+
+LEVEL = Kind(_level, {})
+METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
+
+
+class HostKeys(Keys):
+    """A host. Without `ssh` it is this machine."""
+
+    ssh: Annotated[str | None, words.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")] = Field(
+        default=None, description="OpenSSH destination; aliases of ~/.ssh/config work"
+    )
+    address: Annotated[str | None, Kind(_address, {"type": "string"})] = Field(default=None, description="data address")
+    interface: Annotated[str | None, words.matching("an interface's name such as eth1", r"[^\s/]{1,15}")] = Field(
+        default=None, description="network interface of the data address"
+    )
+
+
+def _host(value: Any) -> Any:
+    if value == "local":
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise expected("local or a mapping with ssh, address and interface", value, nearest(value, ("local",)))
+
+
+class PairKeys(Keys):
+    """A sender and a receiver."""
+
+    sender: Annotated[str, _HOST] = Field(description="sender: the name of a host")
+    receiver: Annotated[str, _HOST] = Field(description="receiver: the name of a host")
+
+
+class KernelKeys(Keys):
+    """A kernel to boot."""
+
+    image: Annotated[str, words.text("a path")] = Field(description="image: the path of the kernel")
+    initrd: Annotated[str | None, words.text("a path")] = None
+    append: Annotated[str | None, words.text("words of a kernel command line")] = None
+
+
+class CommandKeys(Keys):
+    """A setting of the campaign's own, as commands."""
+
+    apply: Annotated[Any, LEVEL] = Field(description="apply: the command that sets a level")
+    read: Annotated[Any, LEVEL] = Field(description="read: the command that prints the level")
+    undo: Annotated[Any, LEVEL] = Field(description="undo: the command that puts the level back")
+
+
+class RepeatKeys(Keys):
+    """When a cell closes."""
+
+    min: Annotated[int | None, words.number("a number of runs", 1, 100_000)] = Field(default=None, description="fewest runs")
+    max: Annotated[int | None, words.number("a number of runs", 1, 100_000)] = Field(default=None, description="most runs")
+    confidence: Annotated[float, words.share("a confidence from 50% to below 100%,", "95%", 0.5, 1)] = 0.95
+    precision: Annotated[float, words.share("a precision above 0% and below 100%,", "2.5%", 0, 1)] = 0.025
+    metrics: Annotated[list[Annotated[str, METRIC]], words.list_of("a list of metrics such as [throughput]")] = Field(
+        default=["throughput"], description="what must be precise"
+    )
+    boots: Annotated[int, words.number("a number of boots", 1, 1000)] = 1
+
+
+class OrderKeys(Keys):
+    """The order of runs: the same seed gives the same order."""
+
+    seed: Annotated[int, words.number("a seed")] = Field(default=1, description="seed: a whole number")
+
+
+class ProfileKeys(Keys):
+    """Which cells are profiled, and for how long."""
+
+    cells: Annotated[str, Kind(_cells, {"type": ["string", "array"]})] = "changed"
+    seconds: Annotated[int, shapes.SECONDS] = 5 * 10**9
+
+
+class CompareKeys(Keys):
+    """Which levels are compared."""
+
+    factor: Annotated[str, words.text("a swept key")] = Field(description="factor: a key of sweep")
+    baseline: Annotated[str, LEVEL] = Field(description="baseline: the level that the others are compared with")
+    margin: Annotated[float | None, words.share("a margin above 0% and below 100%,", "1%", 0, 1)] = None
+
+
+_NAMES = words.mapping_of
+_VERSION = Kind(_version, {"enum": [1, "1"]})
+_SETTING_LEVELS = Annotated[dict[str, Annotated[str, LEVEL]], _NAMES("a mapping of settings such as {mtu: 9000}")]
+_ENTRIES = list[Annotated[dict[str, Annotated[Any, Kind(lambda v: v, {})]], _NAMES("a mapping of keys and levels")]]
+_PROFILE = _NAMES("a mapping such as {cells: changed, seconds: 5}")
+_COMPARE = _NAMES("a mapping such as {factor: send, baseline: write}")
+_LAB = Kind(_lab, {"anyOf": [{"enum": ["netns", "qemu"]}, {"type": "object"}]})
+_LEVELS = _NAMES("a mapping of keys and their levels")
+_HOSTS = dict[Annotated[str, _HOST], Annotated[HostKeys, BeforeValidator(_host)]]
+
+
+class FileKeys(Keys):
+    """Base of the model of the whole file; the model itself is made from a catalogue."""
+
+    netbench: Annotated[int, _VERSION] = Field(description="netbench: 1, the version of the file's format")
+    name: Annotated[str, _NAMED] = Field(description="name: a word that names the campaign and its results")
+    about: Annotated[str, words.text("a text")] = Field(default="", description="what the campaign asks, in a sentence")
+    hosts: Annotated[_HOSTS, _NAMES("a mapping of hosts such as {here: local}")] = Field(
+        default={}, description="machines by name; left out: one host, `here: local`"
+    )
+    lab: Annotated[str | None, _LAB] = Field(default=None, description="makes the hosts on this machine")
+    pairs: Annotated[list[PairKeys], words.list_of("a list of pairs such as [{sender: snd, receiver: rcv}]")] = Field(
+        default=[], description="who sends to whom; left out: the first two hosts, or the only one with itself"
+    )
+    verify: Annotated[bool, words.switch()] = Field(default=True, description="check once per cell that what was sent arrives")
+    settings: _SETTING_LEVELS = Field(default={}, description="settings held for the whole campaign")
+    sweep: Annotated[dict[str, Any], _LEVELS] = Field(default={}, description="factors, crossed")
+    include: Annotated[_ENTRIES, words.list_of("a list of mappings", empty=True)] = Field(
+        default=[], description="cells to extend or to add, as in a GitHub Actions matrix"
+    )
+    exclude: Annotated[_ENTRIES, words.list_of("a list of mappings", empty=True)] = Field(
+        default=[], description="combinations to leave out, as in a GitHub Actions matrix"
+    )
+    kernels: Annotated[dict[str, KernelKeys], _NAMES("a mapping of kernels")] = Field(default={}, description="kernels by name")
+    command: Annotated[dict[str, CommandKeys], _NAMES("a mapping of commands")] = Field(
+        default={}, description="settings of the campaign's own, by name"
+    )
+    repeat: RepeatKeys = Field(default=RepeatKeys(), description="when a cell closes")
+    order: OrderKeys = Field(default=OrderKeys(), description="the order of runs; left out: seed 1")
+    profile: Annotated[ProfileKeys | None, _PROFILE] = Field(default=None, description="profiles of some cells")
+    compare: Annotated[CompareKeys | None, _COMPARE] = Field(default=None, description="levels that are compared")
+    limit: Annotated[int | None, words.time(1)] = Field(default=None, description="longest time that the campaign may take")
+    transfer: TransferKeys = Field(default=TransferKeys(), description="one level of each key of a transfer; a sweep has several")
+    meters: list[str] = Field(default=["rusage", "procstat"], description="what accounts CPU time")
+
+    @classmethod
+    def nearest_key(cls, key: str) -> str:
+        """A key of transfer that was written a level too high is told with its path."""
+        below = cls.model_fields["transfer"].annotation
+        if isinstance(below, type) and issubclass(below, TransferKeys) and key in below.model_fields:
+            return f"transfer.{key}"
+        return super().nearest_key(key)
+
+
+@lru_cache(maxsize=8)
+def _model(rows: tuple[Row, ...]) -> type[FileKeys]:
+    catalogue = Catalogue.of(rows)
+    transfer = transfer_model(catalogue)
+    meter = words.choice("a meter", with_planned(catalogue.meters, PLANNED_METERS))
+    meters = Annotated[list[Annotated[str, meter]], words.list_of("a list of meters such as [rusage, procstat]", empty=True)]
+    inherited = FileKeys.model_fields
+    fields: dict[str, Any] = {
+        "transfer": (transfer, Field(default=transfer(), description=inherited["transfer"].description)),
+        "meters": (meters, Field(default=inherited["meters"].default, description=inherited["meters"].description)),
+    }
+    return create_model("Campaign", __base__=FileKeys, **fields)
+
+
+def file_model(catalogue: Catalogue) -> type[FileKeys]:
+    """The pydantic model of a campaign file for what an engine offers."""
+    return _model(catalogue.rows)

@@ -1,0 +1,183 @@
+"""A campaign's tree -> model.Campaign: what its keys mean together. Each check runs where the keys that it needs are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from netbench.campaign import cells, words
+from netbench.campaign.factors import Level, Reader
+from netbench.campaign.matrix import Matrix
+from netbench.campaign.problems import Problems
+from netbench.campaign.schema import FileKeys, RepeatKeys, file_model
+from netbench.campaign.transfer import PLANNED_METERS, transfer_model
+from netbench.campaign.tree import Table, find
+from netbench.campaign.unbuilt import unbuilt
+from netbench.engine.catalogue import Catalogue
+from netbench.model import Campaign, Cell, Compare, Factor, Host, Pair, Repeat
+
+FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
+BOUNDS = {"duration": "bytes", "bytes": "duration"}
+HERE = Host("here")
+
+
+def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
+    """The campaign of a tree. Errors: CampaignError with every problem, those in `problems` included."""
+    file = problems.read(file_model(catalogue), FALLBACK)
+    base = file.transfer.values()
+    hosts = _hosts(file, problems)
+    pairs = _pairs(file, hosts, problems)
+    reader = Reader(transfer_model(catalogue), file.command, file.kernels, problems)
+    factors = reader.factors(file.sweep)
+    _settings(file, reader, problems)
+    _bounds(base, factors, problems)
+    _useless_sets(tree, factors, problems)
+    built = _cells(file, base, factors, reader, cells.Context(catalogue, hosts, pairs))
+    repeat = _repeat(file.repeat, problems)
+    _meters(file, catalogue, problems)
+    compare = _compare(file, factors, problems)
+    problems.stop()
+    return Campaign(
+        name=file.name,
+        about=file.about,
+        hosts=hosts,
+        pairs=pairs,
+        factors=tuple(Factor(key, tuple(level.word for level in levels)) for key, levels in factors.items()),
+        cells=built,
+        repeat=repeat,
+        seed=file.order.seed,
+        meters=tuple(file.meters),
+        verify=file.verify,
+        settings=dict(file.settings),
+        limit=file.limit,
+        lab=file.lab,
+        compare=compare,
+        text=text,
+        source=problems.source,
+        unbuilt=unbuilt(file, built, catalogue),
+    )
+
+
+def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
+    tree = problems.tree.entries.get("hosts")
+    for name, node in tree.entries.items() if isinstance(tree, Table) else ():
+        if isinstance(node, Table) and not node.entries and not file.lab:
+            message = "expected local or a mapping with ssh, address and interface, got an empty mapping"
+            problems.add(("hosts", name), message)
+    return {name: Host(name, h.ssh, h.address, h.interface) for name, h in file.hosts.items()} or {HERE.name: HERE}
+
+
+def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tuple[Pair, ...]:
+    """The pairs; left out: the first two hosts, or the only one with itself. Those with unknown hosts are noted and left out."""
+    names = list(hosts)
+    if not file.pairs:
+        return (Pair(names[0], names[1] if len(names) > 1 else names[0]),)
+    found: list[Pair] = []
+    for i, pair in enumerate(file.pairs):
+        unknown = {side: name for side, name in (("sender", pair.sender), ("receiver", pair.receiver)) if name not in hosts}
+        if Pair(pair.sender, pair.receiver) in found:
+            problems.add(("pairs", i), f"expected each pair once, got {pair.sender}>{pair.receiver} again")
+        elif not unknown:
+            found.append(Pair(pair.sender, pair.receiver))
+        for side, name in unknown.items() if problems.clean("hosts") else ():
+            message = f"expected the name of a host ({words.listed(names)}), got {name!r}"
+            problems.add(("pairs", i, side), message, words.nearest(name, names))
+    return tuple(found)
+
+
+def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
+    for key, word in file.settings.items():
+        if reader.transfers(key) or key == "kernel" or not reader.knows(key):
+            reader.unknown(key, ("settings", key), "a setting such as mtu, tso or sysctl.NAME")
+        else:
+            reader.level(key, word, ("settings", key))
+
+
+def _bounds(base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems) -> None:
+    """A run is bounded by duration or by bytes, whichever was written; both at one place is one too many."""
+    if "duration" in base and "bytes" in base:
+        problems.add(("transfer", "bytes"), "expected duration or bytes, got both")
+    for key, other in BOUNDS.items():
+        if key in factors and other in base and key not in base:
+            problems.add(("sweep", key), f"expected duration or bytes, got transfer.{other} too")
+
+
+def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Problems) -> None:
+    """--set of a key of transfer that every cell takes from the sweep would change nothing."""
+    for key in factors:
+        line, origin = find(tree, ("transfer", key))
+        transfer = tree.entries.get("transfer")
+        written = isinstance(transfer, Table) and key in transfer.entries
+        if written and not line and origin not in ("", "--quick"):
+            problems.add(("transfer", key), f"{key} is swept, so this changes nothing; expected sweep.{key}=[...]")
+
+
+def _cells(
+    file: FileKeys,
+    base: dict[str, Any],
+    factors: Mapping[str, list[Level]],
+    reader: Reader,
+    context: cells.Context,
+) -> tuple[Cell, ...]:
+    """The cells; impossible ones are noted."""
+    problems = reader.problems
+    if "ip" not in base and _only_ip6(context):
+        base = {**base, "ip": 6}
+    combinations = Matrix(factors, reader, problems).cells(file.include, file.exclude)
+    built = [(combination, cells.build(base, combination, reader, context.catalogue)) for combination in combinations]
+    if problems.clean("hosts", "pairs", "transfer", "sweep", "include", "exclude"):
+        cells.check(base, built, context, problems)
+    return tuple(cell for _, cell in built)
+
+
+def _only_ip6(context: cells.Context) -> bool:
+    """Whether every address that the pairs use is of IP version 6, which then is the default."""
+    used = {name for pair in context.pairs for name in (pair.sender, pair.receiver)}
+    addresses = [host.address for name, host in context.hosts.items() if name in used and host.address]
+    return bool(addresses) and all(ip_address(address).version == 6 for address in addresses)
+
+
+def _repeat(keys: RepeatKeys, problems: Problems) -> Repeat:
+    """`min` and `max` left out follow the one that is written where it lies past the other's default."""
+    low = keys.min if keys.min is not None else min(Repeat.min, keys.max or Repeat.min)
+    high = keys.max if keys.max is not None else max(Repeat.max, low)
+    if low > high:
+        problems.add(("repeat", "min"), f"expected at most repeat.max, which is {high}, got {low}")
+    for i, metric in enumerate(keys.metrics):
+        if metric in keys.metrics[:i]:
+            problems.add(("repeat", "metrics", i), f"expected each metric once, got {metric!r} again")
+    return Repeat(low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots)
+
+
+def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
+    """Meters once each; metrics of CPU need a meter that is asked for."""
+    for i, meter in enumerate(file.meters):
+        if meter in file.meters[:i]:
+            problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
+    if not problems.clean("meters", "repeat"):
+        return
+    able = [m for m in file.meters if m in PLANNED_METERS or (m in catalogue.meters and not catalogue.meters[m].has("always"))]
+    for i, metric in enumerate(file.repeat.metrics):
+        name, _, meter = metric.partition(".")
+        if name != "throughput" and (meter or not able) and meter not in able:
+            choices = words.listed(able) if able else "a meter, and meters names none that accounts CPU"
+            problems.add(("repeat", "metrics", i), f"expected a metric by {choices}, got {metric!r}", words.nearest(meter, able))
+
+
+def _compare(file: FileKeys, factors: Mapping[str, list[Level]], problems: Problems) -> Compare | None:
+    keys = file.compare
+    if keys is None:
+        return None
+    if problems.clean("sweep"):
+        levels = [level.word for level in factors.get(keys.factor, [])]
+        if keys.factor not in factors:
+            swept = words.listed(factors) if factors else "a swept key, and nothing is swept"
+            message = f"expected a factor ({swept}), got {keys.factor!r}"
+            problems.add(("compare", "factor"), message, words.nearest(keys.factor, factors))
+        elif keys.baseline not in levels:
+            message = f"expected a level of {keys.factor} ({words.listed(levels)}), got {keys.baseline!r}"
+            problems.add(("compare", "baseline"), message, words.nearest(keys.baseline, levels))
+        elif len(levels) < 2:
+            problems.add(("compare", "factor"), f"expected a factor of two levels or more, got {keys.factor} with one")
+    return Compare(keys.factor, keys.baseline, keys.margin)

@@ -1,0 +1,226 @@
+"""The words of a campaign file: parsers that say in netbench's words what was expected, with their JSON Schema, for pydantic."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BeforeValidator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from netbench.campaign.tree import describe
+from netbench.units import (
+    RATE_PATTERN,
+    SHARE_PATTERN,
+    SIZE_PATTERN,
+    TIME_PATTERN,
+    format_rate,
+    format_size,
+    format_time,
+    parse_rate,
+    parse_share,
+    parse_size,
+    parse_time,
+)
+
+SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+U64_MAX = 2**64 - 1
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+Schema = dict[str, Any]
+
+
+def wrong(text: str, nearest: str = "") -> PydanticCustomError:
+    """An error of a value, in netbench's words, with the nearest valid word."""
+    return PydanticCustomError("netbench", "{text}", {"text": text, "nearest": nearest})
+
+
+def expected(what: str, got: object, nearest: str = "") -> PydanticCustomError:
+    """The usual error of a value: what was expected and what was found."""
+    return wrong(f"expected {what}, got {describe(got)}", nearest)
+
+
+def nearest(word: object, valid: Iterable[str]) -> str:
+    """The valid word that is most like `word`, or ""."""
+    if not isinstance(word, str):
+        return ""
+    lowered = {v.lower(): v for v in valid}
+    found = difflib.get_close_matches(word.lower(), lowered, 1)
+    return lowered[found[0]] if found else ""
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words in a sentence: `a, b or c`."""
+    every = list(words)
+    return every[0] if len(every) == 1 else f"{', '.join(every[:-1])} or {every[-1]}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of word: metadata of an `Annotated` field, which pydantic asks for parser and JSON Schema."""
+
+    parse: Callable[[Any], Any]
+    schema: Schema
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.parse)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: object) -> Schema:
+        return dict(self.schema)
+
+
+def choice(what: str, words: Sequence[str]) -> Kind:
+    """One of some words, as it was written."""
+
+    def parse(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            return value
+        raise expected(f"{what} ({listed(words)})" if what else listed(words), value, nearest(value, words))
+
+    # a JSON reader takes an unquoted `null` for the null value
+    return Kind(parse, {"enum": [*words, None] if "null" in words else list(words)})
+
+
+def enumerated(words: Mapping[str, int]) -> Kind:
+    """One of some words, which stand for numbers."""
+
+    def parse(value: Any) -> int:
+        if isinstance(value, str) and value in words:
+            return words[value]
+        raise expected(listed(words), value)
+
+    return Kind(parse, {"enum": [*words.values(), *words]})
+
+
+def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
+    """One of some words, which stand for values, or what another kind reads."""
+
+    def parse(value: Any) -> Any:
+        if isinstance(value, str) and value in words:
+            return words[value]
+        try:
+            return other.parse(value)
+        except PydanticCustomError as error:
+            message = (error.context or {})["text"].replace("expected ", f"expected {', '.join(words)} or ", 1)
+            raise wrong(message, nearest(value, words)) from error
+
+    return Kind(parse, {"anyOf": [{"enum": list(words)}, other.schema]})
+
+
+def _unit(what: str, read: Callable[[str], int], low: int, high: int, show: Callable[[int], str]) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if not isinstance(value, str):
+            raise expected(what, value)
+        try:
+            number = read(value)
+        except ValueError as error:
+            raise wrong(str(error)) from error
+        if not low <= number <= high:
+            bounds = f"of at least {show(low)}" if number < low else f"of at most {show(high)}"
+            raise expected(f"{what.partition(' such as ')[0]} {bounds}", value)
+        return number
+
+    return parse
+
+
+def size(low: int = 0, high: int = U64_MAX) -> Kind:
+    """A size in bytes between two bounds."""
+    parse = _unit("a size such as 64K, 1M or 300kB", parse_size, low, high, format_size)
+    return Kind(parse, {"type": ["string", "integer"], "pattern": SIZE_PATTERN, "minimum": low})
+
+
+def time(low: int = 0, high: int = U64_MAX) -> Kind:
+    """A time in nanoseconds between two bounds."""
+    parse = _unit("a time such as 200ms, 1s or 2m", parse_time, low, high, format_time)
+    return Kind(parse, {"anyOf": [{"type": "string", "pattern": TIME_PATTERN}, {"const": 0}]})
+
+
+def rate(low: int = 1, high: int = U64_MAX) -> Kind:
+    """A rate in bits per second between two bounds."""
+    parse = _unit("a rate such as 940Mb/s or 1.5Gb/s", parse_rate, low, high, format_rate)
+    return Kind(parse, {"type": "string", "pattern": RATE_PATTERN})
+
+
+def number(what: str, low: int = 0, high: int = U64_MAX) -> Kind:
+    """A whole number between two bounds."""
+    bounds = f"from {low} to {high}" if high < U64_MAX else f"of at least {low}"
+
+    def parse(value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value) and low <= int(value) <= high:
+            return int(value)
+        raise expected(f"{what}, a whole number {bounds}", value)
+
+    return Kind(parse, {"type": "integer", "minimum": low, "maximum": high})
+
+
+def share(what: str, example: str, low: float, high: float) -> Kind:
+    """A fraction, low <= value < high (low itself only when it is not 0)."""
+
+    def parse(value: Any) -> float:
+        try:
+            fraction = parse_share(value) if isinstance(value, str) else -1.0
+        except ValueError:
+            fraction = -1.0
+        if low <= fraction < high and fraction > 0:
+            return fraction
+        meant = f"{value}%" if isinstance(value, str) and low <= fraction / 100 < high and fraction > 0 else ""
+        raise expected(f"{what} such as {example}", value, meant)
+
+    return Kind(parse, {"type": ["string", "number"], "pattern": SHARE_PATTERN})
+
+
+def switch() -> Kind:
+    """on or off; true, false, yes and no too."""
+
+    def parse(value: Any) -> bool:
+        if isinstance(value, str) and value in SWITCHES:
+            return SWITCHES[value]
+        raise expected("on or off", value, nearest(value, SWITCHES))
+
+    return Kind(parse, {"enum": [*SWITCHES, True, False]})
+
+
+def matching(what: str, pattern: str) -> Kind:
+    """A word that a regular expression matches as a whole."""
+
+    def parse(value: Any) -> str:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return value
+        raise expected(what, value)
+
+    return Kind(parse, {"type": ["string", "number"], "pattern": f"^({pattern})$"})
+
+
+def text(what: str) -> Kind:
+    """Any text that is not empty."""
+
+    def parse(value: Any) -> str:
+        if isinstance(value, str) and value.strip():
+            return value
+        raise expected(what, value)
+
+    return Kind(parse, {"type": ["string", "number", "boolean"]})
+
+
+def mapping_of(what: str) -> BeforeValidator:
+    """Refuses what is not a mapping, or an empty one."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and value:
+            return value
+        raise expected(what, value) if value != {} else wrong(f"expected {what}, got an empty mapping")
+
+    return BeforeValidator(check)
+
+
+def list_of(what: str, empty: bool = False) -> BeforeValidator:
+    """Refuses what is not a list, or an empty one unless that is allowed."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list) and (value or empty):
+            return value
+        raise expected(what, value) if value != [] else wrong(f"expected {what}, got an empty list")
+
+    return BeforeValidator(check)
