@@ -5,7 +5,8 @@ A counter that a record lacks makes every metric that needs it absent: never 0, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +89,10 @@ ACCOUNTS: Mapping[str, Account] = {
 
 
 def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
-    """The accounts of a plan's descriptor rows: meters whose counters carry `cpu_time`; ACCOUNTS for those that rows do not name."""
+    """The accounts of a plan's descriptor rows.
+
+    Meters whose counters carry `cpu_time`; ACCOUNTS for those that rows do not name.
+    """
     table = [row for row in rows if row.get("kind") in ("meter", "counter")]
     wide = {str(row["name"]) for row in table if row["kind"] == "meter" and "host_wide" in row.get("flags", ())}
     found: dict[str, list[tuple[str, str]]] = {}
@@ -104,7 +108,10 @@ def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
 
 
 def demand(cpus: float, gigabits: float) -> float:
-    """Service demand in µs/KB from CPUs busy and Gb/s: netperf's definition (netperf manual, "CPU Utilization"; KB = 1024 bytes)."""
+    """Service demand in µs/KB from CPUs busy and Gb/s.
+
+    Netperf's definition (netperf manual, "CPU Utilization"; KB = 1024 bytes).
+    """
     return cpus * 1e6 / (gigabits * 1e9 / 8 / KB)
 
 
@@ -113,60 +120,67 @@ def of_record(
 ) -> dict[str, float]:
     """All metrics of one record.
 
-    `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel. Returns name -> value in METRICS' units,
-    CPU metrics under their bare name and as NAME.METER. A record without counters gives an empty dict.
+    `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel. Returns name -> value in METRICS'
+    units, CPU metrics under their bare name and as NAME.METER. A record without counters gives an empty dict.
     """
     sender, receiver = record.get("sender") or {}, record.get("receiver") or {}
+    windows = seconds(sender), seconds(receiver)
     found: dict[str, float] = {}
-    _put(found, "throughput", _throughput(receiver))
+    _put(found, "throughput", _throughput(receiver, windows[1]))
     for meter in _ordered(accounts, sender, receiver):
-        _cpu(found, accounts[meter], sender, receiver, ticks, shared)
+        account = accounts[meter]
+        busy = (_busy(sender, account, ticks, windows[0]), _busy(receiver, account, ticks, windows[1]))
+        _cpu(found, meter, *busy, together=account.host_wide and shared)
     _demands(found)
-    _times(found, sender, receiver)
+    for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True):
+        for counter, name in (("user_us", "user"), ("system_us", "kernel")):
+            _put(found, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
     _put(found, "retransmits", delta(sender, "tcp", "retransmits"))
     if "throughput" not in found and "bytes" not in sender.get("flow", {}):
-        _put(found, "steps", _per_second(sender, "flow", "steps"))
+        _put(found, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
     return found
 
 
 def _put(found: dict[str, float], name: str, value: float | None) -> None:
     if value is not None:
-        found[name] = value
+        found[name] = float(value)
 
 
 def seconds(side: Mapping[str, Any]) -> float | None:
     """Length of the measured window of one side in seconds; None when its edges are not both there or not in order."""
     edges = side.get("time_ns")
-    if not isinstance(edges, Sequence) or len(edges) != 2 or edges[1] <= edges[0]:
+    if edges is None or len(edges) != 2 or edges[1] <= edges[0]:
         return None
     return float(edges[1] - edges[0]) * 1e-9
 
 
-def total(value: Any) -> float:
-    """One number of a counter at an edge: a list holds one a stream and is summed."""
-    return float(sum(value)) if isinstance(value, list) else float(value)
+def moved(opening: Any, closing: Any) -> float:
+    """Difference of a counter's values at two edges.
+
+    Lists hold one number a stream and are summed. Whole numbers are subtracted exactly.
+    """
+    if isinstance(opening, list | tuple):
+        return sum(closing) - sum(opening)  # type: ignore[no-any-return]
+    return closing - opening  # type: ignore[no-any-return]
 
 
 def delta(side: Mapping[str, Any], group: str, name: str) -> float | None:
     """Closing less opening value of a counter, over all streams; None when it is absent, or went backwards (it was reset)."""
-    edges = side.get(group, {}).get(name)
-    if not isinstance(edges, Sequence) or isinstance(edges, str) or len(edges) < 2:
+    counters = side.get(group)
+    edges = counters.get(name) if counters else None
+    if edges is None:
         return None
-    moved = total(edges[1]) - total(edges[0])
-    return moved if moved >= 0 else None
+    difference = moved(edges[0], edges[1])
+    return difference if difference >= 0 else None
 
 
-def _per_second(side: Mapping[str, Any], group: str, name: str) -> float | None:
-    moved, t = delta(side, group, name), seconds(side)
-    return None if moved is None or t is None else moved / t
+def _rate(difference: float | None, window: float | None, unit: float = 1.0) -> float | None:
+    return None if difference is None or window is None else difference * unit / window
 
 
-def _throughput(receiver: Mapping[str, Any]) -> float | None:
+def _throughput(receiver: Mapping[str, Any], window: float | None) -> float | None:
     tool = receiver.get("tool")
-    if tool is not None:
-        return _tool(tool)
-    rate = _per_second(receiver, "flow", "bytes")
-    return None if rate is None else rate * 8 / 1e9
+    return _rate(delta(receiver, "flow", "bytes"), window, 8e-9) if tool is None else _tool(tool)
 
 
 def _tool(tool: Mapping[str, Any]) -> float | None:
@@ -184,52 +198,54 @@ def _ordered(accounts: Mapping[str, Account], sender: Mapping[str, Any], receive
     return sorted(ran, key=lambda m: METER_ORDER.index(m) if m in METER_ORDER else len(METER_ORDER))
 
 
-def _busy(side: Mapping[str, Any], account: Account, ticks: Mapping[str, int]) -> float | None:
+def _busy(side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], window: float | None) -> float | None:
     """CPUs busy on one side by one meter; None unless every counter, the window and the unit's length are known."""
-    t = seconds(side)
+    if window is None or account.meter not in side:
+        return None
     spent = 0.0
     for name, unit in account.counters:
-        moved = delta(side, account.meter, name)
-        rate = ticks.get(str(side.get("host")))
-        if moved is None or (unit == "ticks" and not rate):
+        difference = delta(side, account.meter, name)
+        scale = _SECONDS.get(unit) or 1 / (ticks.get(str(side.get("host"))) or math.nan)
+        if difference is None or math.isnan(scale):
             return None
-        spent += moved / rate if unit == "ticks" and rate else moved * _SECONDS[unit]
-    return None if t is None else spent / t
+        spent += difference * scale
+    return spent / window
 
 
-def _cpu(
-    found: dict[str, float],
-    account: Account,
-    sender: Mapping[str, Any],
-    receiver: Mapping[str, Any],
-    ticks: Mapping[str, int],
-    shared: bool,
-) -> None:
-    """Put NAME.METER of one meter, and the bare names that no better meter has put yet."""
-    out, into = _busy(sender, account, ticks), _busy(receiver, account, ticks)
-    if account.host_wide and shared:
-        values = {"system_cpu": out if out is not None else into}
-    else:
-        both = None if out is None or into is None else out + into
-        values = {"sender_cpu": out, "receiver_cpu": into, "system_cpu": both}
-    for name, value in values.items():
-        if value is not None:
-            found[f"{name}.{account.meter}"] = value
-            found.setdefault(name, value)
+def _cpu(found: dict[str, float], meter: str, out: float | None, into: float | None, together: bool) -> None:
+    """Put NAME.METER of one meter, and the bare names that no better meter has put yet.
+
+    `together`: it can't tell the sides apart.
+    """
+    if together:
+        _named(found, "system_cpu", meter, into if out is None else out)
+        return
+    _named(found, "sender_cpu", meter, out)
+    _named(found, "receiver_cpu", meter, into)
+    _named(found, "system_cpu", meter, None if out is None or into is None else out + into)
+
+
+def _named(found: dict[str, float], name: str, meter: str, value: float | None) -> None:
+    if value is not None:
+        found[f"{name}.{meter}"] = value
+        found.setdefault(name, value)
 
 
 def _demands(found: dict[str, float]) -> None:
     gigabits = found.get("throughput", 0.0)
     if gigabits <= 0:
         return
+    scale = demand(1.0, gigabits)
     for name, cpus in list(found.items()):
-        bare, dot, meter = name.partition(".")
-        if bare.endswith("_cpu"):
-            found[f"{bare[:-4]}_demand{dot}{meter}"] = demand(cpus, gigabits)
+        if name in _DEMAND or _is_cpu(name):
+            found[_DEMAND[name]] = cpus * scale
 
 
-def _times(found: dict[str, float], *sides: Mapping[str, Any]) -> None:
-    for who, side in zip(SIDES, sides, strict=True):
-        for counter, name in (("user_us", "user"), ("system_us", "kernel")):
-            rate = _per_second(side, "rusage", counter)
-            _put(found, f"{who}_{name}_cpu", None if rate is None else rate * 1e-6)
+_DEMAND: dict[str, str] = {}  # CPU metric -> its demand metric
+
+
+def _is_cpu(name: str) -> bool:
+    bare, dot, meter = name.partition(".")
+    if bare.endswith("_cpu"):
+        _DEMAND[name] = f"{bare[:-4]}_demand{dot}{meter}"
+    return name in _DEMAND

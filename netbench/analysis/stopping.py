@@ -13,9 +13,11 @@ CPU_FLOOR = 0.005  # CPUs: half a percent of one CPU is as narrow as any meter o
 
 @dataclass(frozen=True)
 class Assessment:
-    """Where a cell stands: `n` usable runs, whether it is `closed`, why (`converged`, `max`, or `open`), and the interval of each metric.
+    """Where a cell stands: `n` usable runs, whether it is `closed`, why (`converged`, `max`, or `open`), and the interval of each
+    metric.
 
-    `intervals` holds only metrics that have a value; their `mean` and `half_width` are what progress shows (NaN half-width: no interval yet).
+    `intervals` holds only metrics that have a value; their `mean` and `half_width` are what progress shows (NaN half-width: no
+    interval yet).
     """
 
     n: int
@@ -27,9 +29,10 @@ class Assessment:
 def assess(values: Mapping[str, Sequence[float]], repeat: Repeat) -> Assessment:
     """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in order of execution).
 
-    Closed when n >= repeat.min and every metric of repeat.metrics is precise (`converged`), or when n >= repeat.max (`max`). n is the number of values
-    of the best-filled metric. A metric without any value (throughput of `null`) is left out of the rule; when none is left only `max` closes the cell.
-    A metric of repeat.metrics with fewer values than n is not precise until they are enough: what is missing is no evidence.
+    Closed when n >= repeat.min and every metric of repeat.metrics is precise (`converged`), or when n >= repeat.max (`max`). n is
+    the number of values of the best-filled metric. A metric without any value (throughput of `null`) is left out of the rule;
+    when none is left only `max` closes the cell. A metric of repeat.metrics with fewer values than n is not precise until they
+    are enough: what is missing is no evidence.
     """
     confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
     intervals = {name: mean_interval(list(found), confidence) for name, found in values.items() if len(found)}

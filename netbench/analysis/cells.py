@@ -1,0 +1,169 @@
+"""Cells: every (cell, pair) of the plan with its intervals and its status; also as the tidy frame that the CSV holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
+from netbench.analysis.load import Loaded
+from netbench.analysis.metrics import METER_ORDER, METRICS
+from netbench.analysis.series import instabilities
+from netbench.analysis.stopping import assess
+
+Rows = npt.NDArray[np.int64]  # positions in the frame of runs
+TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs, `intervals` by metric (only
+    metrics it has).
+
+    `unit` is what an interval's n counts: `run`, or `boot` where the campaign asked for several boots. `signs` are what makes it
+    unstable. `marked`: ok runs whose mechanism did not engage.
+    """
+
+    cell: str
+    pair: str
+    factors: Mapping[str, str]
+    status: str
+    n: int
+    intervals: Mapping[str, Interval]
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    unit: str = "run"
+    signs: tuple[str, ...] = ()
+    marked: int = 0
+
+
+def metric_order(names: Sequence[str]) -> list[str]:
+    """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER."""
+    bare = list(METRICS)
+    meters = ("", *METER_ORDER)
+
+    def place(name: str) -> tuple[int, int, str]:
+        base, _, meter = name.partition(".")
+        return bare.index(base), meters.index(meter) if meter in meters else len(meters), name
+
+    return sorted(names, key=place)
+
+
+def cells_of(loaded: Loaded) -> list[CellResult]:
+    """All cells of the plan times all its pairs, in that order, those without any run too."""
+    table, groups = _Table(loaded), rows_by_cell(loaded.runs)
+    nothing = np.array([], dtype=np.int64)
+    pairs = [str(pair) for pair in loaded.plan["pairs"]]
+    return [table.cell(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell in loaded.cells for pair in pairs]
+
+
+def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
+    """Row positions of each (cell, pair) of a runs frame, in order of execution."""
+    indices = frame.groupby(["cell", "pair"], observed=True, sort=False).indices
+    return {(str(key[0]), str(key[1])): np.asarray(rows) for key, rows in indices.items()}  # type: ignore[index]
+
+
+class _Table:
+    """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self.names = metric_order(loaded.metrics)
+        frame = loaded.runs
+        self.values = frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
+        self.ok = (frame["status"] == "ok").to_numpy()
+        self.boot = frame["boot"].to_numpy()
+        self.unmarked = (frame["engaged"] == "").to_numpy()
+
+    def cell(self, cell: Mapping[str, Any], pair: str, rows: Rows) -> CellResult:
+        """The result of one (cell, pair) whose runs are at `rows`."""
+        good = rows[self.ok[rows]]
+        bad = self.loaded.runs.iloc[rows[~self.ok[rows]]] if len(good) < len(rows) else None
+        reasons = {} if bad is None else {str(reason): int(n) for reason, n in bad["reason"].value_counts().items()}
+        values = self.columns(good)
+        by_boot = self.loaded.repeat.boots > 1 and len(set(self.boot[good].tolist())) > 1
+        statuses = set() if bad is None else {str(status) for status in bad["status"]}
+        status, signs = _status(self.loaded, values, statuses, verified=not any("verif" in r.lower() for r in reasons))
+        return CellResult(
+            cell=str(cell["cell"]),
+            pair=pair,
+            factors={str(name): str(level) for name, level in cell["factors"].items()},
+            status=status,
+            n=len(good),
+            intervals=self.over_boots(values, good) if by_boot else self.over_runs(values),
+            reasons=reasons,
+            unit="boot" if by_boot else "run",
+            signs=signs,
+            marked=int((~self.unmarked[good]).sum()),
+        )
+
+    def columns(self, rows: Rows) -> dict[str, Numbers]:
+        """The values of each metric that has any, in order of execution."""
+        chosen = self.values[rows]
+        have = ~np.isnan(chosen)
+        return {name: chosen[have[:, i], i] for i, name in enumerate(self.names) if have[:, i].any()}
+
+    def over_runs(self, values: Mapping[str, Numbers]) -> dict[str, Interval]:
+        """Intervals over runs; columns of equal length are computed together."""
+        repeat = self.loaded.repeat
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        found: dict[str, Interval] = {}
+        for n in {len(v) for v in values.values()}:
+            names = [name for name, v in values.items() if len(v) == n]
+            found |= zip(names, column_intervals(np.column_stack([values[name] for name in names]), confidence), strict=True)
+        return {name: found[name] for name in values}
+
+    def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
+        """Intervals over the means of boots, which are the unit then; their number is not chosen by looking, so nothing is widened."""
+        means = pd.DataFrame(self.values[rows], columns=pd.Index(self.names)).groupby(self.boot[rows]).mean()
+        confidence = self.loaded.repeat.confidence
+        return {name: column_intervals(means[[name]].dropna().to_numpy(), confidence)[0] for name in values}
+
+
+def _status(loaded: Loaded, values: Mapping[str, Numbers], bad: set[str], verified: bool) -> tuple[str, tuple[str, ...]]:
+    """The cell's status, and what makes it unstable. bad: statuses of its runs that are not ok."""
+    n = max((len(v) for v in values.values()), default=0)
+    if "failed" in bad and not verified:
+        return "failed", ()
+    if n == 0:
+        return next((s for s in ("refused", "unsupported", "failed") if s in bad), "interrupted"), ()
+    asked = {name: values[name] for name in loaded.repeat.metrics if name in values}
+    where = assess({name: v.tolist() for name, v in (asked or values).items()}, loaded.repeat)
+    if where.reason == "converged":
+        return "converged", ()
+    if n < loaded.repeat.min:
+        return "interrupted", ()
+    signs = tuple(f"{name}: {sign}" for name, v in asked.items() for sign in instabilities(v))
+    return ("unstable" if signs else "max"), signs
+
+
+def tidy(loaded: Loaded, cells: Sequence[CellResult]) -> pd.DataFrame:
+    """One row a cell, pair and metric, in the columns of DESIGN's CSV: cell pair FACTORS metric unit n mean low high precision
+    status.
+
+    A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there is none".
+    """
+    rows = list(_tidy_rows(loaded, cells))
+    return pd.DataFrame(rows, columns=["cell", "pair", *loaded.factors, *TIDY])
+
+
+def _tidy_rows(loaded: Loaded, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
+    units = {
+        name: METRICS[name.partition(".")[0]].unit
+        for name in (*loaded.metrics, *(m for m in loaded.repeat.metrics if m in METRICS))
+    }
+    for result in cells:
+        head = (result.cell, result.pair, *(result.factors.get(name, "") for name in loaded.factors))
+        intervals = result.intervals or {name: Interval(0) for name in loaded.repeat.metrics}
+        for name, i in intervals.items():
+            yield (*head, name, units.get(name, ""), i.n, i.mean, i.low, i.high, i.precision, result.status)
+
+
+def finite(value: float) -> float | None:
+    """A number for people and JSON: None for what there is none of."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,337 @@
+"""Cautions: what a reader must know before trusting a number, each with where, evidence and remedy. Nothing is dropped or
+corrected.
+
+A check is one function in CHECKS that yields Caution values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from netbench.analysis.cells import CellResult, rows_by_cell
+from netbench.analysis.load import Loaded, Readback
+from netbench.analysis.series import ALPHA, FEWEST, drift, instabilities, outliers
+
+FEW = 5
+DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter
+VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # facts that differ by nature
+OF_KERNEL = ("kernel", "command_line")  # facts that differ because kernels are swept
+BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
+
+
+@dataclass(frozen=True)
+class Caution:
+    """`kind` is one word, `what` a sentence, `where` cells or hosts, `evidence` the numbers, `remedy` what to do."""
+
+    kind: str
+    what: str
+    where: tuple[str, ...]
+    evidence: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What checks look at."""
+
+    loaded: Loaded
+    cells: Sequence[CellResult]
+
+    def label(self, cell: str, pair: str) -> str:
+        """A place in words: the pair is said where there are several."""
+        return cell if len(self.loaded.plan["pairs"]) == 1 else f"{cell} {pair}"
+
+
+def cautions(loaded: Loaded, cells: Sequence[CellResult]) -> list[Caution]:
+    """All cautions, the gravest checks first."""
+    seen = Evidence(loaded, cells)
+    return [caution for check in CHECKS for caution in check(seen)]
+
+
+def truncated(seen: Evidence) -> Iterator[Caution]:
+    """The last record was cut when the controller was killed."""
+    if seen.loaded.truncated:
+        what = "The last line of records.jsonl is cut and is left out: the controller was killed while it wrote it."
+        yield Caution("truncated", what, (), "one run is lost", "resume the campaign: the run is repeated")
+
+
+def bad_runs(seen: Evidence) -> Iterator[Caution]:
+    """Runs that failed, were refused, unsupported or interrupted, by reason."""
+    remedies = {
+        "failed": "see the reason and log.txt; repeat the campaign when its cause is gone",
+        "refused": "choose a level that the host accepts, or exclude the cell",
+        "unsupported": "exclude the cell, or use a host that can run it (`check` says why)",
+        "interrupted": "resume the campaign",
+    }
+    frame = seen.loaded.runs
+    bad = frame[frame["status"] != "ok"]
+    for (status, reason), group in bad.groupby(["status", "reason"], observed=True, sort=True):
+        where = tuple(dict.fromkeys(seen.label(str(c), str(p)) for c, p in zip(group["cell"], group["pair"], strict=True)))
+        what = f"{len(group)} {'run was' if len(group) == 1 else 'runs were'} {status}"
+        what = what if status != "failed" else f"{len(group)} {'run' if len(group) == 1 else 'runs'} failed"
+        yield Caution(
+            str(status), f"{what}: {reason or 'no reason was recorded'}.", where, f"of {len(frame)} runs", remedies[str(status)]
+        )
+
+
+def not_engaged(seen: Evidence) -> Iterator[Caution]:
+    """Runs whose method did not do what its name says."""
+    runs = seen.loaded.ok
+    marked = runs[runs["engaged"] != ""]
+    for reason, group in marked.groupby("engaged", sort=True):
+        where = tuple(dict.fromkeys(seen.label(str(c), str(p)) for c, p in zip(group["cell"], group["pair"], strict=True)))
+        remedy = "do not read these cells as this method's cost; see `netbench check` for what the host lacks"
+        what = f"The mechanism did not engage in {len(group)} runs ({reason}): they count, and their cells are marked."
+        yield Caution("mechanism", what, where, f"{len(group)} of {len(runs)} ok runs", remedy)
+
+
+def not_converged(seen: Evidence) -> Iterator[Caution]:
+    """Cells that stopped for another reason than precision."""
+    repeat = seen.loaded.repeat
+    for status, what, remedy in (
+        (
+            "unstable",
+            "are not precise enough, and their runs are no independent draws",
+            "find what changes during the campaign; longer runs",
+        ),
+        (
+            "max",
+            "did not reach the precision that was asked for",
+            "raise repeat.max or transfer.duration, or accept a wider interval",
+        ),
+        ("interrupted", f"have fewer than {repeat.min} runs", "resume the campaign"),
+    ):
+        found = [c for c in seen.cells if c.status == status and (c.n or status != "interrupted" or not c.reasons)]
+        if found:
+            widths = [
+                (c.intervals[m].precision, m) for c in found for m in repeat.metrics if m in c.intervals and c.intervals[m].known
+            ]
+            widest = max(widths, default=None)
+            evidence = (f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else "") + f"asked ±{repeat.precision:.1%}"
+            signs = "; ".join(sorted({sign for c in found for sign in c.signs})[:3])
+            where = tuple(seen.label(c.cell, c.pair) for c in found)
+            noun = "cell" if len(found) == 1 else "cells"
+            yield Caution(status, f"{len(found)} {noun} {what}.", where, f"{evidence}; {signs}" if signs else evidence, remedy)
+
+
+def few_runs(seen: Evidence) -> Iterator[Caution]:
+    """So few runs that an interval rests on the assumption of normal noise, or does not exist."""
+    for low, high, what in ((1, 1, "have one run, which has no interval"), (2, FEW - 1, f"have fewer than {FEW} runs")):
+        found = [c for c in seen.cells if low <= c.n <= high]
+        if found:
+            where = tuple(seen.label(c.cell, c.pair) for c in found)
+            said = f"1 cell {what.replace('have', 'has', 1)}." if len(found) == 1 else f"{len(found)} cells {what}."
+            remedy = f"raise repeat.min to {FEW} or more"
+            yield Caution("few", said, where, "n is in the table of cells", remedy)
+
+
+def campaign_drift(seen: Evidence) -> Iterator[Caution]:
+    """All cells together rise or fall over the campaign: each run over its cell's mean, against the order of execution."""
+    loaded = seen.loaded
+    runs = loaded.ok
+    for metric in (m for m in loaded.repeat.metrics if m in runs):
+        means = runs.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
+        for pair, rows in (runs[metric] / means).groupby(runs["pair"], observed=True):
+            blocks = rows.groupby(runs["block"]).mean().dropna()
+            tau, p = drift(blocks.to_numpy(dtype=float))
+            if len(blocks) < FEWEST or p >= ALPHA:
+                continue
+            change = float(np.polyfit(np.arange(len(blocks)), blocks, 1)[0]) * (len(blocks) - 1)
+            if abs(change) >= DRIFT_SIZE:
+                what = f"{metric} of all cells together {'rises' if tau > 0 else 'falls'} by {abs(change):.1%} over the campaign."
+                evidence = f"{len(blocks)} blocks, Kendall's tau {tau:+.2f}, p {p:.1g}"
+                remedy = "comparisons within blocks stand; means do not: warm the hosts up, fix clock speed and cooling, repeat"
+                yield Caution("drift", what, (str(pair),), evidence, remedy)
+
+
+def unsteady(seen: Evidence) -> Iterator[Caution]:
+    """Converged cells whose runs still show drift, memory or two levels; and outliers, by run."""
+    loaded, frame = seen.loaded, seen.loaded.runs
+    ok = (frame["status"] == "ok").to_numpy()
+    numbers = frame["run"].to_numpy()
+    rows = rows_by_cell(frame)
+    for metric in (m for m in loaded.repeat.metrics if m in frame):
+        values = frame[metric].to_numpy(dtype=float)
+        found: list[tuple[str, str]] = []
+        for c in seen.cells:
+            mine = rows.get((c.cell, c.pair), np.array([], dtype=np.int64))
+            mine = mine[ok[mine] & ~np.isnan(values[mine])]
+            middle = float(np.median(values[mine])) if len(mine) else 0.0
+            for i in outliers(values[mine]):
+                off = values[mine[i]] / middle - 1 if middle else 0.0
+                found.append(
+                    (seen.label(c.cell, c.pair), f"run {numbers[mine[i]]}: {values[mine[i]]:.4g} ({off:+.1%} of the median)")
+                )
+        if found:
+            said = f"{len(found)} {'run lies' if len(found) == 1 else 'runs lie'}"
+            what = f"{said} far from the other runs of the cell in {metric}; counted like all others."
+            evidence = "; ".join(text for _, text in found[:4]) + (f"; and {len(found) - 4} more" if len(found) > 4 else "")
+            remedy = "look at what else ran then (plot of runs in order); a quieter host or longer runs"
+            yield Caution("outlier", what, tuple(dict.fromkeys(place for place, _ in found)), evidence, remedy)
+
+
+def signs_of_converged(seen: Evidence) -> Iterator[Caution]:
+    """Signs of dependence in cells that were precise nevertheless."""
+    loaded, frame = seen.loaded, seen.loaded.ok
+    rows = rows_by_cell(frame)
+    for metric in (m for m in loaded.repeat.metrics if m in frame):
+        values = frame[metric].to_numpy(dtype=float)
+        found = []
+        for c in seen.cells:
+            mine = values[rows.get((c.cell, c.pair), np.array([], dtype=np.int64))] if c.status == "converged" else values[:0]
+            signs = instabilities(mine[~np.isnan(mine)]) if len(mine) else []
+            found += [(seen.label(c.cell, c.pair), sign) for sign in signs]
+        if found:
+            noun = "cell" if len(found) == 1 else "cells"
+            what = f"{metric} of {len(found)} converged {noun} is not a series of independent draws."
+            evidence = "; ".join(f"{place} {sign}" for place, sign in found[:3]) + (
+                f"; and {len(found) - 3} more" if len(found) > 3 else ""
+            )
+            remedy = "the interval is too narrow: longer runs or warm-up, or find what switches"
+            yield Caution("dependence", what, tuple(place for place, _ in found), evidence, remedy)
+
+
+def mixed_facts(seen: Evidence) -> Iterator[Caution]:
+    """Facts that changed between the boots of a host, or engines that differ between hosts."""
+    swept = set(seen.loaded.factors)
+    for host, boots in seen.loaded.hosts.items():
+        names = dict.fromkeys(name for boot in boots for name in boot.get("facts", {}))
+        for name in names:
+            values = list(dict.fromkeys(str(boot.get("facts", {}).get(name)) for boot in boots))
+            meant = name in swept or ("kernel" in swept and name.startswith(OF_KERNEL))
+            if len(values) > 1 and not meant and not name.startswith(VARYING):
+                what = f"{name} of {host} changed between boots."
+                yield Caution("facts", what, (host,), " and ".join(values[:4]), f"keep {name} equal, or sweep it as a factor")
+    engines = {host: f"{boots[-1].get('engine')} {boots[-1].get('layout')}" for host, boots in seen.loaded.hosts.items() if boots}
+    if len(set(engines.values())) > 1:
+        evidence = "; ".join(f"{host} {engine}" for host, engine in engines.items())
+        yield Caution("facts", "The hosts ran different engines.", tuple(engines), evidence, "deploy one engine to all hosts")
+
+
+def congestion(seen: Evidence) -> Iterator[Caution]:
+    """Congestion control that makes runs depend on time (bbr), or that differs without being swept."""
+    used: dict[str, set[str]] = {}
+    for r in seen.loaded.readbacks:
+        if r.name == "congestion" and r.side == "sender" and r.read:
+            used.setdefault(r.read, set()).add(seen.label(r.cell, r.pair))
+    for name in sorted(name for name in used if name.startswith("bbr")):
+        what = f"{name} paces by what it probed: throughput depends on when it probes, and CPU on its pacing timers."
+        remedy = "runs of 30 s or more, or cubic where the network is not what is tested"
+        yield Caution("congestion", what, tuple(sorted(used[name])), f"read back in {len(used[name])} cells", remedy)
+    if len(used) > 1 and not {"congestion", "sysctl.net.ipv4.tcp_congestion_control"} & set(seen.loaded.factors):
+        evidence = "; ".join(f"{name} in {len(places)} cells" for name, places in sorted(used.items()))
+        remedy = "set transfer.congestion, or sweep it"
+        yield Caution("congestion", "Cells ran with different congestion control, which is no factor.", (), evidence, remedy)
+
+
+def retransmits(seen: Evidence) -> Iterator[Caution]:
+    """TCP sent segments again: the network, not the method, may bound the transfer."""
+    runs = seen.loaded.ok
+    if "retransmits" not in runs:
+        return
+    hit = runs[runs["retransmits"] > 0]
+    if len(hit):
+        where = tuple(dict.fromkeys(seen.label(str(c), str(p)) for c, p in zip(hit["cell"], hit["pair"], strict=True)))
+        total, most = int(hit["retransmits"].sum()), int(hit["retransmits"].max())
+        evidence = f"{total} segments in {len(hit)} of {len(runs)} runs, most in one run {most}"
+        remedy = "look for drops (`ethtool -S`, `nstat`), check flow control and ring sizes, or offer less with rate"
+        yield Caution("retransmits", "The sender retransmitted.", where, evidence, remedy)
+
+
+def read_back(seen: Evidence) -> Iterator[Caution]:
+    """Settings that the kernel holds at another value than was asked; socket buffers hold twice what was asked (socket(7))."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    for r in seen.loaded.readbacks:
+        if r.asked and r.read and not _as_asked(r):
+            found.setdefault((r.side, r.name, r.asked, r.read), set()).add(seen.label(r.cell, r.pair))
+    for (side, name, asked, read), places in found.items():
+        if name in BUFFERS:
+            limit = "wmem_max" if name == "send_buffer" else "rmem_max"
+            what = f"The {side}'s {name} was clamped: asked {asked} bytes, which the kernel doubles, and read {read}."
+            yield Caution("buffers", what, tuple(sorted(places)), f"read {read}", f"raise sysctl net.core.{limit} in settings:")
+        else:
+            what = f"The {side}'s {name} is {read}, not {asked} as asked."
+            yield Caution(
+                "setting",
+                what,
+                tuple(sorted(places)),
+                f"read {read}",
+                "check that the host can hold this level, and who else sets it",
+            )
+
+
+def _as_asked(r: Readback) -> bool:
+    if r.name in BUFFERS and r.asked.isdigit() and r.read.isdigit():
+        return int(r.read) == 2 * int(r.asked)
+    return r.asked == r.read
+
+
+def moved_along(seen: Evidence) -> Iterator[Caution]:
+    """What the kernel changed together with a setting."""
+    found: dict[str, set[str]] = {}
+    for (cell, pair, what), _ in seen.loaded.moved.items():
+        found.setdefault(what, set()).add(seen.label(cell, pair))
+    for what, places in found.items():
+        text = f"Something else moved with a setting: {what}."
+        yield Caution(
+            "moved",
+            text,
+            tuple(sorted(places)),
+            f"in {len(places)} cells",
+            "the difference between levels is that of both together",
+        )
+
+
+def no_throughput(seen: Evidence) -> Iterator[Caution]:
+    """Runs that are ok and moved data, but whose throughput cannot be computed."""
+    runs = seen.loaded.ok
+    if "throughput" not in runs:
+        return
+    lacking = runs[runs["throughput"].isna() & (runs["steps"].isna() if "steps" in runs else True)]
+    if len(lacking):
+        where = tuple(dict.fromkeys(seen.label(str(c), str(p)) for c, p in zip(lacking["cell"], lacking["pair"], strict=True)))
+        what = f"{len(lacking)} ok runs have no throughput: their counters, or a tool's words, could not be read."
+        yield Caution("missing", what, where, f"{len(lacking)} of {len(runs)} ok runs", "see samples/ and the tool's pattern")
+
+
+def strangers(seen: Evidence) -> Iterator[Caution]:
+    """Connections that did not show the run's token."""
+    dropped: Mapping[str, int] = {cell: n for cell, n in seen.loaded.strangers.items() if n}
+    if dropped:
+        evidence = f"{sum(dropped.values())} connections dropped"
+        what = "Something else connected to the data port."
+        yield Caution(
+            "strangers", what, tuple(dropped), evidence, "find out who scans this network; set port: to a range of its own"
+        )
+
+
+def one_kernel(seen: Evidence) -> Iterator[Caution]:
+    """Where both ends share a kernel, no host-wide meter can tell the sides apart."""
+    pairs = tuple(pair for pair, shared in seen.loaded.shared.items() if shared)
+    if pairs:
+        what = "Sender and receiver share one kernel: sender_cpu and receiver_cpu are of processes (rusage), without softirq."
+        remedy = "read system_cpu for the whole cost; two hosts tell the sides apart"
+        yield Caution("shared", what, pairs, "equal boot id", remedy)
+
+
+CHECKS: tuple[Callable[[Evidence], Iterator[Caution]], ...] = (
+    truncated,
+    bad_runs,
+    not_engaged,
+    read_back,
+    no_throughput,
+    not_converged,
+    campaign_drift,
+    signs_of_converged,
+    unsteady,
+    few_runs,
+    mixed_facts,
+    congestion,
+    retransmits,
+    moved_along,
+    strangers,
+    one_kernel,
+)

@@ -1,0 +1,329 @@
+"""Read a result folder: records are streamed, turned into metrics line by line, and only what analysis needs is kept.
+
+100,000 records (150 MB) become a frame of about 30 MB; no raw counter stays in memory. The format is docs/records.md.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from netbench.analysis.metrics import SIDES, Account, accounts_of, moved, of_record
+from netbench.errors import ReportError, StoreError
+from netbench.model import Compare, Repeat
+
+SCHEMA = 1
+STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
+FIXED = ("run", "cell", "pair", "block", "boot", "status", "reason", "started", "engaged")
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A proof counter over all ok runs of one (cell, pair, side).
+
+    `runs`, total in the window, and runs in which its flag was broken.
+    """
+
+    runs: int = 0
+    total: float = 0.0
+    broken: int = 0
+
+
+@dataclass(frozen=True)
+class Readback:
+    """A setting as asked and as the kernel said, as words ("" for none), and in how many `runs` of a (cell, pair, side)."""
+
+    cell: str
+    pair: str
+    side: str
+    name: str
+    asked: str
+    read: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A result folder in memory.
+
+    runs: one row a run in order of execution: run cell pair block boot status reason started engaged (why the mechanism did not
+    engage, or ""), one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
+    readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
+    connections dropped, by cell. truncated: the last line was cut and is left out.
+    """
+
+    path: Path
+    plan: Mapping[str, Any]
+    hosts: Mapping[str, list[Mapping[str, Any]]]
+    about: str
+    repeat: Repeat
+    compare: Compare | None
+    factors: tuple[str, ...]
+    metrics: tuple[str, ...]
+    runs: pd.DataFrame
+    proofs: Mapping[tuple[str, str, str, str], Moved]
+    readbacks: Sequence[Readback]
+    moved: Mapping[tuple[str, str, str], int]
+    strangers: Mapping[str, int]
+    shared: Mapping[str, bool]  # by pair: both ends on one kernel
+    truncated: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.plan.get("name", self.path.parent.name))
+
+    @property
+    def cells(self) -> list[Mapping[str, Any]]:
+        """The plan's cells, `{cell, factors}`, in its order."""
+        return list(self.plan["cells"])
+
+    @property
+    def ok(self) -> pd.DataFrame:
+        """The runs that count."""
+        return self.runs[self.runs["status"] == "ok"]
+
+
+def load(path: Path | str) -> Loaded:
+    """Read a result folder. Errors: ReportError when it is none; StoreError, with file and line, for what cannot be read."""
+    folder = Path(path)
+    if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
+        raise ReportError(f"{folder}: holds no result (plan.json and records.jsonl); give a folder such as results/NAME/TIME-ID")
+    plan, facts = _json(folder / "plan.json"), _json(folder / "facts.json") if (folder / "facts.json").is_file() else {}
+    hosts = facts.get("hosts", {})
+    reader = _Reader(plan, hosts)
+    with _no_collector():
+        for line, record in _lines(folder / "records.jsonl", reader):
+            try:
+                reader.add(record)
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                raise StoreError(f"{folder / 'records.jsonl'}:{line}: not a record of docs/records.md: {error!r}") from error
+    return reader.loaded(folder, _about(folder / "campaign.yaml"))
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Records hold no cycles; looking for some after every few hundred objects is a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise StoreError(f"{file}: not JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise StoreError(f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench that wrote it")
+    return found
+
+
+def _about(file: Path) -> str:
+    """The campaign's `about`, the only thing taken from its text; "" when there is none."""
+    try:
+        found = yaml.load(file.read_text(), Loader=yaml.BaseLoader)
+    except (OSError, yaml.YAMLError):
+        return ""
+    return str(found.get("about", "")) if isinstance(found, dict) else ""
+
+
+def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Records with their line numbers. A last line that is cut (no newline: the writer was killed) is left out and noted."""
+    with file.open("rb") as source:
+        for number, line in enumerate(source, 1):
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                if not line.endswith(b"\n"):
+                    reader.truncated = True
+                    return
+                raise StoreError(
+                    f"{file}:{number}: not JSON: {error}; the file is append-only, restore it from where it was copied"
+                ) from error
+            if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+                raise StoreError(f"{file}:{number}: expected a record of schema {SCHEMA}")
+            yield number, record
+
+
+@dataclass
+class _Reader:
+    """Gathers columns while records stream by."""
+
+    plan: Mapping[str, Any]
+    hosts: Mapping[str, list[Mapping[str, Any]]]
+    truncated: bool = False
+    fixed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in FIXED})
+    values: dict[str, array[float]] = field(default_factory=dict)
+    proofs: dict[tuple[str, str, str, str], Moved] = field(default_factory=dict)
+    settings: dict[tuple[str, str], list[list[Any]]] = field(
+        default_factory=dict
+    )  # distinct settings of a cell, each with its number of runs
+    strangers: dict[str, int] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        rows = self.plan.get("rows", [])
+        self.accounts: dict[str, Account] = accounts_of(rows)
+        self.flags = {str(row["name"]): frozenset(row.get("flags", ())) for row in rows if row.get("kind") == "proof"}
+        self.boots = {(host, int(b["boot"])): b for host, boots in self.hosts.items() for b in boots}
+        self.ticks = {host: int(b["clock_ticks"]) for (host, _), b in self.boots.items() if b.get("clock_ticks")}
+        self.kernels: dict[tuple[str, int], bool] = {}
+        self.known = {str(cell["cell"]) for cell in self.plan["cells"]}
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        run, cell, pair, status = int(record["run"]), str(record["cell"]), str(record["pair"]), str(record["status"])
+        if run in self.seen:
+            raise ValueError(f"run {run} is there twice")
+        if status not in STATUSES or cell not in self.known:
+            raise ValueError(f"status {status!r} or cell {cell!r} is none of the plan's")
+        self.seen.add(run)
+        boot = int(record["boot"])
+        engaged = self._proof(record, cell, pair) if status == "ok" else ""
+        row = (run, cell, pair, int(record["block"]), boot, status, str(record.get("reason", "")), record.get("started"), engaged)
+        found = of_record(record, self.ticks, self.shared(pair, boot), self.accounts)
+        for name, value in zip(FIXED, row, strict=True):
+            self.fixed[name].append(value)
+        self._values(found)
+        self._settings(record, cell, pair)
+
+    def _values(self, found: Mapping[str, float]) -> None:
+        before = len(self.seen) - 1
+        for name in [n for n in found if n not in self.values]:
+            self.values[name] = array("d", [math.nan]) * before
+        for name, column in self.values.items():
+            column.append(found.get(name, math.nan))
+
+    def shared(self, pair: str, boot: int) -> bool:
+        """Whether a pair's ends are on one kernel: one host, or hosts with equal boot ids."""
+        known = self.kernels.get((pair, boot))
+        if known is None:
+            sender, _, receiver = pair.partition(">")
+            ids = [self.boots.get((host, boot), {}).get("boot_id") for host in (sender, receiver)]
+            known = self.kernels[pair, boot] = sender == receiver or (ids[0] is not None and ids[0] == ids[1])
+        return known
+
+    def _proof(self, record: Mapping[str, Any], cell: str, pair: str) -> str:
+        """Count proofs; say why the mechanism did not engage (`must_move` stayed 0, `must_not_move` moved), or ""."""
+        why = []
+        for side in SIDES:
+            for name, edges in (record.get("proof") or {}).get(side, {}).items():
+                if len(edges) < 2:
+                    continue  # one edge alone shows nothing
+                counted = moved(edges[0], edges[-1])  # to the drained edge where there is one: late completions count
+                flags = self.flags.get(name, frozenset())
+                broken = ("must_move" in flags and counted <= 0) or ("must_not_move" in flags and counted > 0)
+                if broken:
+                    why.append(f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}")
+                old = self.proofs.get((cell, pair, side, name), Moved())
+                self.proofs[cell, pair, side, name] = Moved(
+                    old.runs + 1, old.total + moved(edges[0], edges[1]), old.broken + broken
+                )
+        return "; ".join(why)
+
+    def _settings(self, record: Mapping[str, Any], cell: str, pair: str) -> None:
+        """Count equal read-backs together: they rarely differ between the runs of a cell."""
+        settings = record.get("settings")
+        if settings:
+            known = self.settings.setdefault((cell, pair), [])
+            for seen in known:
+                if seen[0] == settings:
+                    seen[1] += 1
+                    break
+            else:
+                known.append([settings, 1])
+        dropped = (record.get("receiver") or {}).get("strangers")
+        if dropped:
+            self.strangers[cell] = self.strangers.get(cell, 0) + int(dropped)
+
+    def readbacks(self) -> list[Readback]:
+        return [
+            Readback(cell, pair, side, name, _word(words.get("asked")), _word(words.get("read")), runs)
+            for (cell, pair), known in self.settings.items()
+            for settings, runs in known
+            for side in SIDES
+            for name, words in (settings.get(side) or {}).items()
+        ]
+
+    def moves(self) -> dict[tuple[str, str, str], int]:
+        """What moved with a setting, though nobody asked: (cell, pair, what) -> runs."""
+        found: dict[tuple[str, str, str], int] = {}
+        for (cell, pair), known in self.settings.items():
+            for settings, runs in known:
+                for what, how in (settings.get("moved") or {}).items():
+                    key = (cell, pair, f"{what} {_word(how)}".strip())
+                    found[key] = found.get(key, 0) + runs
+        return found
+
+    def loaded(self, folder: Path, about: str) -> Loaded:
+        factors = tuple(dict.fromkeys(name for cell in self.plan["cells"] for name in cell["factors"]))
+        return Loaded(
+            path=folder,
+            plan=self.plan,
+            hosts=self.hosts,
+            about=about,
+            repeat=_repeat(self.plan),
+            compare=_compare(self.plan),
+            factors=factors,
+            metrics=tuple(self.values),
+            runs=self._frame(factors),
+            proofs=self.proofs,
+            readbacks=self.readbacks(),
+            moved=self.moves(),
+            strangers=self.strangers,
+            shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
+            truncated=self.truncated,
+        )
+
+    def _boots(self, pair: str) -> list[int]:
+        """The boots in which a pair ran; the first where it did not run at all."""
+        return [boot for known, boot in self.kernels if known == pair] or [0]
+
+    def _frame(self, factors: tuple[str, ...]) -> pd.DataFrame:
+        words = {str(cell["cell"]): cell["factors"] for cell in self.plan["cells"]}
+        cells = pd.Categorical(self.fixed["cell"], categories=list(words))
+        frame = pd.DataFrame({name: self.fixed[name] for name in FIXED if name not in ("cell", "started")})
+        frame.insert(1, "cell", pd.Series(cells))
+        for name in ("pair", "status"):
+            frame[name] = frame[name].astype("category")
+        frame["started"] = pd.to_datetime(pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True)
+        columns = {name: _factor(words, name, cells) for name in factors}
+        metrics = {name: pd.Series(column, dtype="float64") for name, column in self.values.items()}
+        return pd.concat([frame, pd.DataFrame(columns | metrics)], axis=1)
+
+
+def _factor(words: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categorical[str]) -> pd.Categorical[str]:
+    """One factor's column, levels in the plan's order; missing where a cell has no level of it."""
+    levels = list(dict.fromkeys(str(f[factor]) for f in words.values() if factor in f))
+    place = {level: i for i, level in enumerate(levels)}
+    codes = np.array([place[str(f[factor])] if factor in f else -1 for f in words.values()], dtype=np.int64)
+    return pd.Categorical.from_codes(codes[cells.codes], categories=pd.Index(levels))
+
+
+def _word(value: Any) -> str:
+    """A setting's value as text; "" for none."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _repeat(plan: Mapping[str, Any]) -> Repeat:
+    raw = plan["repeat"]
+    return Repeat(raw["min"], raw["max"], raw["confidence"], raw["precision"], tuple(raw["metrics"]), raw.get("boots", 1))
+
+
+def _compare(plan: Mapping[str, Any]) -> Compare | None:
+    raw = plan.get("compare")
+    return Compare(raw["factor"], raw["baseline"], raw.get("margin")) if raw else None

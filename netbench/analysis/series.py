@@ -1,0 +1,97 @@
+"""Signs that runs of one cell are not independent draws from one distribution: drift, autocorrelation, two levels, outliers.
+
+Each test's error rate is low on purpose (they are asked of every cell) and simulated in tests/test_analysis_checks.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from netbench.analysis.intervals import Numbers, t_probability
+
+ALPHA = 0.002  # chance that a test speaks up about a sound cell
+OUTLIER = 6.0  # robust standard deviations, for many values; more for few, whose MAD is itself uncertain
+FEWEST = 8  # values: with fewer a test can't tell anything at ALPHA
+GAP = 4.0  # two levels are further apart than that many spreads within them
+
+
+def drift(values: Numbers) -> tuple[float, float]:
+    """Kendall's tau of the values against their order, and its two-sided p value (normal approximation with ties).
+
+    Mann 1945, doi:10.2307/1907187; variance with ties as in Kendall, Rank Correlation Methods, 1970. p is 1 below FEWEST values.
+    """
+    n = len(values)
+    if n < FEWEST:
+        return 0.0, 1.0
+    later = np.sign(values[None, :] - values[:, None])
+    s = float(np.triu(later, 1).sum())
+    ties = np.unique(values, return_counts=True)[1].astype(float)
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    if variance <= 0:
+        return 0.0, 1.0
+    z = (abs(s) - 1) / math.sqrt(variance) if s else 0.0
+    return s / (n * (n - 1) / 2), float(2 * ndtr(-z))
+
+
+def autocorrelation(values: Numbers) -> tuple[float, float]:
+    """Lag-1 autocorrelation r and the p value of r > 0 (t test of r, Cox 1966); p is 1 below FEWEST values."""
+    n = len(values)
+    x = values - values.mean()
+    power = float((x * x).sum())
+    if n < FEWEST or power == 0:
+        return 0.0, 1.0
+    r = float((x[1:] * x[:-1]).sum()) / power
+    t = (r + 1 / n) / math.sqrt((1 - r * r) / n)
+    return r, t_probability(t, n - 1) / 2 if t > 0 else 1.0
+
+
+def two_levels(values: Numbers) -> tuple[float, float] | None:
+    """Centres of two clusters of runs, where the widest gap parts them into groups of at least a fifth each, GAP spreads apart.
+
+    Else None.
+    """
+    n = len(values)
+    if n < FEWEST:
+        return None
+    x = np.sort(values)
+    least = max(2, math.ceil(n / 5))
+    gaps = np.diff(x)[least - 1 : n - least]
+    cut = least + int(gaps.argmax())
+    low, high = x[:cut], x[cut:]
+    within = math.sqrt((((low - low.mean()) ** 2).sum() + ((high - high.mean()) ** 2).sum()) / (n - 2))
+    apart = float(high.mean() - low.mean())
+    if apart <= 2 * GAP * within or float(gaps.max()) <= GAP * within:
+        return None
+    return float(low.mean()), float(high.mean())
+
+
+def outliers(values: Numbers) -> list[int]:
+    """Places of values further than OUTLIER x (1 + 10/n) robust deviations (1.4826 MAD) from the median.
+
+    They are named, never dropped.
+    """
+    if len(values) < FEWEST:
+        return []
+    middle = np.median(values)
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    if spread == 0:
+        return []
+    return [int(i) for i in np.flatnonzero(np.abs(values - middle) > OUTLIER * (1 + 10 / len(values)) * spread)]
+
+
+def instabilities(values: Numbers) -> list[str]:
+    """What is wrong with the order or shape of a cell's values, in words; empty when nothing shows."""
+    found = []
+    tau, p = drift(values)
+    if p < ALPHA:
+        found.append(f"{'rises' if tau > 0 else 'falls'} over time (Kendall's tau {tau:+.2f}, p {p:.1g})")
+    r, p = autocorrelation(values)
+    if p < ALPHA:
+        found.append(f"follows the run before it (lag-1 autocorrelation {r:.2f}, p {p:.1g})")
+    levels = two_levels(values)
+    if levels:
+        found.append(f"has two levels ({levels[0]:.4g} and {levels[1]:.4g})")
+    return found

@@ -1,0 +1,92 @@
+"""Comparisons in words: "sendfile moves 84.1% more than readwrite, 95% interval 80.2 to 88.1%"."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from netbench.analysis.compare import Comparison
+
+TIMES = 1.5  # from that factor on a ratio is also said as "n times"
+
+
+def percent(ratio: float) -> float:
+    """A ratio as the change in percent: 1.841 -> 84.1, 0.34 -> -66."""
+    return (ratio - 1) * 100
+
+
+def amount(ratio: float) -> str:
+    """A ratio in words.
+
+    1.841 -> `84.1% more (1.8 times)`, 0.34 -> `66.0% less (2.9 times)`: as much less as its inverse is times better.
+    """
+    times = max(ratio, 1 / ratio)
+    said = f" ({times:.1f} times)" if times >= TIMES else ""
+    return f"{_digits(abs(percent(ratio)))}% {'more' if ratio >= 1 else 'less'}{said}"
+
+
+def _digits(value: float) -> str:
+    """One digit after the point; two below 1%."""
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}"
+
+
+def bounds(low: float, high: float) -> str:
+    """An interval of a ratio in percent, from the smaller change to the larger where both point the same way: `80.2 to 88.1%`."""
+    a, b = percent(low), percent(high)
+    if a >= 0:
+        return f"{_digits(a)} to {_digits(b)}% more"
+    if b <= 0:
+        return f"{_digits(-b)} to {_digits(-a)}% less"
+    return f"{_digits(-a)}% less to {_digits(b)}% more"
+
+
+def verb(metric: str) -> tuple[str, str]:
+    """How a metric is said: (verb, object)."""
+    bare, _, meter = metric.partition(".")
+    by = f", by {meter}" if meter else ""
+    who, _, what = bare.partition("_")
+    if bare == "throughput":
+        return "moves", ""
+    on = {"sender": " on the sender", "receiver": " on the receiver", "system": ""}.get(who, "")
+    said = {"cpu": "CPU", "demand": "CPU per KB", "user_cpu": "user CPU", "kernel_cpu": "kernel CPU"}.get(what)
+    if said:
+        return "uses", f" {said}{on}{by}"
+    return {"retransmits": ("retransmits", ""), "steps": ("makes", " steps")}.get(bare, ("has", f" {bare}{by}"))
+
+
+def sentence(c: Comparison) -> str:
+    """One comparison as a sentence, without its context (the other factors' levels)."""
+    does, thing = verb(c.metric)
+    if math.isnan(c.ratio):
+        return f"{c.level} against {c.baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
+    if math.isnan(c.low):
+        return f"{c.level} {does} {_thing(c.ratio, thing)} than {c.baseline}, but {c.why}: inconclusive"
+    interval = f"{c_percent(c)} interval {_short(c)}"
+    if c.verdict == "equivalent":
+        return f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}: {interval}".replace(
+            ".00%", "%"
+        )
+    told = f"{c.level} {does} {_thing(c.ratio, thing)} than {c.baseline}, {interval}"
+    if c.verdict != "inconclusive":
+        return told
+    more = f"about {c.needed} {c.unit}s would settle it" if c.needed else f"more {c.unit}s than can be run would be needed"
+    return f"{told}: inconclusive, {more}"
+
+
+def c_percent(c: Comparison) -> str:
+    """The confidence of a comparison's interval: `95%`, `98.3%`."""
+    return f"{c.confidence * 100:.3g}%"
+
+
+def _thing(ratio: float, thing: str) -> str:
+    """`84.1% more CPU (1.8 times)`: what is counted goes between more and the brackets."""
+    head, bracket, tail = amount(ratio).partition(" (")
+    return f"{head}{thing}{bracket}{tail}"
+
+
+def _short(c: Comparison) -> str:
+    """The interval without a direction where the sentence has already said it."""
+    text = bounds(c.low, c.high)
+    same = (c.low >= 1) == (c.high >= 1)
+    return text.removesuffix(" more").removesuffix(" less") if same and c.verdict != "equivalent" else text

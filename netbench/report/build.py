@@ -1,0 +1,41 @@
+"""Build a report: the sections that have something to say, over one result folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.report.blocks import Section
+from netbench.report.source import Source
+
+
+@dataclass(frozen=True)
+class Report:
+    """The sections of one result, ready for any renderer. `source` is what they were made from (plots and CSV need it)."""
+
+    source: Source
+    sections: tuple[Section, ...]
+
+    @property
+    def name(self) -> str:
+        return self.source.loaded.name
+
+    def section(self, key: str) -> Section:
+        """A section by its key. Errors: KeyError."""
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(key)
+
+
+def build(path: Path | str) -> Report:
+    """Read a result folder and make its report. Errors: ReportError when it is no result, StoreError when it can't be read."""
+    return of_source(Source.of(path))
+
+
+def of_source(source: Source) -> Report:
+    """The report of a result that is already loaded."""
+    from netbench.report.sections import SECTIONS
+
+    made = (section(source) for section in SECTIONS)
+    return Report(source, tuple(section for section in made if section is not None))

@@ -1,0 +1,14 @@
+"""The tidy CSV of DESIGN section 6: one row a cell, pair and metric; empty where there is no number."""
+
+from __future__ import annotations
+
+from netbench.analysis.cells import tidy
+from netbench.report.build import Report
+
+
+def render(report: Report) -> str:
+    """`cell,pair,<each factor>,metric,unit,n,mean,low,high,precision,status`.
+
+    Numbers in full, precision as a fraction of the mean.
+    """
+    return tidy(report.source.loaded, report.source.cells).to_csv(index=False, lineterminator="\n")

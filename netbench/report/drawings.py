@@ -1,0 +1,46 @@
+"""From a section's Plot block to a drawing: gathers what plots.py draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from netbench.analysis.cells import rows_by_cell
+from netbench.report.blocks import Plot
+from netbench.report.source import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from netbench.report.plots import Rows
+
+
+def rows_of(source: Source, metric: str) -> Rows:
+    """The cells that have the metric, in the table's order, with their runs."""
+    from netbench.report.plots import Rows
+
+    ok = source.loaded.ok
+    groups = rows_by_cell(ok)
+    values = ok[metric].to_numpy(dtype=float)
+    found = [c for c in source.cells if metric in c.intervals]
+    runs = [values[groups[c.cell, c.pair]] for c in found]
+    return Rows([" · ".join(source.key(c)) for c in found], found, [v[~np.isnan(v)] for v in runs])
+
+
+def draw(source: Source, plot: Plot) -> tuple[Axes, int]:
+    """The drawing and how many dots it holds. Errors: KeyError for a kind that plots.py does not know."""
+    from netbench.report import plots
+
+    if plot.kind == "means":
+        rows = rows_of(source, plot.metric)
+        return plots.means(rows, plot.metric), sum(len(v) for v in rows.values)
+    if plot.kind == "order":
+        runs = source.loaded.ok
+        return plots.order(runs, plot.metric), len(runs)
+    if plot.kind == "ratios":
+        family = source.comparisons[plot.metric]
+        several = len(source.loaded.plan["pairs"]) > 1
+        labels = [" · ".join([*([c.pair] if several else []), *c.context.values(), c.level]) for c in family]
+        return plots.ratios(family, labels), len(family)
+    raise KeyError(plot.kind)

@@ -1,0 +1,69 @@
+"""A report as one HTML file that needs nothing else: style and drawings are inside, nothing is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
+from netbench.report.build import Report
+from netbench.report.drawings import draw
+from netbench.report.numbers import column_parts
+from netbench.report.source import Source
+
+PLACES = 12
+
+
+def render(report: Report, *, plots: bool = True) -> str:
+    """The whole page. plots=False leaves the drawings out (a notebook's preview)."""
+    sections = [_section(report.source, section, plots) for section in report.sections]
+    return _render("report.html", title=report.name, sections=sections)
+
+
+def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
+    """Some sections without page or plots, for a notebook."""
+    chosen = [_section(report.source, section, plots=False) for section in report.sections if section.key in keys]
+    return _render("fragment.html", sections=chosen)
+
+
+def _render(name: str, **values: Any) -> str:
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template(name).render(**values)
+
+
+def _section(source: Source, section: Section, plots: bool) -> dict[str, Any]:
+    blocks = [_block(source, b, f"{section.key}-{i}") for i, b in enumerate(section.blocks) if plots or not isinstance(b, Plot)]
+    return {"key": section.key, "title": section.title, "blocks": blocks}
+
+
+def _block(source: Source, block: Block, salt: str) -> dict[str, Any]:
+    if isinstance(block, Prose):
+        return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
+    if isinstance(block, Cautions):
+        return {"kind": "cautions", "items": block.items, "places": PLACES}
+    if isinstance(block, Plot):
+        from netbench.report import plots
+
+        axes, dots = draw(source, block)
+        return {"kind": "plot", "caption": block.caption, "drawing": Markup(plots.inline(axes, dots, salt))}
+    return _table(block)
+
+
+def _table(table: Table) -> dict[str, Any]:
+    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [[] for _ in table.columns]
+    numeric = [
+        c.kind == "value" and all(mean[:1] in "0123456789-+<" for mean, _ in v)
+        for c, v in zip(table.columns, columns, strict=True)
+    ]
+    last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
+    heads = [{"name": c.name, "unit": c.unit, "numeric": n, "kind": c.kind} for c, n in zip(table.columns, numeric, strict=True)]
+    rows = [
+        [heads[j] | {"mean": mean, "half": half, "mark": i in table.marked and j == last} for j, (mean, half) in enumerate(row)]
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
+    return {"kind": "table", "title": table.title, "heads": heads, "rows": rows, "notes": table.notes}

@@ -1,0 +1,85 @@
+"""A report for programs: the same sections as the text, with numbers in full."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from netbench.analysis.cells import finite
+from netbench.analysis.intervals import Interval
+from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
+from netbench.report.build import Report
+
+SCHEMA = 1
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """`{schema, name, about, cells, comparisons, cautions, sections}`; what there is none of is null."""
+    source = report.source
+    return {
+        "schema": SCHEMA,
+        "name": report.name,
+        "about": source.loaded.about,
+        "factors": list(source.loaded.factors),
+        "cells": [
+            {
+                "cell": c.cell,
+                "pair": c.pair,
+                "factors": dict(c.factors),
+                "status": c.status,
+                "n": c.n,
+                "reasons": dict(c.reasons),
+                "metrics": {name: interval(i) for name, i in c.intervals.items()},
+            }
+            for c in source.cells
+        ],
+        "comparisons": [
+            {key: _plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
+            for family in source.comparisons.values()
+            for c in family
+        ],
+        "cautions": [asdict(caution) | {"where": list(caution.where)} for caution in source.cautions],
+        "sections": [_section(section) for section in report.sections],
+    }
+
+
+def render(report: Report) -> str:
+    """to_json as text, ending with a newline."""
+    return json.dumps(to_json(report), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def interval(i: Interval) -> dict[str, Any]:
+    """An interval as an object."""
+    numbers = {"mean": i.mean, "low": i.low, "high": i.high, "precision": i.precision}
+    return {"n": i.n} | {name: finite(value) for name, value in numbers.items()}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _value(value: Value) -> Any:
+    return interval(value) if isinstance(value, Interval) else _plain(value)
+
+
+def _section(section: Section) -> dict[str, Any]:
+    blocks = [_block(block) for block in section.blocks if not isinstance(block, Plot)]
+    return {"key": section.key, "title": section.title, "blocks": blocks}
+
+
+def _block(block: Block) -> dict[str, Any]:
+    if isinstance(block, Prose):
+        return {"kind": "prose", "lines": list(block.lines)}
+    if isinstance(block, Cautions):
+        return {"kind": "cautions", "items": [asdict(item) | {"where": list(item.where)} for item in block.items]}
+    assert isinstance(block, Table)
+    return {
+        "kind": "table",
+        "title": block.title,
+        "columns": [{"name": c.name, "unit": c.unit} for c in block.columns],
+        "rows": [[_value(value) for value in row] for row in block.rows],
+        "marked": sorted(block.marked),
+        "notes": list(block.notes),
+    }

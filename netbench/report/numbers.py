@@ -1,0 +1,76 @@
+"""Numbers for people: as many digits as the interval supports, and the same in text, HTML and markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from netbench.analysis.intervals import Interval
+from netbench.report.blocks import Value
+
+MISSING = "-"
+
+
+def decimals(half_width: float) -> int:
+    """Digits after the point so that the half-width has two significant ones; 0.0123 -> 4, 12 -> 0."""
+    return max(0, 1 - math.floor(math.log10(half_width))) if half_width > 0 else 0
+
+
+def parts(interval: Interval) -> tuple[str, str]:
+    """A mean and its half-width: ("18.00", "0.15"); the half-width is "" where there is none."""
+    if math.isnan(interval.mean):
+        return MISSING, ""
+    if not interval.known:
+        return number(interval.mean), ""
+    if interval.half_width == 0:
+        return number(interval.mean), "0"
+    digits = min(decimals(interval.half_width), 6)
+    return f"{interval.mean:.{digits}f}", f"{interval.half_width:.{digits}f}"
+
+
+def number(value: float) -> str:
+    """Four significant digits, never in powers of ten for what a reader can count: 17.91, 0.0123, 123456."""
+    if value == 0:
+        return "0"
+    if not math.isfinite(value):
+        return MISSING
+    digits = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:.{max(0, digits)}f}" if digits < 9 else f"{value:.3g}"
+
+
+def words(value: Value) -> str:
+    """Any value of a table as text."""
+    if value is None:
+        return MISSING
+    if isinstance(value, Interval):
+        return joined(parts(value))
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def joined(mean_and_half: tuple[str, str]) -> str:
+    """`18.00 ±0.15`, or the mean alone."""
+    mean, half = mean_and_half
+    return f"{mean} ±{half}" if half else mean
+
+
+def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
+    """A column of a table: intervals with equally many digits, as many as the middle one of their half-widths supports."""
+    halves = sorted(v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0)
+    digits = min(decimals(halves[len(halves) // 2]), 6) if halves else None
+    found = []
+    for value in values:
+        if isinstance(value, Interval) and value.known and digits is not None:
+            found.append((f"{value.mean:.{digits}f}", f"{value.half_width:.{digits}f}"))
+        else:
+            found.append(parts(value) if isinstance(value, Interval) else (words(value), ""))
+    return found
+
+
+def share(value: float) -> str:
+    """A fraction in percent: 0.025 -> `2.5%`, 0.95 -> `95%`."""
+    return f"{value * 100:.3g}%"
+
+
+def count(n: int, noun: str) -> str:
+    """`1 cell`, `3 cells`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,0 +1,156 @@
+"""Drawings, the only importer of matplotlib. Every run is a dot; nothing is left out, however many there are.
+
+Figures are made without pyplot, so no global state is touched and nothing stays open.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from netbench.analysis.cells import CellResult
+from netbench.analysis.compare import Comparison
+from netbench.analysis.metrics import describe
+from netbench.analysis.words import percent
+
+INK, DOT, BAND = "#1f2933", "#7aa6c2", "#eef2f5"
+COLOURS = {"better": "#1a7f4b", "worse": "#b3261e", "equivalent": "#4a5568", "inconclusive": "#9a6700"}
+LABELLED = 48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
+VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
+WIDTH = 9.0
+STYLE: Any = {
+    "font.size": 9, "font.family": ["DejaVu Sans", "sans-serif"], "axes.edgecolor": "#9aa5b1", "axes.labelcolor": INK,
+    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "svg.fonttype": "none", "axes.axisbelow": True,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a plot of means: a label, the values of its runs in their order, and mean with interval."""
+
+    labels: Sequence[str]
+    cells: Sequence[CellResult]
+    values: Sequence[np.ndarray]
+
+
+def new_axes(height: float) -> Axes:
+    """Empty axes of the house style on a figure of their own; height in inches."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        return figure.add_subplot()
+
+
+def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
+    """One row a cell: its runs as dots, its mean and interval as a bar."""
+    axes = axes or new_axes(_height(len(rows.labels)))
+    jitter = np.random.default_rng(0)
+    dots = np.concatenate([*rows.values, np.empty(0)])
+    at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(-0.3, 0.3, len(dots))
+    axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
+    found = [cell.intervals[metric] for cell in rows.cells]
+    halves = np.nan_to_num([i.half_width for i in found])  # one run has a mean and no bar
+    few = len(found) <= LABELLED
+    style: dict[str, Any] = {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
+    axes.errorbar([i.mean for i in found], np.arange(len(found)), xerr=halves, fmt="|", color=INK, ecolor=INK, zorder=3, **style)
+    _rows_axis(axes, rows.labels)
+    axes.set_xlabel(f"{describe(metric).title} [{describe(metric).unit}]")
+    return axes
+
+
+def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
+    """Runs in order of execution, each against the mean of its cell in percent; blocks alternate in shade, boots are parted by
+    lines.
+
+    runs: ok runs with run, cell, pair, block, boot and the metric.
+    """
+    axes = axes or new_axes(2.8)
+    used = runs.dropna(subset=[metric])
+    means_ = used.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
+    off = (used[metric] / means_ - 1) * 100
+    number = used["run"].to_numpy()
+    bounds = used.groupby("block")["run"].agg(["min", "max"])
+    if len(bounds) <= 60:
+        for block, first, last in bounds.itertuples():
+            if int(block) % 2 == 0:
+                axes.axvspan(float(first) - 0.5, float(last) + 0.5, color=BAND, lw=0, zorder=0)
+    for first in used.groupby("boot")["run"].min().iloc[1:]:
+        axes.axvline(float(first) - 0.5, color=INK, lw=0.8, ls=":")
+    axes.axhline(0, color="#9aa5b1", lw=0.8)
+    axes.plot(number, off.to_numpy(), "o", ms=3 if len(used) < VECTOR_DOTS else 1, color=DOT, alpha=0.8, mew=0)
+    axes.set_xlabel("run, in order of execution (shaded: every other block)")
+    axes.set_ylabel(f"{describe(metric).title} against\nthe cell's mean [%]")
+    return axes
+
+
+def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | None = None) -> Axes:
+    """One row a comparison: the change in percent with its interval, the margin as a band around 0."""
+    axes = axes or new_axes(_height(len(family)))
+    margin = next((c.margin for c in family if c.margin is not None), None)
+    if margin is not None:
+        axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
+    axes.axvline(0, color="#9aa5b1", lw=0.8)
+    for y, c in enumerate(family):
+        if not np.isnan(c.low):
+            axes.plot([percent(c.low), percent(c.high)], [y, y], color=COLOURS[c.verdict], lw=1.8, solid_capstyle="butt")
+        if not np.isnan(c.ratio):
+            axes.plot(percent(c.ratio), y, "o", ms=4, color=COLOURS[c.verdict])
+    _rows_axis(axes, labels)
+    for verdict in dict.fromkeys(c.verdict for c in family):
+        axes.plot([], [], "o-", ms=4, color=COLOURS[verdict], label=verdict)
+    if family:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=8, borderaxespad=0)
+        axes.set_xlabel(f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]")
+    return axes
+
+
+def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
+    """Interval samples of one run over time. rows: side, seconds and the metric."""
+    axes = axes or new_axes(2.8)
+    for side, group in rows.dropna(subset=[metric]).groupby("side", observed=True):
+        axes.plot(group["seconds"], group[metric], ".-", ms=4, lw=1, label=str(side))
+    axes.set_xlabel("time in the run [s]")
+    axes.set_ylabel(metric)
+    if axes.lines:
+        axes.legend(frameon=False)
+    return axes
+
+
+def _height(rows: int) -> float:
+    return 0.8 + (0.26 * rows if rows <= LABELLED else min(0.26 * LABELLED + 0.004 * rows, 40.0))
+
+
+def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
+    if len(labels) <= LABELLED:
+        axes.set_yticks(range(len(labels)), list(labels))
+        axes.grid(axis="y", color="#eef2f5")
+    else:
+        axes.set_ylabel("row of the table")
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.margins(x=0.03)
+
+
+def inline(axes: Axes, dots: int, salt: str) -> str:
+    """A figure as HTML without any reference to a file.
+
+    SVG, or a PNG where there are many dots. `salt` keeps ids apart on one page.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    out = io.BytesIO()
+    if dots > VECTOR_DOTS:
+        figure.savefig(out, format="png", dpi=110)
+        return f'<img alt="" src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = out.getvalue().decode()
+    return text[text.index("<svg") :]

@@ -1,0 +1,13 @@
+"""Cautions, gravest first."""
+
+from __future__ import annotations
+
+from netbench.report.blocks import Cautions, Prose, Section
+from netbench.report.source import Source
+
+
+def cautions(source: Source) -> Section:
+    """All cautions with their remedies; says so when there is none."""
+    found = tuple(source.cautions)
+    blocks = (Cautions(found),) if found else (Prose(("None: no check found anything to warn of.",)),)
+    return Section("cautions", "Cautions", blocks)

@@ -1,0 +1,52 @@
+"""The table of cells: throughput, CPU and service demand, each with its half-width."""
+
+from __future__ import annotations
+
+from netbench.analysis.metrics import METER_ORDER, describe
+from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
+from netbench.report.numbers import share
+from netbench.report.source import Source
+
+
+def cells(source: Source) -> Section:
+    """One row a cell and pair."""
+    metrics = source.metrics
+    columns = [Column(name, kind="key") for name in source.keys]
+    columns += [Column(describe(name).title, describe(name).unit) for name in metrics]
+    columns += [Column("n"), Column("status")]
+    rows: list[tuple[Value, ...]] = []
+    for c in source.cells:
+        n = next(iter(c.intervals.values())).n if c.unit == "boot" and c.intervals else c.n
+        rows.append((*source.key(c), *(c.intervals.get(name) for name in metrics), n, c.status))
+    marked = frozenset(i for i, c in enumerate(source.cells) if c.marked)
+    table = Table("", tuple(columns), tuple(rows), tuple(_notes(source, bool(marked))), marked)
+    plots = [Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval") for name in _drawn(metrics)]
+    plots += [
+        Plot("order", name, f"{describe(name).title}: runs in order of execution, against their cell's mean")
+        for name in _drawn(metrics)[:1]
+    ]
+    blocks: list[Block] = [table, *plots]
+    return Section("cells", "Cells", tuple(blocks))
+
+
+def _drawn(metrics: tuple[str, ...]) -> list[str]:
+    return [name for name in metrics if not name.endswith("_cpu")]
+
+
+def _notes(source: Source, marked: bool) -> list[str]:
+    unit = " or ".join(sorted({f"{c.unit}s" for c in source.cells}))
+    interval = share(source.loaded.repeat.confidence)
+    notes = [f"± is the half-width of the {interval} interval of the mean; n counts {unit} that are ok."]
+    shown = [name for name in source.metrics if name.endswith("_cpu")]
+    meters = {name: best for name in shown if (best := _meter(source, name))}
+    if meters:
+        said = " and ".join(dict.fromkeys(meters.values()))
+        notes.append(f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload.")
+    if marked:
+        notes.append("† the mechanism did not engage in some runs: see cautions.")
+    return notes
+
+
+def _meter(source: Source, metric: str) -> str:
+    """The best meter that gave a CPU metric."""
+    return next((meter for meter in METER_ORDER if f"{metric}.{meter}" in source.loaded.metrics), "")

@@ -1,0 +1,102 @@
+"""Summary: the answers first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from netbench.analysis.cells import CellResult
+from netbench.analysis.compare import VERDICTS, Comparison
+from netbench.analysis.metrics import describe
+from netbench.analysis.words import amount
+from netbench.report.blocks import Block, Prose, Section
+from netbench.report.numbers import count, words
+from netbench.report.source import Source
+from netbench.units import format_duration
+
+SAID = 4  # contexts whose sentences are all said; more are told as a range
+STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
+
+
+def summary(source: Source) -> Section:
+    """What was asked and what came out: comparison sentences, or highest and lowest cells; then the state of the campaign."""
+    loaded = source.loaded
+    blocks: list[Block] = [Prose((loaded.about,))] if loaded.about else []
+    answers = tuple(_compared(source) if source.comparisons else _overview(source))
+    blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
+    blocks.append(Prose((_state(source), *_warned(source))))
+    return Section("summary", f"{loaded.name}: summary", tuple(blocks))
+
+
+def _compared(source: Source) -> Iterator[str]:
+    for metric, family in source.comparisons.items():
+        if len(family) <= SAID:
+            yield from (_in_context(source, c) for c in family)
+            continue
+        for level in dict.fromkeys(c.level for c in family):
+            yield _ranged(metric, [c for c in family if c.level == level])
+
+
+def _in_context(source: Source, c: Comparison) -> str:
+    where = " ".join(f"{k}={v}" for k, v in c.context.items())
+    if len(source.loaded.plan["pairs"]) > 1:
+        where = f"{c.pair} {where}".strip()
+    told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
+    return f"{where}: {told}." if where else f"{told}."
+
+
+def _ranged(metric: str, family: Sequence[Comparison]) -> str:
+    """One level in many contexts: the verdicts, and the least and greatest ratio."""
+    first = family[0]
+    tally = Counter(c.verdict for c in family)
+    said = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
+    ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
+    span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
+    title = describe(metric).title
+    return f"{title}: {first.level} against {first.baseline} is {said} of {len(family)} contexts{span}."
+
+
+def _overview(source: Source) -> Iterator[str]:
+    """Without a question: the highest and the lowest cell of each metric, and how many can't be told from the highest."""
+    for metric in source.metrics:
+        found = [c for c in source.cells if metric in c.intervals]
+        if not found:
+            continue
+        unit = describe(metric).unit
+        ranked = sorted(found, key=lambda c: c.intervals[metric].mean)
+        low, high = ranked[0], ranked[-1]
+        title = describe(metric).title
+        if len(ranked) == 1:
+            yield f"{title}: {words(high.intervals[metric])} {unit}."
+            continue
+        near = sum(c.intervals[metric].high >= high.intervals[metric].low for c in ranked[:-1])
+        also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
+        yield (
+            f"{title}: most {words(high.intervals[metric])} {unit} with {_name(source, high)}{also}; "
+            f"least {words(low.intervals[metric])} with {_name(source, low)}."
+        )
+
+
+def _name(source: Source, cell: CellResult) -> str:
+    return f"{cell.cell} {cell.pair}" if len(source.loaded.plan["pairs"]) > 1 else cell.cell
+
+
+def _state(source: Source) -> str:
+    runs = source.loaded.runs
+    tally = Counter(c.status for c in source.cells)
+    statuses = ", ".join(f"{tally[s]} {s}" for s in STATUS_ORDER if tally[s])
+    text = f"{count(len(source.cells), 'cell')} ({statuses}), {count(len(runs), 'run')}"
+    started = runs["started"].dropna()
+    if len(started) == 0:
+        return text + "."
+    took = (started.max() - started.min()).total_seconds()
+    return (
+        f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first run to the start of the last."
+    )
+
+
+def _warned(source: Source) -> Iterator[str]:
+    grave = [c for c in source.cautions if c.kind not in ("shared",)]
+    if grave:
+        kinds = ", ".join(dict.fromkeys(c.kind for c in grave))
+        yield f"{count(len(grave), 'caution')} below ({kinds}): read {'it' if len(grave) == 1 else 'them'} before the numbers."

@@ -1,0 +1,77 @@
+"""What sections are made from: a result folder after analysis, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from netbench.analysis.cells import CellResult, cells_of
+from netbench.analysis.checks import Caution, cautions
+from netbench.analysis.compare import Comparison, for_factor
+from netbench.analysis.load import Loaded, load
+
+
+@dataclass(frozen=True)
+class Source:
+    """A loaded result with everything that is computed from it on demand."""
+
+    loaded: Loaded
+
+    @staticmethod
+    def of(path: Path | str) -> Source:
+        """Read a result folder. Errors: as analysis.load.load."""
+        return Source(load(path))
+
+    @cached_property
+    def cells(self) -> list[CellResult]:
+        return cells_of(self.loaded)
+
+    @cached_property
+    def cautions(self) -> list[Caution]:
+        return cautions(self.loaded, self.cells)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that tables show.
+
+        Throughput, then CPU and demand of the sides, or of the system where no pair can tell the sides apart.
+        """
+        together = bool(self.loaded.shared) and all(self.loaded.shared.values())
+        who = (
+            ("system",)
+            if together
+            else ("sender", "receiver")
+            if not any(self.loaded.shared.values())
+            else ("system", "sender", "receiver")
+        )
+        names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
+        return tuple(name for name in names if name in self.loaded.metrics)
+
+    @cached_property
+    def comparisons(self) -> Mapping[str, list[Comparison]]:
+        """By metric, the comparisons that the campaign asked for; empty without `compare`."""
+        asked = self.loaded.compare
+        if asked is None or asked.factor not in self.loaded.factors:
+            return {}
+        return {name: self.compare(asked.factor, asked.baseline, name, asked.margin) for name in self.metrics}
+
+    def compare(self, factor: str, baseline: str, metric: str, margin: float | None = None) -> list[Comparison]:
+        """Each level of a factor against the baseline in one metric. Errors: KeyError for what is not there."""
+        loaded = self.loaded
+        return for_factor(loaded.ok, factor, baseline, metric=metric, factors=loaded.factors, repeat=loaded.repeat, margin=margin)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that name a cell in a table.
+
+        Pair where there are several, and the factors; `cell` where nothing is swept.
+        """
+        several = ("pair",) if len(self.loaded.plan["pairs"]) > 1 else ()
+        return (*several, *self.loaded.factors) or ("cell",)
+
+    def key(self, cell: CellResult) -> tuple[str, ...]:
+        """The words of `keys` for one cell."""
+        words = {"pair": cell.pair, "cell": cell.cell, **cell.factors}
+        return tuple(words.get(name, "") for name in self.keys)

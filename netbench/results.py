@@ -1,0 +1,219 @@
+"""A result folder for notebooks: frames, plots, comparisons, and the report as text or HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from netbench.analysis.cells import metric_order, tidy
+from netbench.analysis.compare import Comparison
+from netbench.analysis.metrics import describe
+from netbench.errors import ReportError
+from netbench.report.build import Report, of_source
+from netbench.report.drawings import rows_of
+from netbench.report.source import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEADING = ("run", "cell", "pair", "block", "boot")
+TRAILING = ("status", "reason", "engaged", "started")
+
+
+def load(path: Path | str) -> Results:
+    """Read a result folder (`results/NAME/TIME-ID`). Errors: ReportError when it is none, StoreError when it cannot be read."""
+    return Results(Source.of(path))
+
+
+class Results:
+    """One result. Frames are computed when they are first asked for; nothing is written anywhere."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.plot = Plots(self)
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return self.source.loaded.name
+
+    @property
+    def path(self) -> Path:
+        """The folder that was read."""
+        return self.source.loaded.path
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """What was swept; each is a column of `runs` and `cells`, its levels in the plan's order."""
+        return self.source.loaded.factors
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The unit of every metric column."""
+        return {name: describe(name).unit for name in metric_order(self.source.loaded.metrics)}
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged started, then metrics under
+        their CSV names.
+
+        `engaged` says why a run's mechanism did not engage, "" where it did. NaN: that run has no such number. `.attrs["units"]`
+        are the units.
+        """
+        loaded = self.source.loaded
+        frame = loaded.runs[[*LEADING, *loaded.factors, *TRAILING, *metric_order(loaded.metrics)]].copy()
+        frame.attrs["units"] = dict(self.units)
+        return frame
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low high precision status."""
+        frame = tidy(self.source.loaded, self.source.cells)
+        return frame.astype({name: pd.CategoricalDtype(self._levels(name)) for name in self.factors})
+
+    def _levels(self, factor: str) -> list[str]:
+        return [str(level) for level in self.source.loaded.runs[factor].cat.categories]
+
+    @cached_property
+    def facts(self) -> pd.DataFrame:
+        """What was read from the hosts: host boot fact value; value is missing where it could not be read, `why` says why."""
+        rows = [
+            (host, boot["boot"], name, value, boot.get("missing", {}).get(name, ""))
+            for host, boots in self.source.loaded.hosts.items()
+            for boot in boots
+            for name, value in {**dict.fromkeys(boot.get("missing", {})), **boot.get("facts", {})}.items()
+        ]
+        return pd.DataFrame(rows, columns=["host", "boot", "fact", "value", "why"])
+
+    def samples(self, run: int) -> pd.DataFrame:
+        """Interval samples of one run: side, seconds (from that side's first sample), and GROUP.COUNTER summed over streams, as
+        the kernel gave it.
+
+        Errors: ReportError when the run has none.
+        """
+        file = self.path / "samples" / f"{run:06d}.jsonl"
+        if not file.is_file():
+            raise ReportError(f"run {run} has no samples ({file} is not there); transfer.sample sets their interval")
+        with file.open() as lines:
+            rows = [_sample(row) for row in map(json.loads, lines) if "edge" not in row]
+        frame = pd.DataFrame(rows)
+        if len(frame):
+            frame.insert(1, "seconds", (frame["ns"] - frame.groupby("side")["ns"].transform("min")) / 1e9)
+        return frame.drop(columns="ns", errors="ignore")
+
+    def compare(
+        self, factor: str, baseline: str | None = None, metric: str = "throughput", margin: float | None = None
+    ) -> pd.DataFrame:
+        """Each level of a factor against a baseline (its first level by default), all other factors equal: one row a context and
+        pair.
+
+        Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n, verdict, needed, sentence. Errors:
+        ReportError.
+        """
+        loaded = self.source.loaded
+        if factor not in loaded.factors or metric not in loaded.metrics:
+            raise ReportError(
+                f"no factor {factor!r} or no metric {metric!r} here; "
+                f"factors: {', '.join(loaded.factors)}; metrics: {', '.join(self.units)}"
+            )
+        levels = self._levels(factor)
+        if baseline is not None and baseline not in levels:
+            raise ReportError(f"{baseline!r} is no level of {factor}; its levels: {', '.join(levels)}")
+        family = self.source.compare(factor, baseline or levels[0], metric, margin)
+        return pd.DataFrame([_comparison(c) for c in family])
+
+    @cached_property
+    def report(self) -> Report:
+        """The report as data, for netbench.report's renderers."""
+        return of_source(self.source)
+
+    def text(self, width: int = 80) -> str:
+        """The report as text."""
+        from netbench.report import text
+
+        return text.render(self.report, width)
+
+    def html(self) -> str:
+        """The report as one HTML page."""
+        from netbench.report import html
+
+        return html.render(self.report)
+
+    def _repr_html_(self) -> str:
+        from netbench.report import html
+
+        return html.fragment(self.report)
+
+    def __repr__(self) -> str:
+        return f"<Results {self.name!r}: {len(self.source.loaded.runs)} runs of {len(self.source.cells)} cells, {self.path}>"
+
+
+def _sample(row: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"side": row["side"], "ns": row["ns"]}
+    for group, counters in row.items():
+        if isinstance(counters, dict):
+            found |= {f"{group}.{name}": sum(v) if isinstance(v, list) else v for name, v in counters.items()}
+    return found
+
+
+def _comparison(c: Comparison) -> dict[str, Any]:
+    return {
+        "pair": c.pair,
+        **c.context,
+        "level": c.level,
+        "baseline": c.baseline,
+        "metric": c.metric,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "p": c.p,
+        "n": c.n,
+        "verdict": c.verdict,
+        "needed": c.needed,
+        "sentence": c.sentence,
+    }
+
+
+class Plots:
+    """Drawings of a result; each returns matplotlib Axes, on a figure of its own unless `axes` is given."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    def means(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
+        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric that is not there."""
+        from netbench.report import plots
+
+        return plots.means(rows_of(self._results.source, self._known(metric)), metric, axes)
+
+    def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
+        """Runs in order of execution against their cell's mean. Errors: as means."""
+        from netbench.report import plots
+
+        return plots.order(self._results.source.loaded.ok, self._known(metric), axes)
+
+    def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
+        """Interval samples of one run.
+
+        A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors: ReportError.
+        """
+        from netbench.report import plots
+
+        rows = self._results.samples(run)
+        name = counter or "Gb/s"
+        if counter is None and "flow.bytes" in rows:
+            steps = rows.groupby("side")[["flow.bytes", "seconds"]].diff()
+            rows["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
+        if name not in rows:
+            raise ReportError(f"the samples of run {run} have no {name}; they have {', '.join(rows.columns[2:])}")
+        return plots.samples(rows, name, axes)
+
+    def _known(self, metric: str) -> str:
+        if metric not in self._results.source.loaded.metrics:
+            raise ReportError(f"no metric {metric!r} here; there are {', '.join(self._results.units)}")
+        return metric
