@@ -1,7 +1,206 @@
-"""What notebooks and programs use: `netbench.load(path)` gives Results."""
+"""What notebooks and programs use: `load()` and `Results`, `transfer()`, and the verbs of the command line as functions.
+
+Heavy imports wait until they are needed: reading a result needs no engine, running one needs no plots.
+"""
 
 from __future__ import annotations
 
-from netbench.results import Results, load
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Results", "load"]
+from netbench.errors import EngineError, NetbenchError, RequestError, StoreError
+from netbench.model import Campaign, Host
+
+if TYPE_CHECKING:
+    from netbench.conductor.check import Finding
+    from netbench.conductor.conduct import Conclusion
+    from netbench.report.build import Report
+    from netbench.results import Results
+
+__all__ = ["Results", "build_report", "check", "listing", "load", "meter", "resume", "start", "transfer", "write_report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Results":
+        from netbench.results import Results
+
+        return Results
+    raise AttributeError(name)
+
+
+def load(path: Path | str) -> Results:
+    """A result folder as Results. Errors: ReportError when it is none; StoreError when it can't be read."""
+    from netbench.results import load as load_results
+
+    return load_results(path)
+
+
+def check(campaign: Campaign) -> list[Finding]:
+    """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors: HostError, WorkerLost."""
+    from netbench.conductor.check import Finding, check
+    from netbench.conductor.crew import Crew
+
+    if campaign.unbuilt:
+        return [Finding("error", "", what) for what in campaign.unbuilt]
+    with Crew(campaign) as crew:
+        return check(campaign, crew)
+
+
+def start(campaign: Campaign, results: Path) -> Conclusion:
+    """Run a campaign, with progress on standard error. Errors: RequestError before anything is run; StoreError."""
+    from netbench.conductor import conduct
+    from netbench.conductor.progress import for_terminal
+
+    return _said(conduct.start(campaign, results, for_terminal()))
+
+
+def resume(path: Path) -> Conclusion | None:
+    """Go on with a result's campaign; None when it is finished already. Errors: StoreError, RequestError."""
+    from netbench import campaign
+    from netbench.conductor import conduct
+    from netbench.conductor.progress import for_terminal
+    from netbench.store import Store
+
+    progress = for_terminal()
+    found = campaign.parse(Store.open(path).campaign_text(), str(path / "campaign.yaml"))
+    if conduct.is_finished(path, found):
+        progress.say(f"{path} is finished; nothing to do")
+        return None
+    return _said(conduct.resume(path, found, progress))
+
+
+def _said(conclusion: Conclusion) -> Conclusion:
+    from netbench.conductor.progress import Lines
+
+    if conclusion.why == "lost":
+        Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` goes on from here")
+    elif conclusion.why == "interrupted":
+        Lines().say(f"netbench: interrupted; `resume {conclusion.path}` goes on from here")
+    elif conclusion.why == "limit":
+        Lines().say("netbench: the campaign's limit is reached; the cells that are not precise enough say so")
+    return conclusion
+
+
+def transfer(words: Sequence[str] = (), results: Path | None = None) -> tuple[Conclusion, Report]:
+    """One cell without a file: `transfer(["send=sendfile", "source=/srv/image.iso"])`.
+
+    The result is kept below `results`, or thrown away after its report is made. Errors: CampaignError, RequestError; NetbenchError
+    with the reason when the run failed.
+    """
+    from netbench import campaign
+    from netbench.conductor import conduct
+    from netbench.report.build import build
+
+    with ExitStack() as stack:
+        folder = results or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-")))
+        conclusion = conduct.start(campaign.transfer_cell(words), folder)
+        if conclusion.why == "interrupted":
+            raise KeyboardInterrupt
+        report = build(conclusion.path)
+    reasons = [str(reason) for reason in report.source.loaded.runs["reason"] if reason]
+    if reasons:
+        raise NetbenchError(reasons[0])
+    return conclusion, report
+
+
+def build_report(path: Path) -> Report:
+    """The report of a result folder."""
+    from netbench.report.build import build
+
+    return build(path)
+
+
+def write_report(report: Report, kind: str, file: Path) -> None:
+    """Write a report as `html`, `markdown` or `csv`. Errors: StoreError."""
+    from importlib import import_module
+
+    text = import_module(f"netbench.report.{kind}").render(report)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write {file}: {error.strerror}; choose another place") from error
+
+
+def listing(what: str, results: Path) -> list[dict[str, Any]]:
+    """The rows of `list methods`, `meters`, `settings` or `results`."""
+    from netbench.engine.catalogue import local
+
+    if what == "results":
+        return _results(results)
+    if what == "settings":
+        return []
+    catalogue = local()
+    tables = [("send", catalogue.send), ("receive", catalogue.receive)] if what == "methods" else [("meter", catalogue.meters)]
+    return [
+        {
+            "kind": kind,
+            "name": name,
+            "about": named.row.about,
+            "flags": sorted(named.row.flags),
+            "options": [row.name for row in named.options],
+            "counters": [row.name for row in named.counters],
+            "why_not": named.row.why,
+        }
+        for kind, table in tables
+        for name, named in table.items()
+    ]
+
+
+def _results(folder: Path) -> list[dict[str, Any]]:
+    found = sorted(path.parent for path in folder.glob("*/*/plan.json"))
+    return [{"name": path.parent.name, "folder": str(path), "runs": _lines(path / "records.jsonl")} for path in found]
+
+
+def _lines(file: Path) -> int:
+    with file.open("rb") as raw:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
+
+
+def meter(name: str, seconds: float) -> dict[str, Any]:
+    """One meter alone on this machine for some seconds: its counters at both edges, per CPU where it has such.
+
+    Errors: RequestError for an unknown meter; EngineError.
+    """
+    from difflib import get_close_matches
+
+    from netbench.conductor import record
+    from netbench.conductor.crew import open_channel
+    from netbench.engine.binding import Edge
+    from netbench.engine.worker import Worker
+
+    channel = open_channel(Host("here"))
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    try:
+        known = worker.catalogue.meters
+        usable = [meter for meter, named in known.items() if not named.has("always")]
+        if name not in usable:
+            near = get_close_matches(name, usable, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(usable)}"
+            raise RequestError(f"no meter {name!r} that can run alone; {hint}")
+        if known[name].row.why:
+            raise EngineError(0, 0, name, known[name].row.why, "`list meters` names what can run here")
+        if not 0 < seconds <= 86400:
+            raise RequestError(f"--seconds {seconds:g}: expected more than 0 and at most a day")
+        worker.prepare({"role": "observe", "meters": name, "duration": int(seconds * 1e9), "sample": 0})
+        worker.go()
+        worker.await_edge(Edge.CLOSE, seconds + 30)
+        worker.stop()
+        vectors = worker.result(30).result
+        side = record.counters(vectors, worker.catalogue)
+        cpus = list(record.edge_lines("here", vectors, worker.catalogue))
+        ticks = worker.hello.clock_ticks
+    finally:
+        worker.close()
+    units = {row.name: row.unit for row in known[name].counters}
+    return {
+        "meter": name,
+        "clock_ticks": ticks,
+        "units": units,
+        "time_ns": side.pop("time_ns"),
+        "counters": side[name],
+        "cpus": cpus,
+    }

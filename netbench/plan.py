@@ -134,13 +134,14 @@ class Plan:
         return min(least, limit), min(most, limit)
 
     def to_json(self) -> dict[str, object]:
-        """`{cells: [{cell, factors}], order: [...], seconds}` (DESIGN section 6) and what a reader of the result needs beside it."""
+        """`{cells: [{cell, factors}], order: [...], seconds}`, and what a reader of the result needs beside it."""
         campaign = self.campaign
         compare = campaign.compare
         return {
             "name": campaign.name,
             "seed": campaign.seed,
             "pairs": [pair.name for pair in campaign.pairs],
+            "swept": [factor.name for factor in campaign.factors],
             "cells": [{"cell": cell.id, "factors": dict(cell.factors)} for cell in campaign.cells],
             "order": self.order(),
             "seconds": round(self.seconds()[0], 1),

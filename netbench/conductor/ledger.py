@@ -92,7 +92,9 @@ class Ledger:
         for key, unit in self._units.items():
             others: object = key
             if compare is not None:
-                others = tuple(item for item in unit.cell.factors.items() if item[0] != compare.factor)
+                # Keys that `include` attached belong to the level, they are no factors of their own.
+                swept = [factor.name for factor in self._campaign.factors if factor.name != compare.factor]
+                others = tuple(unit.cell.factors.get(name) for name in swept)
             groups.setdefault((others, key[1]), []).append(key)
         return list(groups.values())
 

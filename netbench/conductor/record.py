@@ -31,7 +31,7 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> Side:
     """`{meter: {counter: [opening, closing]}, time_ns: [opening, closing]}`; a counter that is missing at an edge is left out."""
     side: Side = {}
     for row, edges in _edges(vectors, "counter", catalogue).items():
-        if row.per == "cpu" or not {Edge.OPEN, Edge.CLOSE} <= edges.keys():
+        if beside(row) or not {Edge.OPEN, Edge.CLOSE} <= edges.keys():
             continue
         side.setdefault("time_ns", [edges[Edge.OPEN].ns, edges[Edge.CLOSE].ns])
         values = [_value(row, edges[edge].numbers) for edge in (Edge.OPEN, Edge.CLOSE)]
@@ -50,12 +50,17 @@ def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
     return found
 
 
-def per_cpu(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
-    """Lines of samples with the counters per CPU, one for each edge of the window; an offline CPU is null."""
+def beside(row: Row) -> bool:
+    """Counters that go to samples/ and not into the record: per CPU (too many), and gauges (their difference means nothing)."""
+    return row.per == "cpu" or "gauge" in row.flags
+
+
+def edge_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[dict[str, Any]]:
+    """Lines of samples with what `beside` names, one for each edge of the window; the number of an offline CPU is null."""
     lines: dict[int, dict[str, Any]] = {}
     for row, edges in _edges(vectors, "counter", catalogue).items():
         for edge, vector in edges.items():
-            if row.per == "cpu" and edge in (Edge.OPEN, Edge.CLOSE):
+            if beside(row) and edge in (Edge.OPEN, Edge.CLOSE):
                 line = lines.setdefault(edge, {"side": side, "edge": Edge(edge).name.lower(), "ns": vector.ns})
                 line.setdefault(row.owner, {})[row.name] = list(vector.numbers)
     yield from lines.values()

@@ -19,6 +19,9 @@ from netbench.plan import Run, Unit
 from netbench.store import now
 
 
+NOTES = ("resident", "source_size", "strangers", "samples_lost")  # read-backs that a record keeps beside the counters
+
+
 @dataclass
 class Taken:
     """A run's record and what goes beside it: lines of samples, and a tool's output."""
@@ -120,11 +123,11 @@ class Runner:
         settings: dict[str, Any] = {}
         proof: dict[str, Any] = {}
         for side, (host, worker, outcome) in sides.items():
-            taken.record[side] = {"host": host} | record.counters(outcome.result, worker.catalogue)
             read = record.readbacks(outcome.result, worker.catalogue)
+            notes = {name: read[name] for name in NOTES if read.get(name)}
+            taken.record[side] = {"host": host} | record.counters(outcome.result, worker.catalogue) | notes
             settings[side] = record.asked_and_read(_asked(transfer, side), read)
-            notes = {name: read[name] for name in ("resident", "source_size", "strangers", "samples_lost") if read.get(name)}
-            proof[side] = record.proofs(outcome.result, worker.catalogue) | notes
+            proof[side] = record.proofs(outcome.result, worker.catalogue)
             taken.samples += _lines(side, outcome.result, outcome.samples, worker.catalogue)
         taken.record |= {"settings": settings | {"moved": {}}, "proof": proof}
 
@@ -170,7 +173,7 @@ class Runner:
         theirs = record.counters(received.result, receiver.catalogue) if received else {}
         taken.record["receiver"] = {"host": unit.pair.receiver} | theirs | {"tool": said}
         taken.record |= {"settings": {"sender": {}, "receiver": {}, "moved": {}}, "proof": {"sender": {}, "receiver": {}}}
-        taken.samples += record.per_cpu("sender", sent.result, sender.catalogue)
+        taken.samples += record.edge_lines("sender", sent.result, sender.catalogue)
 
 
 class Interrupted(Exception):
@@ -196,7 +199,7 @@ def _asked(transfer: Transfer, side: str) -> dict[str, Any]:
 def _lines(
     side: str, result: tuple[Vector, ...], samples: tuple[Vector, ...], catalogue: Catalogue
 ) -> Iterator[Mapping[str, Any]]:
-    yield from record.per_cpu(side, result, catalogue)
+    yield from record.edge_lines(side, result, catalogue)
     yield from record.sample_lines(side, samples, catalogue)
 
 

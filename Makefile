@@ -1,0 +1,56 @@
+# make demo     a real campaign on this machine, and a report worth reading
+# make test     lint, C tests under sanitizers, every Python test
+# make bench    netbench beside iperf3, as a campaign of its own
+# The Debian packages that are needed are named in README.md.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NETBENCH := $(BIN)/python -m netbench
+NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
+PYTEST_WORKERS ?= 2
+
+.PHONY: all demo test test-slow lint bench clean pytest
+all: .make/built
+
+include native/Makefile
+.DEFAULT_GOAL := all
+
+.make/venv: pyproject.toml constraints.txt
+	@mkdir -p .make
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "setuptools>=77" cffi
+	$(BIN)/python tools/requirements.py > .make/requirements.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -r .make/requirements.txt
+	@touch $@
+
+.make/built: .make/venv setup.py netbench/engine/build_native.py $(filter-out native/tests/%,$(NATIVE_FILES))
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .make/built
+	@$(NETBENCH) run campaigns/loopback.yaml --results results | tee .make/demo.txt
+	@result=$$(tail -n 1 .make/demo.txt) && $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
+		&& echo "the same report with plots: $$result/report/index.html"
+
+test: lint native-test pytest
+
+pytest: .make/built
+	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile
+
+test-slow: .make/built
+	$(BIN)/python -m pytest -m slow
+
+lint: .make/built
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES)
+
+bench: .make/built
+	@$(NETBENCH) run campaigns/peers.yaml --results results
+
+clean: native-clean
+	rm -rf build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,189 @@
+"""The command line: one verb a function, no logic of its own. Heavy imports wait until a verb needs them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from netbench.errors import NotBuiltYet, RequestError
+
+LISTS = ("methods", "meters", "settings", "results")
+
+
+def run(argv: list[str]) -> int:
+    """Parse the command line and run its verb. Errors: NetbenchError; SystemExit(2) from argparse."""
+    options = parser().parse_args(argv)
+    verb: Callable[[argparse.Namespace], int] = options.verb
+    return verb(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All verbs and their options."""
+    top = argparse.ArgumentParser(prog="netbench", description="Benchmark campaigns of network transfers.")
+    verbs = top.add_subparsers(title="verbs", required=True, metavar="VERB")
+
+    def verb(
+        name: str, function: Callable[[argparse.Namespace], int], about: str, to_json: bool = False
+    ) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        made.set_defaults(verb=function)
+        if to_json:
+            made.add_argument("--json", action="store_true", help="the same content for programs")
+        return made
+
+    for name, function, about in (
+        ("check", check, "can this campaign run here, and what will make it noisy"),
+        ("plan", plan, "cells, order and estimated time; touches no host"),
+    ):
+        made = verb(name, function, about, to_json=True)
+        _campaign(made)
+    made = verb("run", run_campaign, "run a campaign and print its report")
+    _campaign(made)
+    made.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where result folders go (results)")
+    made = verb("resume", resume, "go on with a campaign where it stopped")
+    _result(made)
+    made = verb("report", report, "the report of a result", to_json=True)
+    _result(made)
+    for kind in ("html", "markdown", "csv"):
+        made.add_argument(f"--{kind}", type=Path, metavar="F", help=f"also write it as {kind} to F")
+    made = verb(
+        "list", list_names, "methods, meters, settings or results, with the reason where one can't run here", to_json=True
+    )
+    made.add_argument("what", choices=LISTS)
+    made.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where result folders are (results)")
+    made = verb("transfer", transfer, "one transfer without a campaign file: send=sendfile source=F ...", to_json=True)
+    made.add_argument("words", nargs="*", metavar="PATH=VALUE", help="keys of `transfer:`, or of the campaign (repeat.min=5)")
+    made.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
+    made = verb("meter", meter, "one meter alone on this machine: what each CPU did", to_json=True)
+    made.add_argument("name", metavar="NAME", help="see `list meters`")
+    made.add_argument("--seconds", type=float, default=1.0, metavar="N", help="how long (1)")
+    verb("schema", schema, "JSON Schema of the campaign file, for editors")
+    for name, about in (
+        ("compare", "compare two results, or the levels of a factor"),
+        ("export", "write a result in another format"),
+        ("restore", "put back what a dead campaign left changed"),
+        ("lab", "hosts made on this machine"),
+    ):
+        later = verb(name, not_built, f"{about} (not built yet)")
+        later.add_argument("words", nargs="*")
+        later.set_defaults(name=name)
+    return top
+
+
+def _campaign(made: argparse.ArgumentParser) -> None:
+    made.add_argument("campaign", type=Path, metavar="C", help="the campaign file")
+    made.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a key (may be repeated)"
+    )
+    made.add_argument("--quick", action="store_true", help="3 runs of 1 s, warm-up 200 ms: does it work at all")
+
+
+def _result(made: argparse.ArgumentParser) -> None:
+    made.add_argument("result", type=Path, metavar="R", help="a result folder")
+
+
+def _say(text: str) -> None:
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def _say_json(value: Mapping[str, Any] | list[Any]) -> None:
+    _say(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def check(options: argparse.Namespace) -> int:
+    from netbench import api, campaign, console
+
+    findings = api.check(campaign.load(options.campaign, options.sets, quick=options.quick))
+    if options.json:
+        _say_json(console.findings_json(findings))
+    else:
+        _say(console.findings_text(findings))
+    return RequestError.exit_code if any(finding.level == "error" for finding in findings) else 0
+
+
+def plan(options: argparse.Namespace) -> int:
+    from netbench import api, campaign, console
+    from netbench.plan import Plan
+
+    planned = Plan(campaign.load(options.campaign, options.sets, quick=options.quick))
+    if options.json:
+        _say_json(planned.to_json())
+    else:
+        _say(console.plan_text(planned))
+    return 0
+
+
+def run_campaign(options: argparse.Namespace) -> int:
+    from netbench import api, campaign, console
+
+    conclusion = api.start(campaign.load(options.campaign, options.sets, quick=options.quick), options.results)
+    _say(console.summary(conclusion.path))
+    _say(str(conclusion.path))
+    return conclusion.exit_code
+
+
+def resume(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    conclusion = api.resume(options.result)
+    _say(console.summary(options.result))
+    _say(str(options.result))
+    return conclusion.exit_code if conclusion else 0
+
+
+def report(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    made = api.build_report(options.result)
+    for kind in ("html", "markdown", "csv"):
+        if getattr(options, kind):
+            api.write_report(made, kind, getattr(options, kind))
+    _say(console.render(made, "json" if options.json else "text"))
+    return 0
+
+
+def list_names(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    table = api.listing(options.what, options.results)
+    if options.json:
+        _say_json(table)
+    else:
+        _say(console.listing_text(options.what, table))
+    return 0
+
+
+def transfer(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    conclusion, made = api.transfer(options.words, options.results)
+    _say(console.render(made, "json") if options.json else console.transfer_text(made))
+    if options.results:
+        print(conclusion.path, file=sys.stderr)
+    return conclusion.exit_code
+
+
+def meter(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    reading = api.meter(options.name, options.seconds)
+    if options.json:
+        _say_json(reading)
+    else:
+        _say(console.meter_text(reading))
+    return 0
+
+
+def schema(options: argparse.Namespace) -> int:
+    from netbench import campaign
+
+    _say_json(campaign.json_schema())
+    return 0
+
+
+def not_built(options: argparse.Namespace) -> int:
+    raise NotBuiltYet(f"`{options.name}` is not built yet")
