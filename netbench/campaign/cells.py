@@ -9,7 +9,7 @@ from typing import Any
 
 from netbench.campaign import words
 from netbench.campaign.factors import KERNEL, Reader
-from netbench.campaign.matrix import Combination, cell_id
+from netbench.campaign.matrix import NO_FACTORS, Combination, cell_id
 from netbench.campaign.problems import Problems
 from netbench.campaign.transfer import meaning, method_options
 from netbench.campaign.tree import Loc
@@ -60,7 +60,8 @@ def check(base: Mapping[str, Any], cells: Iterable[tuple[Combination, Cell]], co
             found.setdefault((_place(keys, base, combination), message), []).append(cell.id)
     for (loc, message), ids in found.items():
         more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-        problems.add(loc, f"cell {ids[0]}{more}: {message}")
+        which = "" if ids[0] == NO_FACTORS else f"cell {ids[0]}{more}: "
+        problems.add(loc, which + message)
 
 
 def _place(keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination) -> Loc:

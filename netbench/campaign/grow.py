@@ -46,6 +46,8 @@ class Grower:
                 self._stop(self._line(end), (), "expected one YAML document, got a second one")
         except yaml.MarkedYAMLError as error:
             self._stop_at(error)
+        except yaml.YAMLError as error:
+            self._stop(0, (), f"this is not YAML: {error}")
         return root
 
     def _next(self, kind: type[Any]) -> None:
@@ -64,7 +66,7 @@ class Grower:
         if began and "simple key" in str(error.context):
             mark = began
         line = mark.line + 1 if mark else 0
-        since = f", which began on line {began.line + 1}" if began and began.line + 1 != line else ""
+        since = f", which began on line {began.line + 1}" if began and began.line + 1 != line and not self.origin else ""
         context = f" {error.context}{since}" if error.context else ""
         self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
 
@@ -156,7 +158,7 @@ def _tag(tag: str) -> str:
 def decode(data: bytes, source: str) -> str:
     """UTF-8 text of a file. Errors: CampaignError when it is too long or not text."""
     if len(data) > BYTES_MAX:
-        raise CampaignError(source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(data)} bytes")])
+        raise CampaignError(source, [Problem(0, "", "expected at most 1 MiB of YAML, got more")])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

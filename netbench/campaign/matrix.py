@@ -19,6 +19,7 @@ from netbench.campaign.problems import Problems
 from netbench.campaign.tree import Loc, compact
 
 CELLS_MAX = 10_000
+NO_FACTORS = "transfer"  # the id of the only cell where nothing is swept
 Combination = dict[str, Level]
 _UNSAFE = re.compile(r"[\s,%\x00-\x1f\x7f]|^[{\[]")
 _UNSAFE_INSIDE = re.compile(r"[\s,%\x00-\x1f\x7f:;{}\[\]]")
@@ -39,7 +40,7 @@ def _id_word(written: Any, inside: bool = False) -> str:
 
 def cell_id(combination: Combination) -> str:
     """The id of a cell: `send=sendfile,pin=apart`; `transfer` when nothing is swept."""
-    return ",".join(f"{key}={_id_word(level.written)}" for key, level in combination.items()) or "transfer"
+    return ",".join(f"{key}={_id_word(level.written)}" for key, level in combination.items()) or NO_FACTORS
 
 
 class Matrix:
