@@ -87,8 +87,8 @@ def _said(conclusion: Conclusion) -> Conclusion:
 def transfer(words: Sequence[str] = (), results: Path | None = None) -> tuple[Conclusion, Report]:
     """One cell without a file: `transfer(["send=sendfile", "source=/srv/image.iso"])`.
 
-    The result is kept below `results`, or thrown away after its report is made. Errors: CampaignError, RequestError; NetbenchError
-    with the reason when the run failed.
+    The result is kept below `results`, or thrown away after its report is made. Errors: CampaignError, RequestError;
+    NetbenchError with the reason when the run failed.
     """
     from netbench import campaign
     from netbench.conductor import conduct

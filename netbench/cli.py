@@ -106,7 +106,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    from netbench import api, campaign, console
+    from netbench import campaign, console
     from netbench.plan import Plan
 
     planned = Plan(campaign.load(options.campaign, options.sets, quick=options.quick))

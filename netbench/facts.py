@@ -1,6 +1,7 @@
 """The registry of facts: what is read from a host because a result depends on it. Reading is hosts/probe.py's business.
 
-`must_match`: results whose hosts differ in it are not pooled. Sources: proc(5), Documentation/admin-guide/sysctl, Documentation/ABI.
+`must_match`: results whose hosts differ in it are not pooled.
+Sources: proc(5), the kernel's Documentation/admin-guide/sysctl and Documentation/ABI.
 """
 
 from __future__ import annotations

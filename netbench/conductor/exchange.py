@@ -32,7 +32,10 @@ def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | s
 
 
 def exchange(sender: Worker, receiver: Worker, send: Options, receive: Options) -> Exchange:
-    """Prepare, run and finish one transfer. Errors: EngineError of the side that failed first; the other is idle again; WorkerLost."""
+    """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
+
+    Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
+    """
     try:
         port = read_back(receiver, receiver.prepare(receive), "port")
         sender.prepare(send | {"peer_port": int(port or 0)})

@@ -1,4 +1,7 @@
-"""What is known of every unit so far, from its records alone: which are closed, and why. Replaying records gives the same ledger."""
+"""What is known of every unit so far, from its records alone: which are closed, and why.
+
+Replaying the records of a result gives the same ledger, which is what `resume` stands on.
+"""
 
 from __future__ import annotations
 

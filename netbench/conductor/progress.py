@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from tqdm import tqdm
 
@@ -82,7 +82,7 @@ class Bar(Lines):
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Any] | None = None
 
     def begin(self, units: int, runs: int) -> None:
         self._units = units

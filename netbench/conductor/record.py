@@ -1,4 +1,4 @@
-"""Vectors of a worker as the raw counters of a record, and as lines of samples. Pure; docs/records.md says what becomes of what."""
+"""Vectors of a worker as a record's raw counters and as lines of samples. Pure; docs/records.md says what becomes of what."""
 
 from __future__ import annotations
 

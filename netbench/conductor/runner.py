@@ -18,7 +18,6 @@ from netbench.model import Campaign, Transfer
 from netbench.plan import Run, Unit
 from netbench.store import now
 
-
 NOTES = ("resident", "source_size", "strangers", "samples_lost")  # read-backs that a record keeps beside the counters
 
 
@@ -132,7 +131,7 @@ class Runner:
         taken.record |= {"settings": settings | {"moved": {}}, "proof": proof}
 
     def verify(self, unit: Unit) -> str:
-        """Show that what arrives is what was sent. Returns why it could not be shown to be so, or "" (also where nothing is delivered).
+        """Show that what arrives is what was sent. Returns what went wrong, or "" (also where nothing is delivered).
 
         Errors: those of a run.
         """

@@ -7,7 +7,7 @@ native/include/netbench.h, so they are kept in one place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -15,7 +15,7 @@ from netbench.engine.catalogue import Row
 from netbench.errors import EngineError, ProtocolError
 
 try:
-    from netbench.engine import _native
+    from netbench.engine import _native  # type: ignore[attr-defined]  # made by the build
 except ImportError as error:  # pragma: no cover - only without a build
     raise EngineError(
         0,
@@ -257,9 +257,10 @@ def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
     if len(payload) != size + hello.rows * row_size:
         raise ProtocolError(f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of them")
     table = ffi.cast("struct nb_row *", data + size)
-    names = {name: getattr(hello, name) for name in ("version", "layout", "pid", "clock_ticks", "cpus", "page_size")}
-    texts = {name: _text(getattr(hello, name)) for name in ("architecture", "kernel", "boot_id", "engine")}
-    return Hello(**names, **texts), _rows(table, hello.rows)
+    names = [field.name for field in fields(Hello)]
+    values = [getattr(hello, name) for name in names]
+    said: list[Any] = [_text(value) if isinstance(value, ffi.CData) else value for value in values]
+    return Hello(*said), _rows(table, hello.rows)
 
 
 def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:

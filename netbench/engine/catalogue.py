@@ -12,7 +12,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Row:
-    """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none; `why` is "" where it can be used.
+    """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none; `why`: why not, or "".
 
     kind: send receive meter op option counter proof readback. type: count size time rate flag word text.
     per: run stream cpu. `minimum` and `maximum` bound an option's number, in base units.

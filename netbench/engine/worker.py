@@ -40,7 +40,7 @@ class Outcome:
 
 
 class Worker:
-    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (what the worker refused), TimeoutError."""
+    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (it refused), TimeoutError."""
 
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
@@ -153,7 +153,7 @@ class Worker:
         self._order(Frame.STOP)
 
     def await_edge(self, edge: Edge, seconds: float) -> bytes:
-        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each stream, for the receiver's mark)."""
+        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each stream, for `mark`)."""
         deadline = time.monotonic() + seconds
         while True:
             passed, carried = binding.decode_edge(self._await(Frame.EDGE, deadline - time.monotonic()))
