@@ -21,7 +21,12 @@ METHODS = {
     },
     "meter": {"rusage": "", "procstat": "host_wide", "tcp": "always", "flow": "always"},
 }
-OPTIONS = {"pipe": ("size", 4096, 2**20), "align": ("size", 0, 4095)}
+OPTIONS = {
+    "pipe": ("size", 4096, 2**20),
+    "align": ("size", 0, 4095),
+    "send_buffer": ("size", 0, 2**30),
+    "receive_buffer": ("size", 0, 2**28),
+}
 
 
 def catalogue() -> Catalogue:
@@ -42,5 +47,6 @@ def catalogue() -> Catalogue:
             row = add(kind, name, flags)
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
-    add("option", "align", "user")
+    for name in ("align", "send_buffer", "receive_buffer"):
+        add("option", name, "user")
     return Catalogue.of(rows)

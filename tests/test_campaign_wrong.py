@@ -1,7 +1,5 @@
 """Wrong campaign files: every message, word by word, with its line and path."""
 
-# ruff: noqa: E501 - messages stand as they are printed
-
 from __future__ import annotations
 
 import pytest
@@ -140,6 +138,15 @@ CASES = [
         "an alignment that the engine refuses",
         H + "transfer: {align: 4K}\n",
         ["3: transfer.align: expected a size of at most 4095, got '4K'"],
+    ),
+    (
+        "buffers beyond the engine's bounds",
+        H + "transfer: {socket_buffer: 512M, send_buffer: 2G, receive_buffer: 0}\n",
+        [
+            "3: transfer.receive_buffer: expected default or a size of at least 1, got '0'",
+            "3: transfer.send_buffer: expected default or a size of at most 1G, got '2G'",
+            "3: transfer.socket_buffer: expected default or a size of at most 256M, got '512M'",
+        ],
     ),
     ("ip 5", H + "transfer: {ip: 5}\n", ["3: transfer.ip: expected 4 or 6, got '5'"]),
     ("a tepid cache", H + "transfer: {cache: tepid}\n", ["3: transfer.cache: expected warm or cold, got 'tepid'"]),

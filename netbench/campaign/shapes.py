@@ -28,7 +28,7 @@ class FileSource(Keys):
 class FilesSource(Keys):
     """{files: N, size: S}"""
 
-    files: Annotated[int, words.number("a number of files", 1, 1_000_000)] = Field(description="files: how many files to make")
+    files: Annotated[int, words.number("a number of files", 1, 100_000)] = Field(description="files: how many files to make")
     size: Annotated[int, words.size(1)] = Field(description="size: the size of each file, such as 300K")
 
 

@@ -42,7 +42,10 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
     def time(name: str, low: int) -> Kind:
         return words.time(*_bounds(catalogue, name, low))
 
-    buffer = words.keyword({"default": None}, size("socket_buffer", 1))
+    def buffer(*sides: str) -> Kind:
+        bounds = [_bounds(catalogue, side, 1) for side in sides]
+        return words.keyword({"default": None}, words.size(max(low for low, _ in bounds), min(high for _, high in bounds)))
+
     streams = words.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
     cubic = words.matching("a congestion control such as cubic", "[a-z0-9_-]{1,15}")
     send = words.choice("a send method", with_planned(catalogue.send, PLANNED_SEND))
@@ -53,16 +56,16 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
         "source": (shapes.SOURCE, "where the sender takes bytes from"),
         "sink": (shapes.SINK, "where the receiver puts bytes"),
         "chunk": (words.keyword({"file": WHOLE_FILE}, size("chunk", 1)), "bytes per send call; file: the whole file per call"),
-        "receive_chunk": (size("chunk", 1), "bytes per receive call"),
+        "receive_chunk": (size("receive_chunk", 1), "bytes per receive call"),
         "align": (size("align", 0), "offset of the user buffer from a page"),
         "preamble": (size("preamble", 0), "bytes sent first in a call of their own"),
-        "socket_buffer": (buffer, "SO_SNDBUF of the sender and SO_RCVBUF of the receiver"),
-        "send_buffer": (buffer, "SO_SNDBUF of the sender; overrides socket_buffer"),
-        "receive_buffer": (buffer, "SO_RCVBUF of the receiver; overrides socket_buffer"),
+        "socket_buffer": (buffer("send_buffer", "receive_buffer"), "SO_SNDBUF of the sender and SO_RCVBUF of the receiver"),
+        "send_buffer": (buffer("send_buffer"), "SO_SNDBUF of the sender; overrides socket_buffer"),
+        "receive_buffer": (buffer("receive_buffer"), "SO_RCVBUF of the receiver; overrides socket_buffer"),
         "streams": (streams, "connections at the same time"),
         "pin": (shapes.PIN, "CPUs of the two sides"),
         "congestion": (words.keyword({"default": None}, cubic), "TCP congestion control"),
-        "rate": (words.keyword({"none": None}, words.rate()), "offered load per pair"),
+        "rate": (words.keyword({"none": None}, words.rate(*_bounds(catalogue, "rate", 1))), "offered load per pair"),
         "ip": (words.enumerated({"4": 4, "6": 6}), "IP version"),
         "duration": (time("duration", 1), "length of the measured window"),
         "bytes": (size("bytes", 1), "bytes to move, over all streams, instead of a duration"),
