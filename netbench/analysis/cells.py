@@ -119,7 +119,7 @@ class _Table:
         return {name: found[name] for name in values}
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
-        """Intervals over the means of boots, which are the unit then; their number is not chosen by looking, so nothing is widened."""
+        """Intervals over the means of boots, the unit then; their number is not chosen by looking, so nothing is widened."""
         means = pd.DataFrame(self.values[rows], columns=pd.Index(self.names)).groupby(self.boot[rows]).mean()
         confidence = self.loaded.repeat.confidence
         return {name: column_intervals(means[[name]].dropna().to_numpy(), confidence)[0] for name in values}

@@ -8,7 +8,8 @@ the unit: the n-th boot of one level is paired with the n-th of the other.
 
 Family. All comparisons of one metric by one factor are one family, corrected by Holm's step-down rule (Holm 1979,
 doi:10.2307/4615733): the k-th smallest of m p values is tested at alpha / (m - k + 1), and its interval has that confidence; from
-the first that fails on, the level stays.
+the first that fails on, the level stays. So an interval excludes 1 exactly where Holm's rule rejects; that all intervals of a
+family hold their ratio at once is a little less likely than the confidence says.
 """
 
 from __future__ import annotations

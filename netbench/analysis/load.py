@@ -84,6 +84,11 @@ class Loaded:
         return str(self.plan.get("name", self.path.parent.name))
 
     @property
+    def swept(self) -> tuple[str, ...]:
+        """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
+        return tuple(self.plan.get("swept", self.factors)) or self.factors
+
+    @property
     def cells(self) -> list[Mapping[str, Any]]:
         """The plan's cells, `{cell, factors}`, in its order."""
         return list(self.plan["cells"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from netbench.analysis.compare import Comparison
 
-TIMES = 1.5  # from that factor on a ratio is also said as "n times"
+TIMES = 2.0  # from that factor on a ratio is also said as "n times"
 
 
 def percent(ratio: float) -> float:
@@ -16,14 +16,20 @@ def percent(ratio: float) -> float:
     return (ratio - 1) * 100
 
 
-def amount(ratio: float) -> str:
-    """A ratio in words.
+def change(ratio: float) -> str:
+    """A ratio in words: 1.841 -> `84.1% more`, 0.34 -> `66.0% less`."""
+    return f"{_digits(abs(percent(ratio)))}% {'more' if ratio >= 1 else 'less'}"
 
-    1.841 -> `84.1% more (1.8 times)`, 0.34 -> `66.0% less (2.9 times)`: as much less as its inverse is times better.
-    """
-    times = max(ratio, 1 / ratio)
-    said = f" ({times:.1f} times)" if times >= TIMES else ""
-    return f"{_digits(abs(percent(ratio)))}% {'more' if ratio >= 1 else 'less'}{said}"
+
+def times(ratio: float) -> str:
+    """A large ratio as a factor: 0.34 -> ` (2.9 times)`, since 1 / 0.34 = 2.9; "" for a small one."""
+    factor = max(ratio, 1 / ratio)
+    return f" ({factor:.1f} times)" if factor >= TIMES else ""
+
+
+def amount(ratio: float) -> str:
+    """Both: 0.34 -> `66.0% less (2.9 times)`."""
+    return change(ratio) + times(ratio)
 
 
 def _digits(value: float) -> str:
@@ -61,15 +67,15 @@ def sentence(c: Comparison) -> str:
     if math.isnan(c.ratio):
         return f"{c.level} against {c.baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
     if math.isnan(c.low):
-        return f"{c.level} {does} {_thing(c.ratio, thing)} than {c.baseline}, but {c.why}: inconclusive"
+        return f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, but {c.why}: inconclusive"
     interval = f"{c_percent(c)} interval {_short(c)}"
     if c.verdict == "equivalent":
         return f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}: {interval}".replace(
             ".00%", "%"
         )
-    told = f"{c.level} {does} {_thing(c.ratio, thing)} than {c.baseline}, {interval}"
+    told = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
     if c.verdict != "inconclusive":
-        return told
+        return told + times(c.ratio)
     more = f"about {c.needed} {c.unit}s would settle it" if c.needed else f"more {c.unit}s than can be run would be needed"
     return f"{told}: inconclusive, {more}"
 
@@ -77,12 +83,6 @@ def sentence(c: Comparison) -> str:
 def c_percent(c: Comparison) -> str:
     """The confidence of a comparison's interval: `95%`, `98.3%`."""
     return f"{c.confidence * 100:.3g}%"
-
-
-def _thing(ratio: float, thing: str) -> str:
-    """`84.1% more CPU (1.8 times)`: what is counted goes between more and the brackets."""
-    head, bracket, tail = amount(ratio).partition(" (")
-    return f"{head}{thing}{bracket}{tail}"
 
 
 def _short(c: Comparison) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,4 +154,13 @@ def inline(axes: Axes, dots: int, salt: str) -> str:
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue().decode()
-    return text[text.index("<svg") :]
+    return part_of_page(text[text.index("<svg") :], salt)
+
+
+def part_of_page(svg: str, salt: str) -> str:
+    """An SVG document as part of an HTML page: ids unique on the page, no namespaces or metadata, which hold addresses."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    used = set(re.findall(r"""(?:href="|url\()#([\w.-]+)""", svg))
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", svg)
+    return re.sub(r"""(href="|url\()#([\w.-]+)""", rf"\g<1>#{salt}-\g<2>", svg)

@@ -60,7 +60,7 @@ class Source:
     def compare(self, factor: str, baseline: str, metric: str, margin: float | None = None) -> list[Comparison]:
         """Each level of a factor against the baseline in one metric. Errors: KeyError for what is not there."""
         loaded = self.loaded
-        return for_factor(loaded.ok, factor, baseline, metric=metric, factors=loaded.factors, repeat=loaded.repeat, margin=margin)
+        return for_factor(loaded.ok, factor, baseline, metric=metric, factors=loaded.swept, repeat=loaded.repeat, margin=margin)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -1,0 +1,244 @@
+"""Reports: the same numbers in every form, no text line over the width, one HTML file that fetches nothing."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import json as json_module
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synth import Record, Synth, failed
+
+from netbench.analysis.intervals import Interval
+from netbench.report import csv, html, json, markdown, text
+from netbench.report.blocks import Column, Table
+from netbench.report.build import Report, build
+from netbench.report.numbers import column_parts, number, parts
+from netbench.report.sections import SECTIONS
+
+LONG = {
+    "send": ("readwrite", "sendfile"),
+    "sysctl.net.ipv4.tcp_limit_output_bytes": ("262144", "1048576"),
+    "sender.tso": ("on", "off"),
+}
+COMPARE = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
+
+
+def messy(record: Record) -> Record:
+    """A bit of everything that goes wrong."""
+    if record["run"] % 17 == 3:
+        return failed(
+            record,
+            "failed",
+            "connect: no route to host 10.0.0.2, and a reason <b>that</b> is so long that it needs | several lines",
+        )
+    if record["factors"]["send"] == "sendfile":
+        record["proof"]["sender"]["sendfile_calls"] = [[0], [0], [0]]
+    return record
+
+
+CASES = {
+    "one kernel": Synth(),
+    "two kernels": Synth(pairs=("snd>rcv",), compare=COMPARE),
+    "long factors": Synth(LONG, pairs=("sender-with-a-long-name>receiver-with-a-long-name",), compare=COMPARE, runs=6),
+    "two pairs": Synth(pairs=("a>b", "b>a"), runs=4),
+    "messy": Synth(pairs=("a>b",), edit=messy, spread=0.1, repeat={"min": 4, "max": 30}),
+    "one run": Synth({"send": ("sendfile",)}, runs=1),
+    "nothing swept": Synth({}, runs=5),
+    "no run": Synth(runs=3, edit=lambda record: None),
+    "all refused": Synth(runs=1, edit=lambda record: failed(record, "refused", "no")),
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    return {name: build(synth.write(tmp_path_factory.mktemp("r") / "r")) for name, synth in CASES.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("width", [80, 60, 120])
+def test_no_line_is_too_long(reports: dict[str, Report], case: str, width: int) -> None:
+    lines = text.render(reports[case], width).split("\n")
+    assert [line for line in lines if len(line) > width] == []
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_summary_answers_first(reports: dict[str, Report]) -> None:
+    lines = text.render(reports["two kernels"]).split("\n")
+    said = " ".join(" ".join(lines[:14]).split())
+    assert re.search(r"pin=none: sendfile moves \d\d\.\d% more than readwrite, 95% interval [\d.]+ to [\d.]+% \(better\)\.", said)
+    said = " ".join(text.render(reports["two kernels"]).split())
+    assert re.search(r"sendfile uses \d\d\.\d% less CPU per KB on the sender than readwrite, 95% interval", said)
+
+
+def test_without_a_question_highest_and_lowest_are_told(reports: dict[str, Report]) -> None:
+    said = " ".join(text.render(reports["one kernel"]).split())
+    assert re.search(
+        r"throughput: most 36\.\d+ ±[\d.]+ Gb/s with send=sendfile,pin=apart; least 17\.\d+ ±[\d.]+ with send=readwrite,pin=none",
+        said,
+    )
+
+
+def test_text_table_holds_the_numbers(reports: dict[str, Report]) -> None:
+    lines = text.render(reports["one kernel"]).split("\n")
+    row = next(line for line in lines if re.match(r"sendfile +apart", line))
+    i = next(c for c in reports["one kernel"].source.cells if c.cell == "send=sendfile,pin=apart").intervals
+    values = re.findall(r"([\d.]+) ±([\d.]+)", row)
+    for (mean, half), name in zip(values, ("throughput", "system_cpu", "system_demand"), strict=True):
+        assert float(mean) == pytest.approx(i[name].mean, abs=0.6 * 10 ** -len(mean.partition(".")[2]))
+        assert float(half) == pytest.approx(i[name].half_width, abs=0.6 * 10 ** -len(half.partition(".")[2]))
+    assert row.endswith("10  converged")
+
+
+def test_csv_is_the_contracts(reports: dict[str, Report]) -> None:
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(reports["two kernels"]))))
+    assert list(rows[0]) == ["cell", "pair", "send", "pin", "metric", "unit", "n", "mean", "low", "high", "precision", "status"]
+    by = {(r["cell"], r["metric"]): r for r in rows}
+    for cell in reports["two kernels"].source.cells:
+        for name, i in cell.intervals.items():
+            row = by[cell.cell, name]
+            assert float(row["mean"]) == i.mean
+            assert float(row["precision"]) == pytest.approx(i.precision)
+            assert (row["status"], row["n"]) == (cell.status, str(i.n))
+    assert {"throughput", "sender_cpu", "sender_cpu.rusage", "sender_cpu.procstat", "system_demand"} <= {
+        r["metric"] for r in rows
+    }
+
+
+def test_csv_says_refused_with_empty_numbers(reports: dict[str, Report]) -> None:
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(reports["all refused"]))))
+    assert len(rows) == 4
+    assert {(r["status"], r["n"], r["mean"], r["metric"]) for r in rows} == {("refused", "0", "", "throughput")}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_is_strict_and_complete(reports: dict[str, Report], case: str) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found = json_module.loads(json.render(reports[case]), parse_constant=refuse)
+    assert [s["key"] for s in found["sections"]] == [s.key for s in reports[case].sections]
+    assert len(found["cells"]) == len(reports[case].source.cells)
+    assert [c["kind"] for c in found["cautions"]] == [c.kind for c in reports[case].source.cautions]
+
+
+class Page(HTMLParser):
+    """Gathers tags that stay open, addresses, and text."""
+
+    VOID = ("meta", "img", "br", "path", "use", "rect")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.said = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "action", "srcset")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_html_is_one_file(reports: dict[str, Report], case: str) -> None:
+    page = Page()
+    made = html.render(reports[case])
+    page.feed(made)
+    assert page.open == []
+    assert [a for a in page.addresses if not a.startswith(("#", "data:"))] == []
+    assert not {"script", "link", "iframe"} & set(page.tags)
+    assert "http" not in made
+    assert "@import" not in made
+    ids = re.findall(r'\bid="([^"]+)"', made)
+    assert len(ids) == len(set(ids))
+
+
+def test_html_escapes_what_records_say(reports: dict[str, Report]) -> None:
+    assert "<b>that</b>" not in html.render(reports["messy"])
+    assert "&lt;b&gt;that&lt;/b&gt;" in html.render(reports["messy"])
+
+
+def test_html_has_drawings_and_every_cell(reports: dict[str, Report]) -> None:
+    page = Page()
+    page.feed(html.render(reports["two kernels"]))
+    assert page.tags.count("figure") == 9  # three of means, one of order, five of ratios
+    assert "converged" in page.said
+
+
+def test_reports_are_reproducible(reports: dict[str, Report]) -> None:
+    again = build(reports["two kernels"].source.loaded.path)
+    assert html.render(again) == html.render(reports["two kernels"])
+
+
+def test_marked_cells_carry_the_mark(reports: dict[str, Report]) -> None:
+    made = text.render(reports["messy"])
+    assert re.search(r"send=sendfile pin=none †", made)
+    assert not re.search(r"send=readwrite pin=none †", made)
+    assert "† the mechanism did not engage" in made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_markdown_tables_are_square(reports: dict[str, Report], case: str) -> None:
+    widths: list[int] = []
+    for line in [*markdown.render(reports[case]).split("\n"), ""]:
+        if line.startswith("|"):
+            widths.append(len(re.findall(r"(?<!\\)\|", line)))
+        else:
+            assert len(set(widths)) <= 1
+            widths = []
+
+
+def test_each_section_has_a_docstring() -> None:
+    assert all(section.__doc__ for section in SECTIONS)
+
+
+def test_no_ssh_name_reaches_a_report(tmp_path: Path) -> None:
+    folder = Synth(runs=2).write(tmp_path / "r")
+    (folder / "campaign.yaml").write_text("netbench: 1\nname: x\nabout: a word\nhosts: {here: {ssh: secretuser@machine}}\n")
+    report = build(folder)
+    assert all("secretuser" not in form.render(report) for form in (text, html, markdown, csv, json))
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-6, 0.5))
+def test_numbers_keep_their_value(mean: float, share: float) -> None:
+    i = Interval(5, mean, mean * (1 - share), mean * (1 + share), mean * share, mean * share)
+    shown, half = parts(i)
+    digits = len(half.partition(".")[2])
+    assert float(shown) == pytest.approx(mean, abs=0.51 * 10**-digits)
+    assert float(half) == pytest.approx(i.half_width, abs=0.51 * 10**-digits)
+    assert float(number(mean)) == pytest.approx(mean, rel=0.001)
+
+
+def test_a_column_has_equally_many_digits() -> None:
+    values = [Interval(5, 1.0, 0, 0, 0, h) for h in (0.01, 0.013, 0.5)]
+    assert column_parts(values) == [("1.000", "0.010"), ("1.000", "0.013"), ("1.000", "0.500")]
+
+
+names = st.text("abcdefgh._ ", min_size=1, max_size=40).map(str.strip).filter(bool)
+
+
+@given(st.data(), st.integers(40, 100))
+def test_any_table_fits_any_width(data: st.DataObject, width: int) -> None:
+    columns = data.draw(st.lists(st.builds(Column, names, names, st.sampled_from(["key", "value"])), min_size=2, max_size=9))
+    cell = st.one_of(names.map(lambda n: n[: width // 3]), st.integers(0, 10**6), st.floats(0.001, 1e5))
+    rows = data.draw(st.lists(st.tuples(*[cell] * len(columns)), min_size=1, max_size=4))
+    folded = [Column(c.name[:20].strip() or "x", c.unit[:8].strip(), c.kind) for c in columns]
+    lines = list(text.table_lines(Table("", tuple(folded), tuple(rows)), width))
+    assert max(map(len, lines)) <= width
