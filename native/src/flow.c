@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "clock.h"
 #include "method.h"
 
@@ -96,14 +97,14 @@ ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, un
 }
 
 /* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is seen. */
-static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved)
+static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved, int until)
 {
 	uint64_t share = flow->job->rate / flow->job->streams;
 	uint64_t due = begun + (uint64_t)((double)moved * 8e9 / (double)(share ? share : 1));
 
-	while (!atomic_load_explicit(&flow->gates->stop, memory_order_relaxed)) {
-		uint64_t now = nb_now(), until = due < now + 10000000 ? due : now + 10000000;
-		struct timespec at = { .tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000) };
+	while (atomic_load_explicit(&flow->gates->stop, memory_order_relaxed) < until) {
+		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
+		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000), .tv_nsec = (long)(wake % 1000000000) };
 
 		if (now >= due)
 			return;
@@ -135,7 +136,7 @@ static ssize_t pump(struct nb_flow *flow, uint64_t limit, int until)
 		if (limit != NB_MISSING)
 			limit -= (uint64_t)moved;
 		if (rate)
-			keep_pace(flow, begun, bytes - first);
+			keep_pace(flow, begun, bytes - first, until);
 	}
 	return moved;
 }
@@ -234,6 +235,7 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 	while (left) {
 		size_t length = left < flow->job->chunk ? (size_t)left : (size_t)flow->job->chunk;
 
+		nb_beat();
 		*digest = nb_digest(*digest, flow->buffer, length);
 		left -= length;
 	}
@@ -280,7 +282,8 @@ int nb_flow_start(struct nb_flow *flow, struct nb_error *error)
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
-		CPU_SET(flow->job->cpu % CPU_SETSIZE, &set);
+		if (flow->job->cpu < CPU_SETSIZE) /* else no CPU, which pthread_create refuses */
+			CPU_SET(flow->job->cpu, &set);
 		pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
 	}
 	status = pthread_create(&flow->thread, &attributes, flow_main, flow);

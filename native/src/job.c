@@ -64,7 +64,7 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 
 	if (needed > room)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it", "%s is %zu bytes long, at most %zu fit", row->name,
-			       length, room - 1);
+			       length, room - (needed - length));
 	memset(into, 0, room);
 	memcpy(into, text, length);
 	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
@@ -132,7 +132,10 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 			return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
 				       "%s does not belong in a job", row->name);
 		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+		if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "%s belongs to another method", row->name);
 		job->extra[index] = number;
+		job->extra_owner = row->owner;
 		return status;
 	}
 	into = (char *)job + field->offset;
@@ -142,6 +145,22 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	if (!status)
 		memcpy(into, &number, sizeof(number));
 	return status;
+}
+
+/* Whether the method can take from this source, or fill this sink. */
+static int check_ends(const struct nb_job *job, struct nb_error *error)
+{
+	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY, [NB_SOURCE_ZERO] = NB_FROM_ZERO,
+					    [NB_SOURCE_FILE] = NB_FROM_FILE, [NB_SOURCE_FILES] = NB_FROM_FILE };
+	static const uint32_t sinks[] = { [NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE };
+
+	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose another source or another method",
+			       "%s cannot send from this source", job->method_name);
+	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose another sink or another method",
+			       "%s cannot fill this sink", job->method_name);
+	return 0;
 }
 
 static int check_whole(struct nb_job *job, struct nb_error *error)
@@ -156,6 +175,9 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	if (!job->method)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "`netbench list methods` names what there is",
 			       "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "an option belongs to another method than %s",
+			       job->method_name);
 	if (!job->streams)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1", "a transfer needs at least one stream");
 	if (job->bytes && job->method->flags & NB_NO_DATA)
@@ -163,7 +185,12 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk", "%s cannot take a whole file a call",
 			       job->method_name);
-	return 0;
+	if (!job->bytes && !job->duration)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration or bytes", "the run would have no end");
+	if (job->port_high < job->port_low)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "write the lower port first", "no port from %llu to %llu",
+			       (unsigned long long)job->port_low, (unsigned long long)job->port_high);
+	return check_ends(job, error);
 }
 
 int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length, struct nb_error *error)
@@ -175,6 +202,7 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 
 	memset(job, 0, sizeof(*job));
 	job->cpu = NB_MISSING;
+	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
 		const struct nb_row *row = nb_row(value.row);
 

@@ -50,7 +50,8 @@ struct nb_job {
 	char argv[16384];	/* of a tool, separated by NUL */
 	char await[64];		/* what a tool prints once it is ready */
 	uint64_t marks;		/* a tool's window is opened and closed by NB_MARK */
-	uint64_t extra[NB_METHOD_OPTIONS];
+	uint64_t extra[NB_METHOD_OPTIONS]; /* the method's own options */
+	uint32_t extra_owner;		   /* id of that method's row; NB_NO_ROW: none was given */
 };
 
 extern const struct nb_field nb_job_options[];

@@ -65,6 +65,10 @@ static int get_file(const char *target, size_t length, char *text, struct nb_err
 		return status;
 	}
 	close(fd);
+	/* A part of it would be put back in place of the whole. */
+	if (used == NB_OP_TEXT - 1 || memchr(text, 0, used))
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys", "%s is no text of less than %d bytes",
+			       target, NB_OP_TEXT - 1);
 	return 0;
 }
 
@@ -202,6 +206,16 @@ static int hold(struct nb_held **held, const struct nb_op *op, const char *targe
 	return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory to remember what was there");
 }
 
+static void let_go(struct nb_held **held)
+{
+	struct nb_held *entry = *held;
+
+	*held = entry->before;
+	free(entry->target);
+	free(entry->value);
+	free(entry);
+}
+
 static int perform(const struct request *request, char *text, struct nb_held **held, struct nb_writer *answer, struct nb_error *error)
 {
 	uint16_t value_row = NB_NO_ROW;
@@ -213,11 +227,15 @@ static int perform(const struct request *request, char *text, struct nb_held **h
 			value_row = (uint16_t)id;
 	if (!target)
 		return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory for a target");
-	status = request->op->get(target, request->target_length, text, error);
+	status = request->undo ? hold(held, request->op, request->undo, request->undo_length, "", error) : 0;
+	if (!status) {
+		status = request->op->get(target, request->target_length, text, error);
+		/* A program that failed has changed nothing that is its own to undo; one that was stopped may have. */
+		if (status && request->undo && error->error != ETIMEDOUT)
+			let_go(held);
+	}
 	if (!status)
 		nb_put_text(answer, value_row, BEFORE, text, strlen(text));
-	if (!status && request->undo)
-		status = hold(held, request->op, request->undo, request->undo_length, "", error);
 	if (!status && request->value) {
 		/* Remembered before it is changed: a change that fails half-way is undone too. */
 		if (request->hold)
@@ -270,15 +288,11 @@ int nb_op_undo(struct nb_held **held, struct nb_error *error)
 	int first = 0;
 
 	while (*held) {
-		struct nb_held *entry = *held;
 		struct nb_error ignored;
-		int status = undo_one(entry, first ? &ignored : error);
+		int status = undo_one(*held, first ? &ignored : error);
 
 		first = first ? first : status;
-		*held = entry->before;
-		free(entry->target);
-		free(entry->value);
-		free(entry);
+		let_go(held);
 	}
 	return first;
 }

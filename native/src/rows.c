@@ -125,6 +125,11 @@ uint16_t nb_row_of_readback(size_t index)
 	return row_of(&nb_readbacks[index]);
 }
 
+uint16_t nb_row_of_method(const void *method)
+{
+	return row_of(method);
+}
+
 uint16_t nb_row_of_proof(const void *method, size_t index)
 {
 	return row_of(&((const struct nb_method *)method)->proofs[index]);

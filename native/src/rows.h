@@ -28,6 +28,7 @@ struct nb_field {
 /* Row ids, by what they describe; NB_NO_ROW if there is none. */
 uint16_t nb_row_of_option(size_t index);
 uint16_t nb_row_of_readback(size_t index);
+uint16_t nb_row_of_method(const void *method);
 uint16_t nb_row_of_proof(const void *method, size_t index);
 uint16_t nb_row_of_counter(const void *meter, size_t index);
 

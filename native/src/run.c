@@ -40,7 +40,7 @@ size_t nb_items(const struct nb_run *run, const struct nb_field *counter)
 {
 	if (counter->per == NB_PER_STREAM)
 		return run->flows_count;
-	return counter->per == NB_PER_CPU ? (size_t)sysconf(_SC_NPROCESSORS_CONF) : 1;
+	return counter->per == NB_PER_CPU ? run->cpus : 1;
 }
 
 static size_t numbers_of(const struct nb_run *run, const struct nb_meter *meter)
@@ -57,6 +57,19 @@ static int asked_for(const struct nb_job *job, const char *name)
 	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at; at += strlen(at) + 1)
 		if (!strcmp(at, name))
 			return 1;
+	return 0;
+}
+
+static int know_meters(const struct nb_job *job, struct nb_error *error)
+{
+	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at; at += strlen(at) + 1) {
+		size_t i = 0;
+
+		while (nb_meters[i] && strcmp(nb_meters[i]->name, at))
+			i++;
+		if (!nb_meters[i])
+			return nb_fail(error, NB_ERR_REQUEST, "open meter", "`netbench list meters` names what there is", "no meter '%s'", at);
+	}
 	return 0;
 }
 
@@ -189,12 +202,15 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 	run->door.socket = -1;
 	nb_tool_init(&run->tool);
 	run->phase = NB_PREPARED;
+	run->cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	run->resident = run->source_size = NB_MISSING;
 	status = nb_gates_open(&run->gates, error);
 	if (!status && moves)
 		status = open_flows(run, error);
 	if (!status && run->job.role == NB_ROLE_SEND && run->flows[0].source.count)
 		status = nb_source_cache(&run->flows[0].source, &run->job, &run->resident, &run->source_size, error);
+	if (!status)
+		status = know_meters(&run->job, error);
 	if (!status)
 		status = open_meters(run, error);
 	if (!status)
@@ -367,6 +383,16 @@ static size_t count_parked(const struct nb_run *run)
 	return parked;
 }
 
+/* Bytes that a receiver has got since the window opened; before that the sender was parked, and said how many there were. */
+static uint64_t arrived_in_window(const struct nb_run *run)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < run->flows_count; i++)
+		bytes += atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) - run->settled[i];
+	return bytes;
+}
+
 static int turn_flows(struct nb_run *run, struct nb_error *error)
 {
 	const struct nb_flow *failed = NULL;
@@ -384,6 +410,10 @@ static int turn_flows(struct nb_run *run, struct nb_error *error)
 	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
 		return news;
+	if (run->phase == NB_MEASURING && run->job.role == NB_ROLE_RECEIVE && run->job.bytes > arrived_in_window(run))
+		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
+			       "the connection was closed after %llu of %llu bytes", (unsigned long long)arrived_in_window(run),
+			       (unsigned long long)run->job.bytes);
 	if (run->phase == NB_MEASURING && run->job.bytes) {
 		close_window(run);
 		run->phase = NB_DRAINING;
@@ -403,6 +433,7 @@ static int turn_flows(struct nb_run *run, struct nb_error *error)
 static int turn_tool(struct nb_run *run, struct nb_error *error)
 {
 	int whole = !run->job.duration && !run->job.marks;
+	size_t said;
 
 	nb_tool_listen(&run->tool);
 	if (run->phase == NB_WAITING && run->job.await[0] && nb_tool_says(&run->tool, run->job.await)) {
@@ -411,14 +442,15 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 	}
 	if (!run->tool.exited)
 		return NB_NEWS_NONE;
+	said = run->tool.errors.used < 150 ? run->tool.errors.used : 150; /* it has no end */
 	if (run->phase == NB_MEASURING && whole) {
 		close_window(run);
 		run->phase = NB_DRAINING;
 	} else if (run->phase != NB_DRAINING && run->phase != NB_CLOSED) {
 		return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
-			       "it ended with status %d before the measured window was closed: %.150s",
+			       "it ended with status %d before the measured window was closed: %.*s",
 			       WIFEXITED(run->tool.status) ? WEXITSTATUS(run->tool.status) : 128 + WTERMSIG(run->tool.status),
-			       run->tool.errors.used ? run->tool.errors.text : "it printed no error");
+			       said ? (int)said : 150, said ? run->tool.errors.text : "it printed no error");
 	}
 	if (run->phase != NB_DRAINING)
 		return NB_NEWS_NONE;
@@ -504,7 +536,7 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 	size_t count = 0;
 
 	fds[count++] = (struct pollfd){ .fd = run->gates.notify, .events = POLLIN };
-	if (run->door.socket >= 0)
+	if (run->door.socket >= 0 && run->door.guests_count < NB_GUESTS_MAX) /* who finds it full waits outside */
 		fds[count++] = (struct pollfd){ .fd = run->door.socket, .events = POLLIN };
 	for (size_t i = 0; i < run->door.guests_count; i++)
 		fds[count++] = (struct pollfd){ .fd = run->door.guests[i].socket, .events = POLLIN };

@@ -32,6 +32,7 @@ struct nb_run {
 	struct nb_tool tool;
 	struct nb_reading readings[NB_METERS_MAX];
 	size_t readings_count;
+	size_t cpus;	 /* configured; asked for once, since the answer costs system calls */
 	size_t numbers;	 /* in a snapshot */
 	size_t sampled;	 /* numbers in a sample */
 	struct nb_snapshot edges[3];

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "clock.h"
 #include "ops.h"
 #include "run.h"
@@ -68,6 +69,14 @@ static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t t
 		return 0;
 	worker->leaving = 1; /* nobody there to tell */
 	return -1;
+}
+
+static _Thread_local struct worker *serving;
+
+void nb_beat(void)
+{
+	if (serving && !serving->leaving && nb_now() >= serving->beat_at)
+		send_frame(serving, NB_BEAT, 0, NULL, 0);
 }
 
 static void send_error(struct worker *worker, uint16_t tag, const struct nb_error *error)
@@ -371,6 +380,7 @@ int nb_serve(int in, int out)
 
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+	serving = &worker;
 	status = send_hello(&worker);
 	while (!status && !worker.leaving) {
 		struct pollfd first;
@@ -391,5 +401,6 @@ int nb_serve(int in, int out)
 	nb_op_undo(&worker.held, &ignored);
 	nb_source_forget();
 	nb_reader_free(&worker.reader);
+	serving = NULL;
 	return status < 0 ? -status : NB_OK;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "source.h"
 
 static int may_write(const struct nb_sink *sink, const struct nb_job *job, struct nb_error *error)
@@ -63,8 +64,10 @@ int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest
 
 	for (uint64_t offset = 0; offset < length;) {
 		size_t want = length - offset < sizeof(block) ? (size_t)(length - offset) : sizeof(block);
-		ssize_t got = pread(sink->fd, block, want, (off_t)offset);
+		ssize_t got;
 
+		nb_beat();
+		got = pread(sink->fd, block, want, (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {

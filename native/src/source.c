@@ -11,12 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "method.h"
 
 enum { BLOCK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
 
-/* The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it whatever happens to it. */
-static struct {
+/*
+ * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it whatever happens to it. A worker is
+ * a thread (nb_serve), so that two of them in one process do not take each other's files away.
+ */
+static _Thread_local struct {
 	int *fds;
 	uint64_t count;
 	uint64_t size;
@@ -51,6 +55,7 @@ static int fill_file(int fd, uint64_t size, uint64_t salt)
 		size_t length = size - offset < BLOCK ? (size_t)(size - offset) : BLOCK;
 		ssize_t written;
 
+		nb_beat();
 		nb_pattern(block, length, salt + offset);
 		written = pwrite(fd, block, length, (off_t)offset);
 		if (written < 0 && errno != EINTR)
@@ -273,8 +278,10 @@ static int read_through(int fd, uint64_t size)
 	unsigned char block[BLOCK];
 
 	for (uint64_t offset = 0; offset < size;) {
-		ssize_t got = pread(fd, block, sizeof(block), (off_t)offset);
+		ssize_t got;
 
+		nb_beat();
+		got = pread(fd, block, sizeof(block), (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -320,8 +327,10 @@ static int digest_file(int fd, uint64_t length, uint64_t *digest)
 
 	for (uint64_t offset = 0; offset < length;) {
 		size_t want = length - offset < BLOCK ? (size_t)(length - offset) : BLOCK;
-		ssize_t got = pread(fd, block, want, (off_t)offset);
+		ssize_t got;
 
+		nb_beat();
+		got = pread(fd, block, want, (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "clock.h"
 
 enum { ARGUMENTS_MAX = 256, OUTPUT_ROOM = 2 * 1024 * 1024, ERRORS_ROOM = 16 * 1024, EXEC_FAILED = 127 };
@@ -211,6 +212,7 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	while (pid > 0 && !exited) {
 		struct pollfd pending = { .fd = captured.fd, .events = POLLIN };
 
+		nb_beat();
 		poll(&pending, 1, 10);
 		take_in(&captured);
 		exited = waitpid(pid, &status, WNOHANG) == pid;
