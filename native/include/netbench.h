@@ -2,8 +2,8 @@
 /*
  * netbench's native engine: the C API and the frames between controller and worker.
  *
- * One definition for both sides: C includes this file, cffi reads it preprocessed with NB_CDEF. So constants are enums, structs are
- * explicit (no implicit padding, fixed widths), and nothing here depends on a method, a meter or an option by name: those are
+ * One definition for both sides: C includes this file, cffi reads it preprocessed with NB_CDEF. So constants are enums, structs
+ * are explicit (no implicit padding, fixed widths), and nothing here depends on a method, a meter or an option by name: those are
  * described by rows (struct nb_row) that the worker's hello carries.
  *
  * Wire: every frame is struct nb_frame followed by `length` bytes. Jobs and operations are sequences of struct nb_value, results
@@ -19,15 +19,15 @@
 #endif
 
 enum {
-	NB_PROTOCOL = 1,		/* version of this file's frames */
-	NB_MAGIC = 0x4e42454e,		/* "NBEN" in a little-endian worker's hello */
+	NB_PROTOCOL = 1,       /* version of this file's frames */
+	NB_MAGIC = 0x4e42454e, /* "NBEN" in a little-endian worker's hello */
 	NB_BYTE_ORDER = 0x01020304,
 	NB_FRAME_MAX = 4 * 1024 * 1024, /* longest payload either side accepts */
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 128,
 	NB_TOKEN_BYTES = 16,
-	NB_BEAT_SECONDS = 3,	  /* a side that has nothing to say says NB_BEAT this often */
-	NB_SILENCE_SECONDS = 10,  /* a side that heard nothing for so long takes the other for lost */
+	NB_BEAT_SECONDS = 3,	 /* a side that has nothing to say says NB_BEAT this often */
+	NB_SILENCE_SECONDS = 10, /* a side that heard nothing for so long takes the other for lost */
 };
 
 enum nb_frame_type {
@@ -86,23 +86,23 @@ enum nb_per { NB_PER_RUN = 0, NB_PER_STREAM, NB_PER_CPU };
 
 enum nb_flags {
 	/* methods */
-	NB_DELIVERS = 1 << 0,	   /* receive: bytes reach user space or the sink; send: real bytes of the source leave */
-	NB_NO_DATA = 1 << 1,	   /* moves nothing: pairs only with its like, has no throughput */
-	NB_FROM_MEMORY = 1 << 2,   /* sources it can take from */
+	NB_DELIVERS = 1 << 0,	 /* receive: bytes reach user space or the sink; send: real bytes of the source leave */
+	NB_NO_DATA = 1 << 1,	 /* moves nothing: pairs only with its like, has no throughput */
+	NB_FROM_MEMORY = 1 << 2, /* sources it can take from */
 	NB_FROM_ZERO = 1 << 3,
 	NB_FROM_FILE = 1 << 4,
-	NB_WHOLE_FILE = 1 << 5,	   /* `chunk: file` makes one call a file */
-	NB_TO_DISCARD = 1 << 6,	   /* sinks it can fill */
+	NB_WHOLE_FILE = 1 << 5, /* `chunk: file` makes one call a file */
+	NB_TO_DISCARD = 1 << 6, /* sinks it can fill */
 	NB_TO_FILE = 1 << 7,
 	/* meters */
-	NB_ALWAYS = 1 << 8,	   /* read in every run, asked for or not */
-	NB_HOST_WIDE = 1 << 9,	   /* counts the whole kernel, not this process */
-	NB_SAMPLED = 1 << 10,	   /* also read at every sample */
-	NB_GAUGE = 1 << 11,	   /* counter: a level at an instant; differences mean nothing */
+	NB_ALWAYS = 1 << 8,    /* read in every run, asked for or not */
+	NB_HOST_WIDE = 1 << 9, /* counts the whole kernel, not this process */
+	NB_SAMPLED = 1 << 10,  /* also read at every sample */
+	NB_GAUGE = 1 << 11,    /* counter: a level at an instant; differences mean nothing */
 	/* options */
-	NB_USER = 1 << 12,	   /* a key of the campaign's `transfer:` */
-	NB_LIST = 1 << 13,	   /* text: items separated by NUL */
-	NB_CPU_TIME = 1 << 14,	   /* counter: adds to the CPU time that its meter accounts */
+	NB_USER = 1 << 12,     /* a key of the campaign's `transfer:` */
+	NB_LIST = 1 << 13,     /* text: items separated by NUL */
+	NB_CPU_TIME = 1 << 14, /* counter: adds to the CPU time that its meter accounts */
 	/* proofs */
 	NB_MUST_MOVE = 1 << 15,	   /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16 /* a run in which it moves did not fully engage its mechanism */
@@ -129,7 +129,7 @@ struct nb_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t byte_order;
-	uint32_t rows; /* number of struct nb_row that follow; 0 from the controller */
+	uint32_t rows;	 /* number of struct nb_row that follow; 0 from the controller */
 	uint64_t layout; /* hash of this file as it was compiled */
 	uint32_t pid;
 	uint32_t clock_ticks; /* per second, of NB_UNIT_TICKS */
@@ -160,7 +160,7 @@ struct nb_row {
 
 struct nb_value {
 	uint32_t row;
-	uint32_t bytes;	 /* of text that follows, padded to 8; 0 for numbers */
+	uint32_t bytes; /* of text that follows, padded to 8; 0 for numbers */
 	uint64_t number;
 };
 
@@ -174,7 +174,7 @@ struct nb_vector {
 };
 
 struct nb_error {
-	uint32_t code; /* enum nb_code */
+	uint32_t code;	/* enum nb_code */
 	uint32_t error; /* errno, or 0 */
 	char operation[64];
 	char message[256];
@@ -184,7 +184,8 @@ struct nb_error {
 /* Serve one controller on a pair of descriptors until it says goodbye, is gone, or falls silent. Returns an enum nb_code. */
 int nb_serve(int in, int out);
 
-/* Fill up to `room` rows with everything this library offers on this host; returns how many there are. Sources: each method's and meter's file. */
+/* Fill up to `room` rows with everything this library offers on this host; returns how many there are. Sources: each method's and
+ * meter's file. */
 size_t nb_describe(struct nb_row *rows, size_t room);
 
 /* Fill a hello for this library and host. */

@@ -22,7 +22,8 @@ int nb_gates_open(struct nb_gates *gates, struct nb_error *error)
 	pthread_mutex_init(&gates->lock, NULL);
 	pthread_cond_init(&gates->moved, NULL);
 	gates->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return gates->notify >= 0 ? 0 : nb_fail_errno(error, "prepare run", "raise the limit on open files (ulimit -n)", "eventfd");
+	return gates->notify >= 0 ? 0
+				  : nb_fail_errno(error, "prepare run", "raise the limit on open files (ulimit -n)", "eventfd");
 }
 
 void nb_gates_move(struct nb_gates *gates, enum nb_gate gate)
@@ -70,7 +71,8 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 	whole = (whole + page - 1) / page * page;
 	if (posix_memalign(&flow->allocated, page, whole)) {
 		flow->allocated = NULL;
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller chunk", "no memory for a buffer of %zu bytes", whole);
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller chunk", "no memory for a buffer of %zu bytes",
+			       whole);
 	}
 	flow->buffer = (unsigned char *)flow->allocated + flow->job->align;
 	nb_pattern(flow->allocated, whole, 0);
@@ -181,7 +183,8 @@ static int finish_connection(struct nb_flow *flow)
 	do
 		got = recv(flow->socket, &byte, 1, 0);
 	while ((got < 0 && errno == EINTR) || got > 0);
-	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error", "waiting for the receiver to close") : 0;
+	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error", "waiting for the receiver to close")
+		       : 0;
 }
 
 static int move_data(struct nb_flow *flow)

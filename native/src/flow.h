@@ -42,9 +42,9 @@ struct nb_flow {
 	struct nb_sink sink;
 	unsigned char *buffer; /* of the user, at job->align from a page */
 	void *allocated;
-	void *state; /* the method's own */
+	void *state;	/* the method's own */
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
-	int failed; /* 0 or a negative enum nb_code */
+	int failed;	/* 0 or a negative enum nb_code */
 	struct nb_error error;
 	pthread_t thread;
 	int started;

@@ -63,8 +63,8 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 	size_t needed = length + (room == NB_TOKEN_BYTES && !strcmp(row->name, "token") ? 0 : 1);
 
 	if (needed > room)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it", "%s is %zu bytes long, at most %zu fit", row->name,
-			       length, room - (needed - length));
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it", "%s is %zu bytes long, at most %zu fit",
+			       row->name, length, room - (needed - length));
 	memset(into, 0, room);
 	memcpy(into, text, length);
 	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
@@ -107,7 +107,8 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	return 0;
 }
 
-static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value, const char *text, struct nb_error *error)
+static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value, const char *text,
+		 struct nb_error *error)
 {
 	const struct nb_field *field = NULL;
 	uint64_t number = value->number;
@@ -133,7 +134,8 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 				       "%s does not belong in a job", row->name);
 		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
 		if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "%s belongs to another method", row->name);
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "%s belongs to another method",
+				       row->name);
 		job->extra[index] = number;
 		job->extra_owner = row->owner;
 		return status;
@@ -150,8 +152,10 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 /* Whether the method can take from this source, or fill this sink. */
 static int check_ends(const struct nb_job *job, struct nb_error *error)
 {
-	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY, [NB_SOURCE_ZERO] = NB_FROM_ZERO,
-					    [NB_SOURCE_FILE] = NB_FROM_FILE, [NB_SOURCE_FILES] = NB_FROM_FILE };
+	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,
+					    [NB_SOURCE_ZERO] = NB_FROM_ZERO,
+					    [NB_SOURCE_FILE] = NB_FROM_FILE,
+					    [NB_SOURCE_FILES] = NB_FROM_FILE };
 	static const uint32_t sinks[] = { [NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE };
 
 	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
@@ -181,7 +185,8 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	if (!job->streams)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1", "a transfer needs at least one stream");
 	if (job->bytes && job->method->flags & NB_NO_DATA)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration", "%s moves no bytes to count", job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration", "%s moves no bytes to count",
+			       job->method_name);
 	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk", "%s cannot take a whole file a call",
 			       job->method_name);

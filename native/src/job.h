@@ -21,8 +21,8 @@ struct nb_job {
 	char method_name[32];
 	char address[64];
 	char local_address[64];
-	uint64_t port;	    /* to connect to */
-	uint64_t port_low;  /* to listen on */
+	uint64_t port;	   /* to connect to */
+	uint64_t port_low; /* to listen on */
 	uint64_t port_high;
 	char token[NB_TOKEN_BYTES];
 	uint64_t streams;
@@ -46,10 +46,10 @@ struct nb_job {
 	char sink_path[4096];
 	uint64_t overwrite;
 	uint64_t verify;
-	char meters[256];	/* names separated by NUL */
-	char argv[16384];	/* of a tool, separated by NUL */
-	char await[64];		/* what a tool prints once it is ready */
-	uint64_t marks;		/* a tool's window is opened and closed by NB_MARK */
+	char meters[256];		   /* names separated by NUL */
+	char argv[16384];		   /* of a tool, separated by NUL */
+	char await[64];			   /* what a tool prints once it is ready */
+	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */
 	uint64_t extra[NB_METHOD_OPTIONS]; /* the method's own options */
 	uint32_t extra_owner;		   /* id of that method's row; NB_NO_ROW: none was given */
 };

@@ -92,8 +92,8 @@ int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error
 	memset(door, 0, sizeof(*door));
 	door->socket = -1;
 	if (!length)
-		return nb_fail(error, NB_ERR_REQUEST, "listen", "give the receiver's data address as numbers", "'%s' is no IP address",
-			       job->address);
+		return nb_fail(error, NB_ERR_REQUEST, "listen", "give the receiver's data address as numbers",
+			       "'%s' is no IP address", job->address);
 	status = new_socket(job, address.any.sa_family, error);
 	if (status < 0)
 		return status;
@@ -238,7 +238,8 @@ static int greet(int fd, const struct nb_job *job, uint32_t index, uint64_t dead
 		return nb_fail_errno(error, "connect", "look at the receiver's error", "waiting to be let in");
 	if (got == 0 || answer != WELCOME)
 		return nb_fail(error, NB_ERR_PEER, "connect", "another program may listen on that port: fix `port:`",
-			       "the receiver at %s port %llu did not know the token", job->address, (unsigned long long)job->port);
+			       "the receiver at %s port %llu did not know the token", job->address,
+			       (unsigned long long)job->port);
 	return 0;
 }
 
@@ -249,8 +250,8 @@ int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
 	int fd, status;
 
 	if (!parse_address(&address, job->address, job->port))
-		return nb_fail(error, NB_ERR_REQUEST, "connect", "give the receiver's data address as numbers", "'%s' is no IP address",
-			       job->address);
+		return nb_fail(error, NB_ERR_REQUEST, "connect", "give the receiver's data address as numbers",
+			       "'%s' is no IP address", job->address);
 	fd = new_socket(job, address.any.sa_family, error);
 	if (fd < 0)
 		return fd;

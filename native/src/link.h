@@ -26,7 +26,8 @@ struct nb_door {
 int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error *error);
 /* Accept who knocks, as many as fit. */
 void nb_door_accept(struct nb_door *door);
-/* Read from a guest. Fills *stream and returns its socket once its token is right; -1: not yet, or a stranger who was sent away. */
+/* Read from a guest. Fills *stream and returns its socket once its token is right; -1: not yet, or a stranger who was sent away.
+ */
 int nb_door_hear(struct nb_door *door, size_t guest, const struct nb_job *job, uint32_t *stream);
 /* Send away who is late. */
 void nb_door_expire(struct nb_door *door, uint64_t now);

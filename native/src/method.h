@@ -2,8 +2,8 @@
 /*
  * A transfer method: a const table of functions over one shared loop.
  *
- * A method lives in one file under methods/ and one row of methods/table.c. It declares its options and its proofs; nothing outside
- * methods/ asks which method it is.
+ * A method lives in one file under methods/ and one row of methods/table.c. It declares its options and its proofs; nothing
+ * outside methods/ asks which method it is.
  */
 #ifndef NB_METHOD_H
 #define NB_METHOD_H

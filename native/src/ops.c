@@ -17,9 +17,15 @@ static const uint64_t EXEC_LIMIT_NS = 8000000000;
 
 const struct nb_field nb_op_arguments[] = {
 	[OP_KIND] = { .name = "op", .about = "the operation, by name", .type = NB_TEXT },
-	[OP_TARGET] = { .name = "target", .about = "file, or program and arguments separated by NUL", .type = NB_TEXT, .flags = NB_LIST },
+	[OP_TARGET] = { .name = "target",
+			.about = "file, or program and arguments separated by NUL",
+			.type = NB_TEXT,
+			.flags = NB_LIST },
 	[OP_VALUE] = { .name = "value", .about = "what to write; left out: only read", .type = NB_TEXT },
-	[OP_HOLD] = { .name = "hold", .about = "put back what was there when the controller asks or is gone", .type = NB_FLAG, .maximum = 1 },
+	[OP_HOLD] = { .name = "hold",
+		      .about = "put back what was there when the controller asks or is gone",
+		      .type = NB_FLAG,
+		      .maximum = 1 },
 	[OP_UNDO] = { .name = "undo", .about = "program and arguments that undo an exec", .type = NB_TEXT, .flags = NB_LIST },
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);
@@ -58,7 +64,8 @@ static int get_file(const char *target, size_t length, char *text, struct nb_err
 	}
 	text[used] = 0;
 	if (fd < 0 || got < 0) {
-		int status = nb_fail_errno(error, "read file", "it does not exist on this host, or this user may not read it", "%s", target);
+		int status = nb_fail_errno(error, "read file", "it does not exist on this host, or this user may not read it",
+					   "%s", target);
 
 		if (fd >= 0)
 			close(fd);
@@ -67,8 +74,8 @@ static int get_file(const char *target, size_t length, char *text, struct nb_err
 	close(fd);
 	/* A part of it would be put back in place of the whole. */
 	if (used == NB_OP_TEXT - 1 || memchr(text, 0, used))
-		return nb_fail(error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys", "%s is no text of less than %d bytes",
-			       target, NB_OP_TEXT - 1);
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",
+			       "%s is no text of less than %d bytes", target, NB_OP_TEXT - 1);
 	return 0;
 }
 
@@ -140,7 +147,8 @@ static int take_argument(struct request *request, const char *name, const struct
 		free(request->value);
 		request->value = copy_text(text, value->bytes);
 		if (!request->value)
-			return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "a value of %u bytes", value->bytes);
+			return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "a value of %u bytes",
+				       value->bytes);
 	} else if (!strcmp(name, nb_op_arguments[OP_HOLD].name)) {
 		request->hold = value->number != 0;
 	} else {
@@ -178,7 +186,8 @@ static int decode(struct request *request, const unsigned char *payload, size_t 
 		return nb_fail(error, NB_ERR_REQUEST, "operation", "use the same netbench version on both sides",
 			       "an operation needs a kind and a target");
 	if (!status && request->value && !request->op->set)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", "give it as an exec with an undo", "%s cannot write", request->op->name);
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "give it as an exec with an undo", "%s cannot write",
+			       request->op->name);
 	return status;
 }
 
@@ -216,7 +225,8 @@ static void let_go(struct nb_held **held)
 	free(entry);
 }
 
-static int perform(const struct request *request, char *text, struct nb_held **held, struct nb_writer *answer, struct nb_error *error)
+static int perform(const struct request *request, char *text, struct nb_held **held, struct nb_writer *answer,
+		   struct nb_error *error)
 {
 	uint16_t value_row = NB_NO_ROW;
 	char *target = copy_text(request->target, request->target_length);

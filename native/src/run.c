@@ -15,15 +15,36 @@
 #include "method.h"
 
 enum { SAMPLES_BYTES = 8 * 1024 * 1024, SAMPLES_MAX = 100000 };
-enum { RB_PORT, RB_SEND_BUFFER, RB_RECEIVE_BUFFER, RB_CONGESTION, RB_RESIDENT, RB_SOURCE_SIZE, RB_STRANGERS, RB_LOST, RB_DIGEST,
-       RB_STATUS, RB_OUTPUT, RB_ERRORS };
+enum {
+	RB_PORT,
+	RB_SEND_BUFFER,
+	RB_RECEIVE_BUFFER,
+	RB_CONGESTION,
+	RB_RESIDENT,
+	RB_SOURCE_SIZE,
+	RB_STRANGERS,
+	RB_LOST,
+	RB_DIGEST,
+	RB_STATUS,
+	RB_OUTPUT,
+	RB_ERRORS
+};
 
 const struct nb_field nb_readbacks[] = {
 	[RB_PORT] = { .name = "port", .about = "the port that the receiver listens on" },
-	[RB_SEND_BUFFER] = { .name = "send_buffer", .about = "SO_SNDBUF as the kernel has it", .unit = NB_UNIT_BYTES, .type = NB_SIZE },
-	[RB_RECEIVE_BUFFER] = { .name = "receive_buffer", .about = "SO_RCVBUF as the kernel has it", .unit = NB_UNIT_BYTES, .type = NB_SIZE },
+	[RB_SEND_BUFFER] = { .name = "send_buffer",
+			     .about = "SO_SNDBUF as the kernel has it",
+			     .unit = NB_UNIT_BYTES,
+			     .type = NB_SIZE },
+	[RB_RECEIVE_BUFFER] = { .name = "receive_buffer",
+				.about = "SO_RCVBUF as the kernel has it",
+				.unit = NB_UNIT_BYTES,
+				.type = NB_SIZE },
 	[RB_CONGESTION] = { .name = "congestion", .about = "congestion control as the kernel has it", .type = NB_TEXT },
-	[RB_RESIDENT] = { .name = "resident", .about = "bytes of the source in the page cache before the run", .unit = NB_UNIT_BYTES, .type = NB_SIZE },
+	[RB_RESIDENT] = { .name = "resident",
+			  .about = "bytes of the source in the page cache before the run",
+			  .unit = NB_UNIT_BYTES,
+			  .type = NB_SIZE },
 	[RB_SOURCE_SIZE] = { .name = "source_size", .about = "bytes in the source", .unit = NB_UNIT_BYTES, .type = NB_SIZE },
 	[RB_STRANGERS] = { .name = "strangers", .about = "connections to the data port that did not know the token" },
 	[RB_LOST] = { .name = "samples_lost", .about = "samples that found no room" },
@@ -68,7 +89,8 @@ static int know_meters(const struct nb_job *job, struct nb_error *error)
 		while (nb_meters[i] && strcmp(nb_meters[i]->name, at))
 			i++;
 		if (!nb_meters[i])
-			return nb_fail(error, NB_ERR_REQUEST, "open meter", "`netbench list meters` names what there is", "no meter '%s'", at);
+			return nb_fail(error, NB_ERR_REQUEST, "open meter", "`netbench list meters` names what there is",
+				       "no meter '%s'", at);
 	}
 	return 0;
 }
@@ -115,7 +137,8 @@ static int room_for_numbers(struct nb_run *run, struct nb_error *error)
 	run->samples_room = wanted < SAMPLES_BYTES / row ? (size_t)wanted : SAMPLES_BYTES / row;
 	run->samples = calloc(run->samples_room, row);
 	if (!run->samples)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "sample less often", "no memory for %zu samples", run->samples_room);
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "sample less often", "no memory for %zu samples",
+			       run->samples_room);
 	return 0;
 }
 
@@ -596,7 +619,8 @@ static void put_edge(const struct nb_run *run, int edge, struct nb_writer *write
 		}
 	}
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
-		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns, at, (uint32_t)run->flows_count);
+		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns, at,
+			       (uint32_t)run->flows_count);
 		at += run->flows_count;
 	}
 }
@@ -619,7 +643,8 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 {
 	int status = run->tool.status;
 
-	put_number(writer, RB_STATUS, NB_EDGE_DRAINED, (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+	put_number(writer, RB_STATUS, NB_EDGE_DRAINED,
+		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
 	nb_put_text(writer, nb_row_of_readback(RB_OUTPUT), NB_EDGE_DRAINED, run->tool.output.text, run->tool.output.used);
 	nb_put_text(writer, nb_row_of_readback(RB_ERRORS), NB_EDGE_DRAINED, run->tool.errors.text, run->tool.errors.used);
 }

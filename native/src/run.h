@@ -32,9 +32,9 @@ struct nb_run {
 	struct nb_tool tool;
 	struct nb_reading readings[NB_METERS_MAX];
 	size_t readings_count;
-	size_t cpus;	 /* configured; asked for once, since the answer costs system calls */
-	size_t numbers;	 /* in a snapshot */
-	size_t sampled;	 /* numbers in a sample */
+	size_t cpus;	/* configured; asked for once, since the answer costs system calls */
+	size_t numbers; /* in a snapshot */
+	size_t sampled; /* numbers in a sample */
 	struct nb_snapshot edges[3];
 	uint64_t *samples; /* rows of 1 + sampled numbers: time, counters */
 	size_t samples_count;
@@ -55,8 +55,8 @@ enum nb_news { NB_NEWS_NONE = 0, NB_NEWS_OPEN = 1, NB_NEWS_CLOSE = 2, NB_NEWS_WA
 int nb_run_prepare(struct nb_run *run, struct nb_error *error);
 int nb_run_go(struct nb_run *run, struct nb_error *error);
 /*
- * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender counted them; the window opens once
- * they have all been received.
+ * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender counted them; the window opens
+ * once they have all been received.
  */
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length, struct nb_error *error);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */

@@ -50,7 +50,8 @@ void nb_greet(struct nb_hello *hello)
 	hello->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	if (!uname(&name)) {
-		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s", (int)sizeof(hello->architecture) - 1, name.machine);
+		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s", (int)sizeof(hello->architecture) - 1,
+			 name.machine);
 		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s", (int)sizeof(hello->kernel) - 1, name.release);
 	}
 	file = fopen("/proc/sys/kernel/random/boot_id", "re");

@@ -6,7 +6,7 @@
 #include "job.h"
 
 struct nb_sink {
-	int fd; /* of the file; -1: discard */
+	int fd;	       /* of the file; -1: discard */
 	uint64_t from; /* where the bytes of this run start in it */
 	char path[4200];
 };

@@ -17,8 +17,8 @@
 enum { BLOCK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
 
 /*
- * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it whatever happens to it. A worker is
- * a thread (nb_serve), so that two of them in one process do not take each other's files away.
+ * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it whatever happens to it. A worker
+ * is a thread (nb_serve), so that two of them in one process do not take each other's files away.
  */
 static _Thread_local struct {
 	int *fds;
@@ -121,8 +121,9 @@ static int make_files(const struct nb_job *job, const char *directory, struct nb
 			return status;
 		}
 		if (fd < 0) {
-			int status = nb_fail_errno(error, "make files", "name a directory that can be written, or use fewer files",
-						   "file %llu in %s", (unsigned long long)made.count, directory);
+			int status =
+				nb_fail_errno(error, "make files", "name a directory that can be written, or use fewer files",
+					      "file %llu in %s", (unsigned long long)made.count, directory);
 
 			nb_source_forget();
 			return status;
@@ -140,7 +141,8 @@ static int room_for(struct nb_source *source, uint64_t count, struct nb_error *e
 	source->sizes = calloc(count, sizeof(*source->sizes));
 	if (source->fds && source->sizes)
 		return 0;
-	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files", "no memory for %llu files", (unsigned long long)count);
+	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files", "no memory for %llu files",
+		       (unsigned long long)count);
 }
 
 static int open_files(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
@@ -207,7 +209,8 @@ static int named_file(const struct nb_job *job, uint64_t *size, struct nb_error 
 		if (end > 0)
 			return fd;
 		close(fd);
-		return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file that holds data", "%s is empty", job->source_path);
+		return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file that holds data", "%s is empty",
+			       job->source_path);
 	}
 	close(fd);
 	return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file or a block device", "%s is neither", job->source_path);
@@ -309,7 +312,8 @@ int nb_source_cache(const struct nb_source *source, const struct nb_job *job, ui
 		here = resident_bytes(source->fds[i], length);
 		if (job->cache == NB_CACHE_WARM && here != length) {
 			if (read_through(source->fds[i], length))
-				return nb_fail_errno(error, "warm cache", "check the disk that holds the source", "reading the source");
+				return nb_fail_errno(error, "warm cache", "check the disk that holds the source",
+						     "reading the source");
 			here = resident_bytes(source->fds[i], length);
 		}
 		if (here == NB_MISSING || *resident == NB_MISSING)
@@ -349,7 +353,8 @@ int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *
 		uint64_t here = source->sizes[at] < length ? source->sizes[at] : length;
 
 		if (digest_file(source->fds[at], here, digest))
-			return nb_fail_errno(error, "verify", "keep the source as it is during a run", "reading the source again");
+			return nb_fail_errno(error, "verify", "keep the source as it is during a run",
+					     "reading the source again");
 		length -= here;
 	}
 	return 0;

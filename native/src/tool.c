@@ -228,5 +228,6 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 		close(captured.fd);
 	output[captured.used] = 0;
 	errno = number;
-	return number ? nb_fail_errno(error, "exec", "check that the command exists and ends by itself", "%s", arguments[0]) : status;
+	return number ? nb_fail_errno(error, "exec", "check that the command exists and ends by itself", "%s", arguments[0])
+		      : status;
 }

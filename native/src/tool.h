@@ -19,7 +19,7 @@ struct nb_tool {
 	pid_t pid; /* 0: not started */
 	int pidfd; /* readable once it has exited */
 	int exited;
-	int status; /* of waitpid */
+	int status;	     /* of waitpid */
 	struct rusage usage; /* once exited */
 	struct nb_output output;
 	struct nb_output errors;
@@ -33,7 +33,8 @@ int nb_tool_says(const struct nb_tool *tool, const char *text);
 void nb_tool_kill(struct nb_tool *tool);
 void nb_tool_free(struct nb_tool *tool);
 
-/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its waitpid status or a negative code. */
+/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its waitpid status or a negative code.
+ */
 int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room, struct nb_error *error);
 
 #endif

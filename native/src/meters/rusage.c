@@ -13,7 +13,10 @@
 enum { CPU, USER, SYSTEM, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY };
 
 static const struct nb_field counters[] = {
-	[CPU] = { .name = "cpu_ns", .about = "CPU time of the process (CLOCK_PROCESS_CPUTIME_ID)", .unit = NB_UNIT_NS, .flags = NB_CPU_TIME },
+	[CPU] = { .name = "cpu_ns",
+		  .about = "CPU time of the process (CLOCK_PROCESS_CPUTIME_ID)",
+		  .unit = NB_UNIT_NS,
+		  .flags = NB_CPU_TIME },
 	[USER] = { .name = "user_us", .about = "its user time", .unit = NB_UNIT_US },
 	[SYSTEM] = { .name = "system_us", .about = "its system time", .unit = NB_UNIT_US },
 	[MINOR] = { .name = "minor_faults", .about = "page faults without I/O" },
@@ -62,7 +65,8 @@ static void from_proc(pid_t pid, uint64_t *numbers)
 	close(fd);
 	text[length > 0 ? length : 0] = 0;
 	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &kernel) != 4)
+	if (!at ||
+	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &kernel) != 4)
 		return;
 	numbers[MINOR] = minor;
 	numbers[MAJOR] = major;

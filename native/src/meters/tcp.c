@@ -10,18 +10,30 @@
 #define FIELD(member) offsetof(struct tcp_info, member), sizeof(((struct tcp_info *)NULL)->member)
 
 static const struct nb_field counters[] = {
-	{ .name = "retransmits", .about = "segments sent again (tcpi_total_retrans)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM },
+	{ .name = "retransmits",
+	  .about = "segments sent again (tcpi_total_retrans)",
+	  .unit = NB_UNIT_PACKETS,
+	  .per = NB_PER_STREAM },
 	{ .name = "segments_out", .about = "segments sent (tcpi_segs_out)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM },
 	{ .name = "segments_in", .about = "segments received (tcpi_segs_in)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM },
-	{ .name = "rtt_us", .about = "smoothed round trip (tcpi_rtt)", .unit = NB_UNIT_US, .per = NB_PER_STREAM, .flags = NB_GAUGE },
-	{ .name = "cwnd", .about = "congestion window (tcpi_snd_cwnd)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM, .flags = NB_GAUGE },
+	{ .name = "rtt_us",
+	  .about = "smoothed round trip (tcpi_rtt)",
+	  .unit = NB_UNIT_US,
+	  .per = NB_PER_STREAM,
+	  .flags = NB_GAUGE },
+	{ .name = "cwnd",
+	  .about = "congestion window (tcpi_snd_cwnd)",
+	  .unit = NB_UNIT_PACKETS,
+	  .per = NB_PER_STREAM,
+	  .flags = NB_GAUGE },
 };
 
 static const struct {
 	size_t offset;
 	size_t size;
 } places[] = {
-	{ FIELD(tcpi_total_retrans) }, { FIELD(tcpi_segs_out) }, { FIELD(tcpi_segs_in) }, { FIELD(tcpi_rtt) }, { FIELD(tcpi_snd_cwnd) },
+	{ FIELD(tcpi_total_retrans) }, { FIELD(tcpi_segs_out) }, { FIELD(tcpi_segs_in) },
+	{ FIELD(tcpi_rtt) },	       { FIELD(tcpi_snd_cwnd) },
 };
 
 static void read_info(struct nb_reading *reading, uint64_t *numbers)

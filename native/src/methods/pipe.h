@@ -6,8 +6,8 @@
 #include "../flow.h"
 
 struct nb_pipe {
-	int in;	 /* written to */
-	int out; /* read from */
+	int in;	     /* written to */
+	int out;     /* read from */
 	int discard; /* /dev/null, or -1 */
 };
 

@@ -9,8 +9,14 @@
 enum { IN, OUT, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "splice_in_calls", .about = "splice(2) calls from the socket to the pipe", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "splice_out_calls", .about = "splice(2) calls from the pipe to the sink", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "splice_in_calls",
+	  .about = "splice(2) calls from the socket to the pipe",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "splice_out_calls",
+	  .about = "splice(2) calls from the pipe to the sink",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
 	{ .name = "short_splices", .about = "splice(2) calls that emptied the pipe only in part", .unit = NB_UNIT_CALLS },
 };
 

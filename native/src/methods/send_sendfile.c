@@ -23,7 +23,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, CALLS, 1);
 	} while (moved < 0 && errno == EINTR);
 	if (moved < 0)
-		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source", "from the source to the connection");
+		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
+				    "from the source to the connection");
 	if ((size_t)moved < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)moved);

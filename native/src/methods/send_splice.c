@@ -9,8 +9,13 @@
 enum { IN, OUT, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "splice_in_calls", .about = "splice(2) calls from the source to the pipe", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "splice_out_calls", .about = "splice(2) calls from the pipe to the socket", .unit = NB_UNIT_CALLS,
+	{ .name = "splice_in_calls",
+	  .about = "splice(2) calls from the source to the pipe",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "splice_out_calls",
+	  .about = "splice(2) calls from the pipe to the socket",
+	  .unit = NB_UNIT_CALLS,
 	  .flags = NB_MUST_MOVE },
 	{ .name = "short_splices", .about = "splice(2) calls that moved less than asked", .unit = NB_UNIT_CALLS },
 };
