@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* Sources, sinks and the digest that compares them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "desk.h"
+#include "sink.h"
+#include "source.h"
+
+static void the_digest_is_fnv_1a(void **state)
+{
+	(void)state;
+	/* Test vectors of the FNV reference code: http://www.isthe.com/chongo/src/fnv/test_fnv.c */
+	assert_true(nb_digest(NB_DIGEST_START, "", 0) == 0xcbf29ce484222325ULL);
+	assert_true(nb_digest(NB_DIGEST_START, "a", 1) == 0xaf63dc4c8601ec8cULL);
+	assert_true(nb_digest(NB_DIGEST_START, "foobar", 6) == 0x85944171f73967e8ULL);
+	assert_true(nb_digest(nb_digest(NB_DIGEST_START, "foo", 3), "bar", 3) == 0x85944171f73967e8ULL);
+}
+
+static void the_pattern_is_one_of_offsets(void **state)
+{
+	unsigned char whole[3 * 4096], part[100];
+
+	(void)state;
+	nb_pattern(whole, sizeof(whole), 0);
+	for (size_t offset = 0; offset < 64; offset++) {
+		nb_pattern(part, sizeof(part), 4000 + offset);
+		assert_memory_equal(whole + 4000 + offset, part, sizeof(part));
+	}
+	/* Bytes that arrive a page or a word late must not look right. */
+	assert_memory_not_equal(whole, whole + 4096, 4096);
+	assert_memory_not_equal(whole, whole + 8, 4096);
+	assert_memory_not_equal(whole, whole + 1, 4096);
+}
+
+/* Read all of a source by the two functions that every method uses, `chunk` bytes a step. */
+static uint64_t walk(struct nb_source *source, uint64_t length, size_t chunk)
+{
+	uint64_t digest = NB_DIGEST_START;
+	unsigned char *block = malloc(chunk);
+
+	assert_non_null(block);
+	while (length) {
+		size_t want = nb_source_clamp(source, chunk < length ? chunk : (size_t)length);
+
+		assert_true(want > 0);
+		assert_int_equal(want, pread(nb_source_fd(source), block, want, (off_t)source->offset));
+		digest = nb_digest(digest, block, want);
+		nb_source_advance(source, want);
+		length -= want;
+	}
+	free(block);
+	return digest;
+}
+
+/* A source walked in steps gives what its digest says, several times round and cut off in the middle. */
+static void check_source(struct nb_job *job, uint64_t length, size_t chunk)
+{
+	struct nb_source source = { 0 };
+	uint64_t digest = NB_DIGEST_START;
+	struct nb_error error;
+
+	assert_int_equal(0, nb_source_open(&source, job, &error));
+	assert_int_equal(0, nb_source_digest(&source, length, &digest, &error));
+	assert_true(digest == walk(&source, length, chunk));
+	nb_source_close(&source);
+	nb_source_forget();
+}
+
+static void memory_holds_whole_chunks(void **state)
+{
+	struct nb_job job = { .source = NB_SOURCE_MEMORY, .chunk = 100000, .streams = 1 };
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(1, source.count);
+	assert_int_equal(0, source.sizes[0] % job.chunk);
+	assert_int_equal(source.sizes[0], source.largest);
+	nb_source_close(&source);
+	check_source(&job, 3333333, 100000);
+	check_source(&job, 3333333, 4097);
+}
+
+static void zero_is_endless(void **state)
+{
+	struct nb_job job = { .source = NB_SOURCE_ZERO, .chunk = 65536, .streams = 1 };
+	struct nb_source source = { 0 };
+	uint64_t resident, size;
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_true(source.largest == NB_MISSING);
+	assert_int_equal(65536, nb_source_clamp(&source, 65536));
+	nb_source_advance(&source, 65536);
+	assert_int_equal(0, source.offset);
+	assert_int_equal(0, nb_source_cache(&source, &job, &resident, &size, &error));
+	assert_true(resident == NB_MISSING && size == NB_MISSING);
+	nb_source_close(&source);
+}
+
+static void a_named_file_is_read_round_and_round(void **state)
+{
+	char *path = temporary_file("0123456789", 10);
+	struct nb_job job = { .source = NB_SOURCE_FILE, .chunk = 4, .streams = 1 };
+	uint64_t digest = NB_DIGEST_START;
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.source_path, path);
+	check_source(&job, 37, 4);
+	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_digest(&source, 25, &digest, &error));
+	assert_true(digest == nb_digest(NB_DIGEST_START, "0123456789012345678901234", 25));
+	nb_source_close(&source);
+	forget_file(path);
+}
+
+static void refuse_file(const char *path, const char *expected)
+{
+	struct nb_job job = { .source = NB_SOURCE_FILE, .chunk = 4, .streams = 1 };
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	strcpy(job.source_path, path);
+	assert_true(nb_source_open(&source, &job, &error) < 0);
+	if (!strstr(error.message, expected))
+		fail_msg("'%s' does not say '%s'", error.message, expected);
+	nb_source_close(&source);
+}
+
+static void what_cannot_be_read_is_refused(void **state)
+{
+	char *empty = temporary_file("", 0);
+
+	(void)state;
+	refuse_file(empty, "is empty");
+	refuse_file("/", "is neither");
+	refuse_file("/dev/null", "is neither");
+	refuse_file("/no/such/file", "No such file");
+	forget_file(empty);
+}
+
+static void a_file_cut_short_is_an_error(void **state)
+{
+	char *path = temporary_file("0123456789", 10);
+	struct nb_job job = { .source = NB_SOURCE_FILE, .chunk = 4, .streams = 1 };
+	uint64_t digest = NB_DIGEST_START;
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.source_path, path);
+	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, truncate(path, 5));
+	assert_true(nb_source_digest(&source, 10, &digest, &error) < 0);
+	assert_int_equal(ENODATA, error.error);
+	nb_source_close(&source);
+	forget_file(path);
+}
+
+static void files_differ_and_are_shared(void **state)
+{
+	struct nb_job job = { .source = NB_SOURCE_FILES, .source_files = 5, .source_size = 70001, .chunk = 65536, .streams = 2 };
+	struct nb_source one = { 0 }, two = { 0 };
+	struct stat first, second;
+	unsigned char a[64], b[64];
+	struct nb_error error;
+
+	(void)state;
+	check_source(&job, 5 * 70001 + 12345, 65536);
+	assert_int_equal(0, nb_source_open(&one, &job, &error));
+	assert_int_equal(0, nb_source_open(&two, &job, &error));
+	assert_int_equal(5, one.count);
+	assert_int_equal(64, pread(one.fds[0], a, 64, 0));
+	assert_int_equal(64, pread(one.fds[1], b, 64, 0));
+	assert_memory_not_equal(a, b, 64);
+	/* Two streams read the same file, each at its own offset. */
+	assert_int_equal(0, fstat(one.fds[3], &first) | fstat(two.fds[3], &second));
+	assert_int_equal(first.st_ino, second.st_ino);
+	assert_int_equal(64, read(one.fds[3], a, 64));
+	assert_int_equal(0, lseek(two.fds[3], 0, SEEK_CUR));
+	nb_source_close(&one);
+	nb_source_close(&two);
+	nb_source_forget();
+}
+
+static void files_need_a_number_a_size_and_a_folder(void **state)
+{
+	struct nb_job job = { .source = NB_SOURCE_FILES, .source_files = 2, .source_size = 10, .streams = 1 };
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	(void)state;
+	job.source_size = 0;
+	assert_int_equal(-NB_ERR_REQUEST, nb_source_open(&source, &job, &error));
+	nb_source_close(&source);
+	job.source_size = 10;
+	strcpy(job.source_path, "/no/such/folder");
+	assert_int_equal(-NB_ERR_SYSTEM, nb_source_open(&source, &job, &error));
+	assert_int_equal(ENOENT, error.error);
+	nb_source_close(&source);
+	nb_source_forget();
+}
+
+static void a_warm_cache_is_all_there(void **state)
+{
+	struct nb_job job = {
+		.source = NB_SOURCE_FILES, .source_files = 3, .source_size = 100000, .streams = 1, .cache = NB_CACHE_WARM
+	};
+	struct nb_source source = { 0 };
+	uint64_t resident, size;
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_cache(&source, &job, &resident, &size, &error));
+	assert_int_equal(300000, size);
+	assert_int_equal(300000, resident);
+	nb_source_close(&source);
+	nb_source_forget();
+}
+
+/* Sinks */
+
+static void discard_has_no_file_unless_it_is_verified(void **state)
+{
+	struct nb_job job = { .sink = NB_SINK_DISCARD };
+	uint64_t digest = NB_DIGEST_START;
+	struct nb_sink sink;
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	assert_int_equal(-1, sink.fd);
+	job.verify = 1;
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	assert_true(sink.fd >= 0);
+	assert_int_equal(6, write(sink.fd, "foobar", 6));
+	assert_int_equal(0, nb_sink_digest(&sink, 6, &digest, &error));
+	assert_true(digest == 0x85944171f73967e8ULL);
+	assert_true(nb_sink_digest(&sink, 7, &digest, &error) < 0); /* less arrived than was counted */
+	assert_int_equal(ENODATA, error.error);
+	nb_sink_close(&sink);
+	assert_int_equal(-1, sink.fd);
+}
+
+static void what_exists_is_not_written_over(void **state)
+{
+	char *path = temporary_file("precious", 8);
+	struct nb_job job = { .sink = NB_SINK_FILE };
+	struct nb_sink sink;
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.sink_path, path);
+	assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+	assert_non_null(strstr(error.remedy, "overwrite: true"));
+	nb_sink_close(&sink);
+	assert_true(file_holds(path, "precious", 8));
+	job.overwrite = 1;
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	nb_sink_close(&sink);
+	assert_true(file_holds(path, "", 0));
+	forget_file(path);
+	strcpy(job.sink_path, "/tmp");
+	job.overwrite = 0;
+	assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+	assert_non_null(strstr(error.message, "directory"));
+}
+
+static void each_stream_has_its_file(void **state)
+{
+	char *path = temporary_file("", 0), *next;
+	struct nb_job job = { .sink = NB_SINK_FILE, .overwrite = 1 };
+	struct nb_sink sinks[2];
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.sink_path, path);
+	assert_true(asprintf(&next, "%s.1", path) > 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(0, nb_sink_open(&sinks[i], &job, i, &error));
+		assert_int_equal(1, write(sinks[i].fd, i ? "b" : "a", 1));
+		nb_sink_close(&sinks[i]);
+	}
+	assert_true(file_holds(path, "a", 1));
+	assert_true(file_holds(next, "b", 1));
+	forget_file(path);
+	forget_file(next);
+}
+
+static void devices_can_be_sinks(void **state)
+{
+	struct nb_job job = { .sink = NB_SINK_FILE, .sink_path = "/dev/null" };
+	struct nb_sink sink;
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	nb_sink_close(&sink);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_digest_is_fnv_1a),
+		cmocka_unit_test(the_pattern_is_one_of_offsets),
+		cmocka_unit_test(memory_holds_whole_chunks),
+		cmocka_unit_test(zero_is_endless),
+		cmocka_unit_test(a_named_file_is_read_round_and_round),
+		cmocka_unit_test(what_cannot_be_read_is_refused),
+		cmocka_unit_test(a_file_cut_short_is_an_error),
+		cmocka_unit_test(files_differ_and_are_shared),
+		cmocka_unit_test(files_need_a_number_a_size_and_a_folder),
+		cmocka_unit_test(a_warm_cache_is_all_there),
+		cmocka_unit_test(discard_has_no_file_unless_it_is_verified),
+		cmocka_unit_test(what_exists_is_not_written_over),
+		cmocka_unit_test(each_stream_has_its_file),
+		cmocka_unit_test(devices_can_be_sinks),
+	};
+
+	return cmocka_run_group_tests_name("ends", tests, NULL, NULL);
+}

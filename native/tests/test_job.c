@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs: every option is checked against its own row, and what makes no sense as a whole is refused before anything is opened. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "desk.h"
+#include "method.h"
+
+static int decode(struct nb_writer *writer, struct nb_job *job, struct nb_error *error)
+{
+	/* An exact copy, so that ASan sees a read past the end. */
+	unsigned char *exact = malloc(writer->used ? writer->used : 1);
+	int status;
+
+	assert_non_null(exact);
+	memset(error, 0, sizeof(*error));
+	if (writer->used)
+		memcpy(exact, writer->data, writer->used);
+	status = nb_job_decode(job, exact, writer->used, error);
+	free(exact);
+	nb_writer_free(writer);
+	return status;
+}
+
+/* A job that is right, to which a test adds what is wrong. A later value of an option replaces an earlier one. */
+static struct nb_writer sound(const char *role, const char *method)
+{
+	struct nb_writer writer = { 0 };
+
+	put_text(&writer, "role", role);
+	put_text(&writer, "method", method);
+	put_number(&writer, "streams", 2);
+	put_number(&writer, strcmp(role, "send") ? "receive_chunk" : "chunk", 65536);
+	put_number(&writer, "duration", 1000);
+	put_text(&writer, "address", "127.0.0.1");
+	return writer;
+}
+
+static void refuse(struct nb_writer *writer, const char *expected)
+{
+	struct nb_job job;
+	struct nb_error error;
+
+	assert_true(decode(writer, &job, &error) < 0);
+	if (!strstr(error.message, expected))
+		fail_msg("'%s' does not say '%s'", error.message, expected);
+	assert_true(error.remedy[0]);
+}
+
+static void a_sound_job_is_taken(void **state)
+{
+	struct nb_writer writer = sound("send", "sendfile");
+	struct nb_job job;
+	struct nb_error error;
+
+	(void)state;
+	put_text(&writer, "source", "files");
+	put_text(&writer, "cache", "cold");
+	assert_int_equal(0, decode(&writer, &job, &error));
+	assert_int_equal(NB_ROLE_SEND, job.role);
+	assert_string_equal("sendfile", job.method->name);
+	assert_int_equal(2, job.streams);
+	assert_int_equal(65536, job.chunk);
+	assert_int_equal(NB_SOURCE_FILES, job.source);
+	assert_int_equal(NB_CACHE_COLD, job.cache);
+	assert_string_equal("127.0.0.1", job.address);
+	assert_int_equal(NB_MISSING, job.cpu);
+}
+
+static void numbers_must_lie_in_their_bounds(void **state)
+{
+	size_t bounded = 0;
+
+	(void)state;
+	for (size_t i = 0; i < nb_job_options_count; i++) {
+		const struct nb_row *row = nb_row(nb_row_of_option(i));
+
+		if (row->type == NB_TEXT || row->type == NB_WORD)
+			continue;
+		if (row->maximum < UINT64_MAX) {
+			struct nb_writer writer = sound("send", "sendfile");
+
+			put_number(&writer, row->name, row->maximum + 1);
+			refuse(&writer, row->name);
+			bounded++;
+		}
+		if (row->minimum) {
+			struct nb_writer writer = sound("receive", "read");
+
+			put_number(&writer, row->name, row->minimum - 1);
+			refuse(&writer, "must lie between");
+			bounded++;
+		}
+	}
+	assert_true(bounded > 10);
+}
+
+static void the_bounds_themselves_are_taken(void **state)
+{
+	struct nb_writer writer = sound("send", "sendfile");
+	struct nb_job job;
+	struct nb_error error;
+
+	(void)state;
+	put_number(&writer, "streams", NB_STREAMS_MAX);
+	put_number(&writer, "chunk", 1ULL << 30);
+	put_number(&writer, "align", 65536);
+	put_number(&writer, "port_low", 65535);
+	put_number(&writer, "port_high", 65535);
+	assert_int_equal(0, decode(&writer, &job, &error));
+	assert_int_equal(NB_STREAMS_MAX, job.streams);
+}
+
+static void words_are_those_of_the_row(void **state)
+{
+	static const char *const wrong[] = { "", "s", "sen", "sends", "send receive", "SEND", " send", "send " };
+
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(wrong); i++) {
+		struct nb_writer writer = sound("send", "write");
+
+		put_text(&writer, "role", wrong[i]);
+		refuse(&writer, "expected one of: send receive tool observe");
+	}
+}
+
+static void text_must_fit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < nb_job_options_count; i++) {
+		const struct nb_field *field = &nb_job_options[i];
+		size_t longest = field->room - (strcmp(field->name, "token") ? 1 : 0);
+		char *text = malloc(field->room + 1);
+		struct nb_writer writer;
+		struct nb_job job;
+		struct nb_error error;
+
+		assert_non_null(text);
+		if (field->type == NB_TEXT) {
+			memset(text, 'x', field->room + 1);
+			writer = sound("observe", "");
+			put_bytes(&writer, nb_row_of_option(i), text, longest);
+			assert_int_equal(0, decode(&writer, &job, &error));
+			assert_memory_equal(text, (char *)&job + field->offset, longest);
+			writer = sound("observe", "");
+			put_bytes(&writer, nb_row_of_option(i), text, longest + 1);
+			refuse(&writer, field->name);
+		}
+		free(text);
+	}
+}
+
+static void only_lists_and_tokens_hold_a_nul(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < nb_job_options_count; i++) {
+		const struct nb_field *field = &nb_job_options[i];
+		struct nb_writer writer;
+		struct nb_job job;
+		struct nb_error error;
+
+		if (field->type != NB_TEXT)
+			continue;
+		writer = sound("observe", "");
+		put_bytes(&writer, nb_row_of_option(i), "a\0b", 3);
+		if (field->flags & NB_LIST || !strcmp(field->name, "token"))
+			assert_int_equal(0, decode(&writer, &job, &error));
+		else
+			refuse(&writer, "NUL");
+	}
+}
+
+static void a_shorter_text_leaves_nothing_of_a_longer_one(void **state)
+{
+	struct nb_writer writer = sound("observe", "");
+	struct nb_job job;
+	struct nb_error error;
+
+	(void)state;
+	put_bytes(&writer, row_named("", "meters"), "rusage\0procstat", 15);
+	put_bytes(&writer, row_named("", "meters"), "tcp", 3);
+	assert_int_equal(0, decode(&writer, &job, &error));
+	assert_memory_equal("tcp\0\0\0\0\0", job.meters, 8);
+}
+
+static void only_options_belong_in_a_job(void **state)
+{
+	struct nb_writer writer = sound("send", "write");
+	struct nb_value value = { .row = (uint32_t)nb_describe(NULL, 0) };
+
+	(void)state;
+	nb_put(&writer, &value, sizeof(value));
+	refuse(&writer, "no option has the number");
+	value.row = UINT32_MAX;
+	writer = sound("send", "write");
+	nb_put(&writer, &value, sizeof(value));
+	refuse(&writer, "no option has the number");
+	value.row = row_named("flow", "bytes");
+	writer = sound("send", "write");
+	nb_put(&writer, &value, sizeof(value));
+	refuse(&writer, "is not an option");
+	value.row = row_named("file", "hold");
+	writer = sound("send", "write");
+	nb_put(&writer, &value, sizeof(value));
+	refuse(&writer, "does not belong in a job");
+}
+
+static void a_job_cut_anywhere_is_refused_or_smaller(void **state)
+{
+	struct nb_writer writer = sound("send", "write");
+
+	(void)state;
+	for (size_t length = 0; length < writer.used; length++) {
+		struct nb_writer part = { 0 };
+		struct nb_job job;
+		struct nb_error error;
+
+		nb_put(&part, writer.data, length);
+		if (length % sizeof(uint64_t))
+			assert_int_equal(-NB_ERR_PROTOCOL, decode(&part, &job, &error));
+		else
+			decode(&part, &job, &error);
+	}
+	nb_writer_free(&writer);
+}
+
+static void refuse_number(const char *role, const char *method, const char *option, uint64_t number, const char *expected)
+{
+	struct nb_writer writer = sound(role, method);
+
+	put_number(&writer, option, number);
+	refuse(&writer, expected);
+}
+
+static void refuse_word(const char *role, const char *method, const char *option, const char *word, const char *expected)
+{
+	struct nb_writer writer = sound(role, method);
+
+	put_text(&writer, option, word);
+	refuse(&writer, expected);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	(void)state;
+	refuse_word("send", "write", "method", "wrote", "no send method 'wrote'");
+	refuse_word("receive", "read", "method", "sendfile", "no receive method 'sendfile'");
+	refuse_number("send", "write", "streams", 0, "at least one stream");
+	refuse_number("send", "write", "chunk", 0, "cannot take a whole file a call");
+	refuse_number("send", "null", "bytes", 1, "moves no bytes to count");
+	refuse_number("send", "write", "duration", 0, "no end");
+	refuse_number("receive", "read", "port_low", 5000, "no port from 5000 to 0");
+	refuse_word("send", "write", "source", "file", "cannot send from this source");
+	refuse_word("send", "write", "source", "files", "cannot send from this source");
+	refuse_word("receive", "trunc", "sink", "file", "cannot fill this sink");
+}
+
+static void an_empty_job_is_refused(void **state)
+{
+	struct nb_writer writer = { 0 };
+
+	(void)state;
+	refuse(&writer, "no send method ''");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sound_job_is_taken),
+		cmocka_unit_test(numbers_must_lie_in_their_bounds),
+		cmocka_unit_test(the_bounds_themselves_are_taken),
+		cmocka_unit_test(words_are_those_of_the_row),
+		cmocka_unit_test(text_must_fit),
+		cmocka_unit_test(only_lists_and_tokens_hold_a_nul),
+		cmocka_unit_test(a_shorter_text_leaves_nothing_of_a_longer_one),
+		cmocka_unit_test(only_options_belong_in_a_job),
+		cmocka_unit_test(a_job_cut_anywhere_is_refused_or_smaller),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(an_empty_job_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
+}

@@ -1,0 +1,827 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole transfers: two workers in threads, a controller in between, data over the loopback interface. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "desk.h"
+#include "link.h"
+#include "method.h"
+
+static const char TOKEN[] = "0123456789abcde"; /* 16 bytes with its end */
+static const uint64_t MS = 1000000;
+
+/* One transfer; 0 and NULL stand for the usual. */
+struct plan {
+	const char *send;
+	const char *receive;
+	const char *source;
+	uint64_t duration;
+	uint64_t bytes;
+	uint64_t warmup;
+	uint64_t streams;
+	uint64_t chunk;
+	uint64_t receive_chunk;
+	uint64_t preamble;
+	uint64_t rate;
+	uint64_t sample;
+	int verify;
+};
+
+struct pair {
+	struct desk sender;
+	struct desk receiver;
+	struct vectors sent;
+	struct vectors received;
+	uint64_t port;
+};
+
+static void open_pair(struct pair *pair)
+{
+	memset(pair, 0, sizeof(*pair));
+	desk_open(&pair->sender);
+	desk_open_socket(&pair->receiver);
+}
+
+static void close_pair(struct pair *pair)
+{
+	assert_int_equal(NB_OK, desk_close(&pair->sender));
+	assert_int_equal(NB_OK, desk_close(&pair->receiver));
+}
+
+static void put_plan(struct nb_writer *writer, const struct plan *plan, const char *role, const char *method)
+{
+	put_text(writer, "role", role);
+	put_text(writer, "method", method);
+	put_text(writer, "address", "127.0.0.1");
+	put_bytes(writer, row_named("", "token"), TOKEN, sizeof(TOKEN));
+	put_number(writer, "streams", plan->streams ? plan->streams : 1);
+	put_number(writer, "duration", plan->bytes ? 0 : plan->duration ? plan->duration : 30 * MS);
+	put_number(writer, "bytes", plan->bytes);
+	put_number(writer, "warmup", plan->warmup);
+	put_number(writer, "sample", plan->sample);
+	put_number(writer, "verify", (uint64_t)plan->verify);
+	put_bytes(writer, row_named("", "meters"), "rusage\0procstat", 15);
+}
+
+static uint64_t prepare_receiver(struct desk *desk, const struct plan *plan)
+{
+	struct nb_writer writer = { 0 };
+	struct vectors ready;
+	uint64_t port;
+
+	put_plan(&writer, plan, "receive", plan->receive);
+	put_number(&writer, "receive_chunk", plan->receive_chunk ? plan->receive_chunk : 65536);
+	desk_request(desk, NB_JOB, &writer);
+	ready = desk_await(desk, NB_READY);
+	port = vector_number(&ready, "", "port", 0, 0);
+	assert_true(vector_is(&ready, "", "receive_buffer", 0));
+	vectors_free(&ready);
+	return port;
+}
+
+static void request_sender(struct desk *desk, const struct plan *plan, uint64_t port)
+{
+	struct nb_writer writer = { 0 };
+
+	put_plan(&writer, plan, "send", plan->send);
+	put_number(&writer, "chunk", plan->chunk ? plan->chunk : 65536);
+	put_number(&writer, "peer_port", port);
+	put_number(&writer, "preamble", plan->preamble);
+	put_number(&writer, "rate", plan->rate);
+	put_text(&writer, "source", plan->source ? plan->source : "memory");
+	desk_request(desk, NB_JOB, &writer);
+}
+
+static void prepare(struct pair *pair, const struct plan *plan)
+{
+	struct vectors ready;
+
+	pair->port = prepare_receiver(&pair->receiver, plan);
+	request_sender(&pair->sender, plan, pair->port);
+	ready = desk_await(&pair->sender, NB_READY);
+	assert_true(vector_is(&ready, "", "send_buffer", 0));
+	vectors_free(&ready);
+}
+
+static void go(struct pair *pair)
+{
+	desk_send(&pair->receiver, NB_GO, NULL, 0);
+	desk_send(&pair->sender, NB_GO, NULL, 0);
+}
+
+static void expect_edge(struct desk *desk, enum nb_edge edge)
+{
+	struct vectors carried = desk_edge(desk, edge);
+
+	vectors_free(&carried);
+}
+
+static void open_bounded(struct pair *pair)
+{
+	struct vectors warm = desk_edge(&pair->sender, NB_EDGE_WARM);
+
+	desk_send(&pair->receiver, NB_MARK, warm.data, warm.length);
+	vectors_free(&warm);
+	expect_edge(&pair->receiver, NB_EDGE_OPEN);
+	desk_send(&pair->sender, NB_MARK, NULL, 0);
+	expect_edge(&pair->sender, NB_EDGE_OPEN);
+}
+
+static void finish(struct pair *pair, const struct plan *plan)
+{
+	if (!plan->bytes) {
+		expect_edge(&pair->sender, NB_EDGE_OPEN);
+		expect_edge(&pair->receiver, NB_EDGE_OPEN);
+		expect_edge(&pair->sender, NB_EDGE_CLOSE);
+		expect_edge(&pair->receiver, NB_EDGE_CLOSE);
+		desk_send(&pair->sender, NB_STOP, NULL, 0);
+		desk_send(&pair->receiver, NB_STOP, NULL, 0);
+	}
+	pair->sent = desk_await(&pair->sender, NB_RESULT);
+	pair->received = desk_await(&pair->receiver, NB_RESULT);
+}
+
+static void forget(struct pair *pair)
+{
+	vectors_free(&pair->sent);
+	vectors_free(&pair->received);
+}
+
+static void run(struct pair *pair, const struct plan *plan)
+{
+	prepare(pair, plan);
+	go(pair);
+	if (plan->bytes)
+		open_bounded(pair);
+	finish(pair, plan);
+}
+
+static uint64_t bytes_at(const struct vectors *vectors, int edge, size_t stream)
+{
+	return vector_number(vectors, "flow", "bytes", edge, stream);
+}
+
+/* The proofs of a method and the counters that every run has moved between the edges, and the edges are in order. */
+static void check_side(const struct vectors *result, const struct nb_method *method)
+{
+	uint64_t opened = vector_ns(result, "flow", "steps", NB_EDGE_OPEN),
+		 closed = vector_ns(result, "flow", "steps", NB_EDGE_CLOSE);
+
+	assert_true(opened < closed && closed <= vector_ns(result, "flow", "steps", NB_EDGE_DRAINED));
+	assert_true(vector_number(result, "flow", "steps", NB_EDGE_OPEN, 0) <
+		    vector_number(result, "flow", "steps", NB_EDGE_DRAINED, 0));
+	assert_true(vector_is(result, "tcp", "segments_out", NB_EDGE_CLOSE));
+	assert_true(vector_is(result, "procstat", "cpu_user", NB_EDGE_CLOSE));
+	assert_true(vector_number(result, "rusage", "cpu_ns", NB_EDGE_OPEN, 0) <=
+		    vector_number(result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
+	for (size_t i = 0; i < method->proofs_count; i++) {
+		uint64_t before = vector_number(result, method->name, method->proofs[i].name, NB_EDGE_OPEN, 0);
+		uint64_t after = vector_number(result, method->name, method->proofs[i].name, NB_EDGE_DRAINED, 0);
+
+		assert_true(before <= after);
+		if (method->proofs[i].flags & NB_MUST_MOVE && before == after)
+			fail_msg("%s: %s did not move", method->name, method->proofs[i].name);
+	}
+}
+
+static int go_together(const struct nb_method *send, const struct nb_method *receive)
+{
+	return (send->flags & NB_NO_DATA) == (receive->flags & NB_NO_DATA);
+}
+
+static void every_pair_moves_data_for_a_time(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	for (size_t s = 0; nb_send_methods[s]; s++)
+		for (size_t r = 0; nb_receive_methods[r]; r++) {
+			struct plan plan = { .send = nb_send_methods[s]->name,
+					     .receive = nb_receive_methods[r]->name,
+					     .warmup = 5 * MS };
+
+			if (!go_together(nb_send_methods[s], nb_receive_methods[r]))
+				continue;
+			run(&pair, &plan);
+			check_side(&pair.sent, nb_send_methods[s]);
+			check_side(&pair.received, nb_receive_methods[r]);
+			/* null moves nothing and says so: its bytes are missing, not 0. */
+			assert_true(bytes_at(&pair.sent, NB_EDGE_DRAINED, 0) == bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
+			assert_int_equal((nb_send_methods[s]->flags & NB_NO_DATA) != 0,
+					 bytes_at(&pair.sent, NB_EDGE_OPEN, 0) == UINT64_MAX);
+			forget(&pair);
+		}
+	close_pair(&pair);
+}
+
+static void every_pair_delivers_so_many_bytes(void **state)
+{
+	enum { BYTES = 4 * 1024 * 1024 + 1 };
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	for (size_t s = 0; nb_send_methods[s]; s++)
+		for (size_t r = 0; nb_receive_methods[r]; r++) {
+			const struct nb_method *receive = nb_receive_methods[r];
+			struct plan plan = { .send = nb_send_methods[s]->name,
+					     .receive = receive->name,
+					     .bytes = BYTES,
+					     .verify = 1,
+					     .warmup = s % 2 ? 3 * MS : 0,
+					     .chunk = 30011,
+					     .receive_chunk = 50021 };
+
+			if ((nb_send_methods[s]->flags | receive->flags) & NB_NO_DATA)
+				continue;
+			run(&pair, &plan);
+			check_side(&pair.sent, nb_send_methods[s]);
+			check_side(&pair.received, receive);
+			assert_int_equal(BYTES, bytes_at(&pair.sent, NB_EDGE_CLOSE, 0) - bytes_at(&pair.sent, NB_EDGE_OPEN, 0));
+			assert_int_equal(BYTES,
+					 bytes_at(&pair.received, NB_EDGE_CLOSE, 0) - bytes_at(&pair.received, NB_EDGE_OPEN, 0));
+			if (receive->flags & NB_DELIVERS)
+				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
+					    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
+			else /* nothing arrived that could be looked at, and nobody claims so */
+				assert_false(vector_is(&pair.received, "", "digest", NB_EDGE_DRAINED));
+			forget(&pair);
+		}
+	close_pair(&pair);
+}
+
+static void streams_share_the_bytes(void **state)
+{
+	struct plan plan = { .send = "sendfile",
+			     .receive = "read",
+			     .bytes = 1000003,
+			     .streams = 4,
+			     .preamble = 77,
+			     .warmup = 2 * MS,
+			     .verify = 1 };
+	uint64_t total = 0;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	run(&pair, &plan);
+	for (size_t i = 0; i < plan.streams; i++) {
+		total += bytes_at(&pair.received, NB_EDGE_CLOSE, i) - bytes_at(&pair.received, NB_EDGE_OPEN, i);
+		assert_true(bytes_at(&pair.received, NB_EDGE_OPEN, i) >= 77); /* the preamble belongs to the warm-up */
+		assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, i) ==
+			    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, i));
+	}
+	assert_int_equal(plan.bytes, total);
+	forget(&pair);
+	/* Fewer bytes than streams: some have nothing to send, and the run ends all the same. */
+	plan = (struct plan){ .send = "write", .receive = "read", .bytes = 3, .streams = 5 };
+	run(&pair, &plan);
+	for (size_t i = total = 0; i < plan.streams; i++)
+		total += bytes_at(&pair.received, NB_EDGE_CLOSE, i);
+	assert_int_equal(3, total);
+	forget(&pair);
+	close_pair(&pair);
+}
+
+static void a_rate_is_kept_in_time_and_in_bytes(void **state)
+{
+	struct plan plans[] = {
+		{ .send = "write", .receive = "read", .rate = 160000000, .bytes = 1000000, .chunk = 10000, .streams = 2 },
+		{ .send = "write", .receive = "read", .rate = 160000000, .bytes = 1000000, .chunk = 10000, .warmup = 5 * MS },
+		{ .send = "write", .receive = "read", .rate = 160000000, .duration = 50 * MS, .chunk = 10000 },
+	};
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	for (size_t i = 0; i < NB_LENGTH(plans); i++) {
+		uint64_t bytes = 0, window;
+
+		run(&pair, &plans[i]);
+		for (size_t stream = 0; stream < (plans[i].streams ? plans[i].streams : 1); stream++)
+			bytes += bytes_at(&pair.sent, NB_EDGE_CLOSE, stream) - bytes_at(&pair.sent, NB_EDGE_OPEN, stream);
+		window = vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_CLOSE) -
+			 vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_OPEN);
+		/* At most what the rate allows in the window, and a chunk a stream that was already due. */
+		if ((double)(bytes - 4 * plans[i].chunk) * 8 > (double)plans[i].rate * (double)window / 1e9)
+			fail_msg("plan %zu: %llu bytes in %llu ns", i, (unsigned long long)bytes, (unsigned long long)window);
+		forget(&pair);
+	}
+	close_pair(&pair);
+}
+
+static void samples_come_before_the_result(void **state)
+{
+	struct plan plan = { .send = "write", .receive = "read", .duration = 40 * MS, .sample = 5 * MS };
+	struct vectors samples;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	prepare(&pair, &plan);
+	go(&pair);
+	expect_edge(&pair.receiver, NB_EDGE_OPEN);
+	expect_edge(&pair.receiver, NB_EDGE_CLOSE);
+	desk_send(&pair.receiver, NB_STOP, NULL, 0);
+	expect_edge(&pair.sender, NB_EDGE_OPEN);
+	expect_edge(&pair.sender, NB_EDGE_CLOSE);
+	desk_send(&pair.sender, NB_STOP, NULL, 0);
+	samples = desk_await(&pair.receiver, NB_SAMPLES);
+	assert_true(vector_is(&samples, "flow", "bytes", 0));
+	assert_false(vector_is(&samples, "procstat", "user", 0)); /* is not one that is sampled */
+	vectors_free(&samples);
+	pair.received = desk_await(&pair.receiver, NB_RESULT);
+	pair.sent = desk_await(&pair.sender, NB_RESULT);
+	forget(&pair);
+	close_pair(&pair);
+}
+
+static void abort_pair(struct pair *pair)
+{
+	desk_send(&pair->sender, NB_ABORT, NULL, 0);
+	assert_int_equal(NB_ERR_ABORTED, desk_error(&pair->sender).code);
+	desk_send(&pair->receiver, NB_ABORT, NULL, 0);
+	/* The receiver may have noticed by itself that its sender is gone. */
+	assert_true(desk_error(&pair->receiver).code != NB_OK);
+}
+
+/* A run is given up in every one of its phases, and the same workers run the next one as if nothing had been. */
+static void a_run_can_be_given_up_at_any_time(void **state)
+{
+	struct plan endless = { .send = "splice", .receive = "splice", .duration = 1000000 * MS, .streams = 3 };
+	struct plan warm = { .send = "mmap", .receive = "read", .bytes = 1ULL << 50, .warmup = 1000000 * MS };
+	struct plan slow = { .send = "write", .receive = "trunc", .bytes = 1ULL << 50, .rate = 1000, .chunk = 1 << 20 };
+	struct plan after = { .send = "readwrite", .receive = "read", .bytes = 100000, .verify = 1 };
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	prepare(&pair, &endless);
+	abort_pair(&pair);
+	prepare(&pair, &warm);
+	go(&pair);
+	abort_pair(&pair);
+	prepare(&pair, &endless);
+	go(&pair);
+	expect_edge(&pair.sender, NB_EDGE_OPEN);
+	abort_pair(&pair);
+	prepare(&pair, &slow);
+	go(&pair);
+	open_bounded(&pair);
+	abort_pair(&pair);
+	run(&pair, &after);
+	assert_int_equal(100000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
+	forget(&pair);
+	close_pair(&pair);
+}
+
+/* The controller is gone in the middle: both workers end, and what they held is put back. */
+static void a_worker_without_a_controller_tidies_up(void **state)
+{
+	struct plan plan = { .send = "sendfile", .receive = "read", .duration = 1000000 * MS, .streams = 2 };
+	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
+	char *path = temporary_file("before", 6);
+	struct nb_writer writer = { 0 };
+	struct vectors answer;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	put_bytes(&writer, row_named("file", "op"), "file", 4);
+	put_bytes(&writer, row_named("file", "target"), path, strlen(path));
+	put_bytes(&writer, row_named("file", "value"), "during", 6);
+	nb_put(&writer, &hold, sizeof(hold));
+	desk_request(&pair.sender, NB_OP, &writer);
+	answer = desk_await(&pair.sender, NB_OP_DONE);
+	vectors_free(&answer);
+	prepare(&pair, &plan);
+	go(&pair);
+	expect_edge(&pair.sender, NB_EDGE_OPEN);
+	assert_true(file_holds(path, "during", 6));
+	assert_int_equal(NB_OK, desk_vanish(&pair.sender));
+	assert_int_equal(NB_OK, desk_vanish(&pair.receiver));
+	assert_true(file_holds(path, "before", 6));
+	forget_file(path);
+}
+
+/* One side dies: the other one's run fails and names the cause, in a timed run and in the warm-up of one that counts bytes. */
+static void a_lost_peer_is_an_error(void **state)
+{
+	static const struct plan plans[] = {
+		{ .send = "write", .receive = "read", .duration = 1000000000000 },
+		{ .send = "sendfile", .receive = "splice", .bytes = 1ULL << 50, .warmup = 1000000000000 },
+		{ .send = "splice", .receive = "trunc", .bytes = 1ULL << 50, .streams = 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * NB_LENGTH(plans); i++) {
+		const struct plan *plan = &plans[i / 2];
+		struct desk *dies, *stays;
+		struct pair pair;
+
+		open_pair(&pair);
+		dies = i % 2 ? &pair.sender : &pair.receiver;
+		stays = i % 2 ? &pair.receiver : &pair.sender;
+		prepare(&pair, plan);
+		go(&pair);
+		if (plan->bytes && !plan->warmup)
+			open_bounded(&pair);
+		assert_int_equal(NB_OK, desk_vanish(dies));
+		assert_int_equal(NB_ERR_PEER, desk_error(stays).code);
+		assert_int_equal(NB_OK, desk_close(stays));
+	}
+}
+
+static int knock(uint64_t port, const void *bytes, size_t length)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(0, connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	assert_int_equal(length, send(fd, bytes, length, MSG_NOSIGNAL));
+	return fd;
+}
+
+static void expect_shut(int fd)
+{
+	struct pollfd pending = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	assert_int_equal(1, poll(&pending, 1, PATIENCE_MS));
+	assert_true(recv(fd, &byte, 1, 0) <= 0);
+	close(fd);
+}
+
+static void strangers_are_sent_away_and_counted(void **state)
+{
+	struct plan plan = { .send = "write", .receive = "read", .bytes = 10000, .verify = 1 };
+	unsigned char greeting[NB_GREETING_BYTES] = { 0 };
+	struct vectors ready;
+	struct pair pair;
+	int silent;
+
+	(void)state;
+	open_pair(&pair);
+	pair.port = prepare_receiver(&pair.receiver, &plan);
+	memset(greeting, 'x', sizeof(greeting));
+	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* a wrong token */
+	memset(greeting, 0, sizeof(greeting));
+	memcpy(greeting, TOKEN, NB_TOKEN_BYTES);
+	greeting[NB_TOKEN_BYTES + 3] = 1;
+	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* the right one, a stream that is not there */
+	greeting[NB_TOKEN_BYTES + 3] = 0;
+	greeting[NB_TOKEN_BYTES - 2] ^= 1;
+	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* wrong in its last letter */
+	shutdown(silent = knock(pair.port, greeting, 5), SHUT_WR); /* leaves in the middle of a word */
+	expect_shut(silent);
+	silent = knock(pair.port, "", 0); /* says nothing, and stays */
+	request_sender(&pair.sender, &plan, pair.port);
+	ready = desk_await(&pair.sender, NB_READY);
+	vectors_free(&ready);
+	greeting[NB_TOKEN_BYTES - 2] ^= 1;
+	expect_shut(({
+		int twice = knock(pair.port, greeting, sizeof(greeting)); /* everything right, but the stream has come already */
+		char byte;
+
+		recv(twice, &byte, 1, MSG_WAITALL);
+		twice;
+	}));
+	go(&pair);
+	open_bounded(&pair);
+	finish(&pair, &plan);
+	assert_int_equal(10000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
+	assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
+		    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
+	assert_int_equal(5, vector_number(&pair.received, "", "strangers", NB_EDGE_DRAINED, 0));
+	forget(&pair);
+	close(silent);
+	close_pair(&pair);
+}
+
+static void a_sender_does_not_trust_any_listener(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct plan plan = { .send = "write", .receive = "read" };
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	struct nb_error error;
+	struct desk desk;
+
+	(void)state;
+	assert_int_equal(0, bind(listener, (struct sockaddr *)&address, length));
+	assert_int_equal(0, listen(listener, 1));
+	assert_int_equal(0, getsockname(listener, (struct sockaddr *)&address, &length));
+	desk_open(&desk);
+	request_sender(&desk, &plan, ntohs(address.sin_port));
+	fd = accept(listener, NULL, NULL);
+	assert_int_equal(1, send(fd, "?", 1, MSG_NOSIGNAL));
+	error = desk_error(&desk);
+	assert_int_equal(NB_ERR_PEER, error.code);
+	assert_non_null(strstr(error.message, "did not know the token"));
+	close(fd);
+	close(listener);
+	request_sender(&desk, &plan, ntohs(address.sin_port)); /* now nobody listens */
+	error = desk_error(&desk);
+	assert_int_equal(ECONNREFUSED, error.error);
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+static void a_port_range_is_kept_and_can_be_full(void **state)
+{
+	struct plan plan = { .send = "write", .receive = "read" };
+	struct desk one, two;
+	uint64_t port;
+
+	(void)state;
+	desk_open(&one);
+	desk_open(&two);
+	port = prepare_receiver(&one, &plan);
+	for (int attempt = 0; attempt < 2; attempt++) {
+		struct nb_writer writer = { 0 };
+		struct vectors ready;
+
+		put_plan(&writer, &plan, "receive", "read");
+		put_number(&writer, "receive_chunk", 1);
+		put_number(&writer, "port_low", port);
+		put_number(&writer, "port_high", attempt ? port + 5 : port);
+		desk_request(&two, NB_JOB, &writer);
+		if (!attempt) {
+			struct nb_error error = desk_error(&two);
+
+			assert_int_equal(EADDRINUSE, error.error);
+			assert_non_null(strstr(error.message, "is taken"));
+			continue;
+		}
+		ready = desk_await(&two, NB_READY);
+		assert_in_range(vector_number(&ready, "", "port", 0, 0), port + 1, port + 5);
+		vectors_free(&ready);
+	}
+	assert_int_equal(NB_OK, desk_close(&one));
+	assert_int_equal(NB_OK, desk_close(&two));
+}
+
+static void orders_out_of_turn_are_errors(void **state)
+{
+	struct plan plan = { .send = "write", .receive = "read" };
+	struct nb_writer writer = { 0 };
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	desk_send(&desk, NB_STOP, NULL, 0); /* no run: it crossed the run's own error, and is passed over */
+	prepare_receiver(&desk, &plan);
+	put_plan(&writer, &plan, "receive", "read");
+	put_number(&writer, "receive_chunk", 1);
+	desk_request(&desk, NB_JOB, &writer);
+	assert_non_null(strstr(desk_error(&desk).message, "already under way"));
+	desk_send(&desk, NB_GO, NULL, 0);
+	assert_int_equal(NB_ERR_PEER, desk_error(&desk).code); /* nobody has connected */
+	prepare_receiver(&desk, &plan);
+	desk_send(&desk, NB_STOP, NULL, 0);
+	assert_non_null(strstr(desk_error(&desk).message, "not closed"));
+	prepare_receiver(&desk, &plan);
+	desk_send(&desk, NB_MARK, NULL, 0);
+	assert_int_equal(NB_ERR_PROTOCOL, desk_error(&desk).code);
+	/* A frame that only a worker sends ends the conversation. */
+	desk_send(&desk, NB_RESULT, NULL, 0);
+	assert_non_null(strstr(desk_error(&desk).message, "takes no frame of type"));
+	assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+}
+
+static void a_worker_greets_only_its_like(void **state)
+{
+	static const char *const expected[] = { "a hello of 4 bytes", "no hello", "layout 000000000000beef", "version 99",
+						"frame type 4" };
+
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(expected); i++) {
+		const unsigned char *payload;
+		struct nb_hello hello;
+		struct nb_error error;
+		struct desk desk;
+
+		desk_start(&desk);
+		assert_int_equal(NB_HELLO, desk_next(&desk, &payload).type);
+		memcpy(&hello, payload, sizeof(hello));
+		assert_int_equal(hello.rows, nb_describe(NULL, 0));
+		hello.byte_order = i == 1 ? 0x04030201 : hello.byte_order;
+		hello.layout = i == 2 ? 0xbeef : hello.layout;
+		hello.version = i == 3 ? 99 : hello.version;
+		desk_send(&desk, i == 4 ? NB_GO : NB_HELLO, &hello, i == 0 ? 4 : sizeof(hello));
+		error = desk_error(&desk);
+		assert_int_equal(NB_ERR_PROTOCOL, error.code);
+		if (!strstr(error.message, expected[i]))
+			fail_msg("'%s' does not say '%s'", error.message, expected[i]);
+		assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+	}
+}
+
+static void a_frame_too_long_ends_the_conversation(void **state)
+{
+	struct nb_frame frame = { .length = NB_FRAME_MAX + 1, .type = NB_JOB };
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	assert_int_equal(sizeof(frame), write(desk.out, &frame, sizeof(frame)));
+	assert_non_null(strstr(desk_error(&desk).message, "over the limit"));
+	assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+}
+
+/* Tools */
+
+static void request_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration, const char *await)
+{
+	struct nb_writer writer = { 0 };
+
+	put_text(&writer, "role", "tool");
+	put_bytes(&writer, row_named("", "argv"), argv, length);
+	put_text(&writer, "meters", "rusage");
+	put_number(&writer, "duration", duration);
+	if (await) {
+		put_text(&writer, "await", await);
+		put_number(&writer, "marks", 1);
+	}
+	desk_request(desk, NB_JOB, &writer);
+}
+
+static void prepare_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration, const char *await)
+{
+	struct vectors ready;
+
+	request_tool(desk, argv, length, duration, await);
+	ready = desk_await(desk, NB_READY);
+	vectors_free(&ready);
+	desk_send(desk, NB_GO, NULL, 0);
+}
+
+static void a_tool_runs_and_is_listened_to(void **state)
+{
+	struct vectors result;
+	struct desk desk;
+	char *output, *errors;
+
+	(void)state;
+	desk_open(&desk);
+	prepare_tool(&desk, "/bin/echo\0two words", 20, 0, NULL);
+	result = desk_await(&desk, NB_RESULT);
+	output = vector_text(&result, "tool_output", NB_EDGE_DRAINED);
+	assert_string_equal("two words\n", output);
+	assert_int_equal(0, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
+	assert_true(vector_number(&result, "rusage", "cpu_ns", NB_EDGE_OPEN, 0) <=
+		    vector_number(&result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
+	free(output);
+	vectors_free(&result);
+	prepare_tool(&desk, "sh\0-c\0echo why >&2; exit 7", 27, 0, NULL);
+	result = desk_await(&desk, NB_RESULT);
+	errors = vector_text(&result, "tool_errors", NB_EDGE_DRAINED);
+	assert_string_equal("why\n", errors);
+	assert_int_equal(7, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
+	free(errors);
+	vectors_free(&result);
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
+{
+	struct nb_error error;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	prepare_tool(&desk, "/no/such/program", 17, 0, NULL);
+	error = desk_error(&desk);
+	assert_int_equal(ENOENT, error.error);
+	assert_non_null(strstr(error.message, "/no/such/program"));
+	prepare_tool(&desk, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, NULL);
+	error = desk_error(&desk);
+	assert_int_equal(NB_ERR_PEER, error.code);
+	/* The tool's own words, and nothing behind them. */
+	assert_string_equal("it ended with status 9 before the measured window was closed: bad luck\n", error.message);
+	request_tool(&desk, "", 0, 0, NULL);
+	free(desk_await(&desk, NB_READY).data);
+	desk_send(&desk, NB_GO, NULL, 0);
+	assert_non_null(strstr(desk_error(&desk).message, "no program is named"));
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+static void a_server_is_awaited_marked_and_stopped(void **state)
+{
+	struct vectors result;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	prepare_tool(&desk, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, "ready");
+	expect_edge(&desk, NB_EDGE_WARM);
+	desk_send(&desk, NB_MARK, NULL, 0);
+	expect_edge(&desk, NB_EDGE_OPEN);
+	desk_send(&desk, NB_MARK, NULL, 0);
+	expect_edge(&desk, NB_EDGE_CLOSE);
+	desk_send(&desk, NB_STOP, NULL, 0);
+	result = desk_await(&desk, NB_RESULT);
+	assert_int_equal(128 + 9, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
+	vectors_free(&result);
+	prepare_tool(&desk,
+		     "sleep\0"
+		     "1000",
+		     11, 1000000 * MS, NULL);
+	desk_send(&desk, NB_ABORT, NULL, 0);
+	assert_int_equal(NB_ERR_ABORTED, desk_error(&desk).code);
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+static void a_host_can_be_observed_without_a_run(void **state)
+{
+	struct nb_writer writer = { 0 };
+	struct vectors result;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	put_text(&writer, "role", "observe");
+	put_text(&writer, "meters", "procstat");
+	put_number(&writer, "duration", 20 * MS);
+	desk_request(&desk, NB_JOB, &writer);
+	free(desk_await(&desk, NB_READY).data);
+	desk_send(&desk, NB_GO, NULL, 0);
+	expect_edge(&desk, NB_EDGE_OPEN);
+	expect_edge(&desk, NB_EDGE_CLOSE);
+	desk_send(&desk, NB_STOP, NULL, 0);
+	result = desk_await(&desk, NB_RESULT);
+	assert_true(vector_number(&result, "procstat", "idle", NB_EDGE_OPEN, 0) <=
+		    vector_number(&result, "procstat", "idle", NB_EDGE_CLOSE, 0));
+	assert_false(vector_is(&result, "flow", "bytes", NB_EDGE_OPEN));
+	vectors_free(&result);
+	put_text(&writer, "role", "observe");
+	put_text(&writer, "meters", "procstats");
+	put_number(&writer, "duration", 20 * MS);
+	desk_request(&desk, NB_JOB, &writer);
+	assert_non_null(strstr(desk_error(&desk).message, "no meter 'procstats'"));
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+/* While a worker is busy with one long thing, its controller still hears from it. */
+static void a_busy_worker_says_that_it_is_alive(void **state)
+{
+	struct nb_writer writer = { 0 };
+	const unsigned char *payload;
+	struct nb_frame frame = { 0 };
+	struct nb_error error;
+	char command[32];
+	struct desk desk;
+	int beats = 0;
+
+	(void)state;
+	desk_open(&desk);
+	/* Longer than two intervals: the first beat may still be of the time before. */
+	put_bytes(&writer, row_named("file", "op"), "exec", 4);
+	put_bytes(&writer, row_named("file", "target"), command,
+		  (size_t)sprintf(command, "sleep%c%d", 0, 2 * NB_BEAT_SECONDS + 1));
+	desk_request(&desk, NB_OP, &writer);
+	while (frame.type != NB_OP_DONE) {
+		if (nb_reader_next(&desk.reader, &frame, &payload, &error))
+			beats += frame.type == NB_BEAT;
+		else
+			assert_true(nb_reader_fill(&desk.reader, desk.in) > 0);
+	}
+	assert_true(beats >= 2);
+	assert_int_equal(NB_OK, desk_close(&desk));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pair_moves_data_for_a_time),
+		cmocka_unit_test(every_pair_delivers_so_many_bytes),
+		cmocka_unit_test(streams_share_the_bytes),
+		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),
+		cmocka_unit_test(samples_come_before_the_result),
+		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
+		cmocka_unit_test(a_worker_without_a_controller_tidies_up),
+		cmocka_unit_test(a_lost_peer_is_an_error),
+		cmocka_unit_test(strangers_are_sent_away_and_counted),
+		cmocka_unit_test(a_sender_does_not_trust_any_listener),
+		cmocka_unit_test(a_port_range_is_kept_and_can_be_full),
+		cmocka_unit_test(orders_out_of_turn_are_errors),
+		cmocka_unit_test(a_worker_greets_only_its_like),
+		cmocka_unit_test(a_frame_too_long_ends_the_conversation),
+		cmocka_unit_test(a_tool_runs_and_is_listened_to),
+		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
+		cmocka_unit_test(a_server_is_awaited_marked_and_stopped),
+		cmocka_unit_test(a_host_can_be_observed_without_a_run),
+		cmocka_unit_test(a_busy_worker_says_that_it_is_alive),
+	};
+
+	return cmocka_run_group_tests_name("transfers", tests, NULL, NULL);
+}
