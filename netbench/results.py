@@ -19,7 +19,7 @@ from netbench.report.drawings import rows_of
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from netbench.report.plots import Axes
 
 LEADING = ("run", "cell", "pair", "block", "boot")
 TRAILING = ("status", "reason", "engaged", "started")
@@ -180,7 +180,7 @@ def _comparison(c: Comparison) -> dict[str, Any]:
 
 
 class Plots:
-    """Drawings of a result; each returns matplotlib Axes, on a figure of its own unless `axes` is given."""
+    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless `axes` is given."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -189,13 +189,14 @@ class Plots:
         """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric that is not there."""
         from netbench.report import plots
 
-        return plots.means(rows_of(self._results.source, self._known(metric)), metric, axes)
+        rows = rows_of(self._results.source, self._known(metric))
+        return plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels))))
 
     def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
         """Runs in order of execution against their cell's mean. Errors: as means."""
         from netbench.report import plots
 
-        return plots.order(self._results.source.loaded.ok, self._known(metric), axes)
+        return plots.order(self._results.source.loaded.ok, self._known(metric), axes or plots.shown_axes(plots.FLAT))
 
     def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
         """Interval samples of one run.
@@ -211,7 +212,7 @@ class Plots:
             rows["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
         if name not in rows:
             raise ReportError(f"the samples of run {run} have no {name}; they have {', '.join(rows.columns[2:])}")
-        return plots.samples(rows, name, axes)
+        return plots.samples(rows, name, axes or plots.shown_axes(plots.FLAT))
 
     def _known(self, metric: str) -> str:
         if metric not in self._results.source.loaded.metrics:

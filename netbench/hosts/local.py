@@ -20,7 +20,8 @@ class LocalProcess:
     def __init__(self, argv: Sequence[str]) -> None:
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0)
-        assert self._child.stdin and self._child.stdout and self._child.stderr
+        if self._child.stdin is None or self._child.stdout is None or self._child.stderr is None:
+            raise OSError("a child without pipes")  # Popen made them: for the type checker
         self._in, self._out, self._err = self._child.stdin, self._child.stdout, self._child.stderr
         os.set_blocking(self._err.fileno(), False)
         self._poll = select.poll()

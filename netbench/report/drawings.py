@@ -11,9 +11,7 @@ from netbench.report.blocks import Plot
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from netbench.report.plots import Rows
+    from netbench.report.plots import Axes, Rows
 
 
 def rows_of(source: Source, metric: str) -> Rows:

@@ -1,6 +1,6 @@
 """Drawings, the only importer of matplotlib. Every run is a dot; nothing is left out, however many there are.
 
-Figures are made without pyplot, so no global state is touched and nothing stays open.
+A report's figures are made without pyplot, so no global state is touched and nothing stays open; only a notebook's use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
 
 from netbench.analysis.cells import CellResult
@@ -27,7 +27,7 @@ INK, DOT, BAND = "#1f2933", "#7aa6c2", "#eef2f5"
 COLOURS = {"better": "#1a7f4b", "worse": "#b3261e", "equivalent": "#4a5568", "inconclusive": "#9a6700"}
 LABELLED = 48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
 VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
-WIDTH = 9.0
+WIDTH, FLAT = 9.0, 2.8  # inches
 STYLE: Any = {
     "font.size": 9, "font.family": ["DejaVu Sans", "sans-serif"], "axes.edgecolor": "#9aa5b1", "axes.labelcolor": INK,
     "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
@@ -51,9 +51,18 @@ def new_axes(height: float) -> Axes:
         return figure.add_subplot()
 
 
+def shown_axes(height: float) -> Axes:
+    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with plt.show(); height in inches."""
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(figsize=(WIDTH, height), layout="constrained")  # first: it may load a backend, which sets rcParams
+    with mpl.rc_context(STYLE):
+        return figure.add_subplot()
+
+
 def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
     """One row a cell: its runs as dots, its mean and interval as a bar."""
-    axes = axes or new_axes(_height(len(rows.labels)))
+    axes = axes or new_axes(height_of(len(rows.labels)))
     jitter = np.random.default_rng(0)
     dots = np.concatenate([*rows.values, np.empty(0)])
     at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(-0.3, 0.3, len(dots))
@@ -74,7 +83,7 @@ def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
 
     runs: ok runs with run, cell, pair, block, boot and the metric.
     """
-    axes = axes or new_axes(2.8)
+    axes = axes or new_axes(FLAT)
     used = runs.dropna(subset=[metric])
     means_ = used.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
     off = (used[metric] / means_ - 1) * 100
@@ -87,7 +96,7 @@ def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     for first in used.groupby("boot")["run"].min().iloc[1:]:
         axes.axvline(float(first) - 0.5, color=INK, lw=0.8, ls=":")
     axes.axhline(0, color="#9aa5b1", lw=0.8)
-    axes.plot(number, off.to_numpy(), "o", ms=3 if len(used) < VECTOR_DOTS else 1, color=DOT, alpha=0.8, mew=0)
+    axes.plot(number, off.to_numpy(), "o", ms=4 if len(used) < VECTOR_DOTS else 1, color=DOT, alpha=0.8, mew=0)
     axes.set_xlabel("run, in order of execution (shaded: every other block)")
     axes.set_ylabel(f"{describe(metric).title} against\nthe cell's mean [%]")
     return axes
@@ -95,7 +104,7 @@ def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
 
 def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | None = None) -> Axes:
     """One row a comparison: the change in percent with its interval, the margin as a band around 0."""
-    axes = axes or new_axes(_height(len(family)))
+    axes = axes or new_axes(height_of(len(family)))
     margin = next((c.margin for c in family if c.margin is not None), None)
     if margin is not None:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
@@ -116,7 +125,7 @@ def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | Non
 
 def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     """Interval samples of one run over time. rows: side, seconds and the metric."""
-    axes = axes or new_axes(2.8)
+    axes = axes or new_axes(FLAT)
     for side, group in rows.dropna(subset=[metric]).groupby("side", observed=True):
         axes.plot(group["seconds"], group[metric], ".-", ms=4, lw=1, label=str(side))
     axes.set_xlabel("time in the run [s]")
@@ -126,7 +135,8 @@ def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def _height(rows: int) -> float:
+def height_of(rows: int) -> float:
+    """The height of a drawing with so many rows, in inches."""
     return 0.8 + (0.26 * rows if rows <= LABELLED else min(0.26 * LABELLED + 0.004 * rows, 40.0))
 
 

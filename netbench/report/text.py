@@ -11,6 +11,7 @@ from netbench.report.numbers import column_parts, joined
 
 MARK = "†"
 GAP = "  "
+HARD = "\xa0"  # a space where no line is broken
 PROSE_MIN = 24  # characters that wrapped text in a table needs beside the other columns
 PLACES = 6  # places that a caution names; the rest are counted
 
@@ -49,7 +50,8 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
 
 
 def _fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first.rstrip()]
+    lines = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace(HARD, " ") for line in lines] or [first.rstrip()]
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:
@@ -135,13 +137,15 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
         lines = list(_grid(chosen, [[row[i] for i in group] for row in rows], "  "))
         yield from lines[: len(lines) - len(rows)]
         for row, line in zip(rows, lines[len(lines) - len(rows) :], strict=True):
-            yield from _fold(" ".join(_said(columns[i], row[i]) for i in keys if row[i]), width, "", "  ")
+            yield from _fold(_said(columns, row, keys), width, "", "  ")
             yield line
 
 
-def _said(column: Column, text: str) -> str:
-    """A value beside the values: `send=splice`, but `(n 10)`."""
-    return f"{column.name}={text}" if column.kind == "key" else f"({column.name} {text})"
+def _said(columns: Sequence[Column], row: Sequence[str], chosen: Sequence[int]) -> str:
+    """Values in words: `send=splice pin=apart (n 10, status max)`."""
+    keys = [f"{columns[i].name}={row[i]}" for i in chosen if columns[i].kind == "key" and row[i]]
+    rest = ", ".join(f"{columns[i].name} {row[i]}" for i in chosen if columns[i].kind != "key" and row[i])
+    return " ".join([*keys, f"({rest})".replace(" ", HARD)] if rest else keys)
 
 
 def _groups(values: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:

@@ -14,7 +14,7 @@ from netbench.report.numbers import count, words
 from netbench.report.source import Source
 from netbench.units import format_duration
 
-SAID = 4  # contexts whose sentences are all said; more are told as a range
+SAID = 8  # sentences that are all said; more are told as ranges
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -29,8 +29,10 @@ def summary(source: Source) -> Section:
 
 
 def _compared(source: Source) -> Iterator[str]:
-    for metric, family in source.comparisons.items():
-        if len(family) <= SAID:
+    answers = {metric: family for metric, family in source.comparisons.items() if not metric.endswith("_cpu")}
+    each = sum(len(family) for family in answers.values()) <= SAID
+    for metric, family in answers.items():
+        if each:
             yield from (_in_context(source, c) for c in family)
             continue
         for level in dict.fromkeys(c.level for c in family):
