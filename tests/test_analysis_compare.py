@@ -184,7 +184,7 @@ def made(ratio: float, low: float, high: float, metric: str = "throughput", **mo
     fields: dict[str, object] = {"verdict": "better", **more}
     return Comparison(
         "send", "sendfile", "readwrite", {}, "a>b", metric, 10, ratio=ratio, low=low, high=high, confidence=0.95, **fields
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize(
