@@ -466,6 +466,10 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 	if (!run->tool.exited)
 		return NB_NEWS_NONE;
 	said = run->tool.errors.used < 150 ? run->tool.errors.used : 150; /* it has no end */
+	if (run->phase == NB_MEASURING && run->job.marks) {
+		close_window(run); /* a server that leaves with its client: its life is the window */
+		return NB_NEWS_CLOSE;
+	}
 	if (run->phase == NB_MEASURING && whole) {
 		close_window(run);
 		run->phase = NB_DRAINING;
