@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 from netbench.errors import NetbenchError
 
 INTERRUPTED = 130
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A polite kill or a closed terminal ends a campaign as Ctrl-C does: settings are put back, records are kept."""
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns the exit code of DESIGN section 6."""
     from netbench import cli
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         code = cli.run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
