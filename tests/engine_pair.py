@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from netbench.engine.binding import Edge, Vector
@@ -21,6 +22,7 @@ PATIENCE = 60.0  # seconds; no run here comes near it, only a failure waits for 
 MS = 1_000_000
 ADDRESS = "127.0.0.1"
 Options = Mapping[str, int | str | bytes]
+NONE: Options = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Pair:
     port: int = 0
     ready: list[Side] = field(default_factory=list)
 
-    def prepare(self, send: str, receive: str, to_sender: Options = {}, to_receiver: Options = {}, **common: Any) -> None:
+    def prepare(self, send: str, receive: str, to_sender: Options = NONE, to_receiver: Options = NONE, **common: Any) -> None:
         common = {"token": os.urandom(16), "streams": 1, "address": ADDRESS, "meters": "rusage\0procstat", **common}
         got = self.receiver.prepare({**common, "role": "receive", "method": receive, "receive_chunk": 65536, **to_receiver})
         ready = Side.of(self.receiver.catalogue, got)
@@ -92,7 +94,7 @@ class Pair:
         )
 
     def run(
-        self, send: str, receive: str, to_sender: Options = {}, to_receiver: Options = {}, **common: Any
+        self, send: str, receive: str, to_sender: Options = NONE, to_receiver: Options = NONE, **common: Any
     ) -> tuple[Side, Side]:
         """One whole run: bounded by `bytes` if that is given, else by `duration` (ns). Returns what sender and receiver counted."""
         self.prepare(send, receive, to_sender, to_receiver, **common)
