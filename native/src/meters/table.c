@@ -2,7 +2,13 @@
 /* One row a meter. */
 #include "../meter.h"
 
-#define METERS(row) row(flow) row(tcp) row(rusage) row(procstat)
+/* clang-format off */
+#define METERS(row) \
+	row(flow) \
+	row(tcp) \
+	row(rusage) \
+	row(procstat)
+/* clang-format on */
 
 #define DECLARE(name) extern const struct nb_meter nb_meter_##name;
 #define METER(name) &nb_meter_##name,

@@ -4,8 +4,21 @@
 
 #include <stddef.h>
 
-#define SEND_METHODS(row) row(null) row(write) row(readwrite) row(sendfile) row(splice) row(mmap)
-#define RECEIVE_METHODS(row) row(null) row(read) row(trunc) row(splice)
+/* clang-format off */
+#define SEND_METHODS(row) \
+	row(null) \
+	row(write) \
+	row(readwrite) \
+	row(sendfile) \
+	row(splice) \
+	row(mmap)
+
+#define RECEIVE_METHODS(row) \
+	row(null) \
+	row(read) \
+	row(trunc) \
+	row(splice)
+/* clang-format on */
 
 #define DECLARE_SEND(name) extern const struct nb_method nb_send_##name;
 #define DECLARE_RECEIVE(name) extern const struct nb_method nb_receive_##name;
