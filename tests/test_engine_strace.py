@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from engine_pair import WORKER, Side, data_methods, open_pair
 
-from netbench.engine.catalogue import local
+from netbench.engine.catalogue import Named, local
 
 CHUNK, CHUNKS, FIXED = 64 * 1024, 512, 40
 MEMORY_FILE = 1024 * 1024  # of the memory source: read(2) goes back to its start after so many bytes
@@ -46,15 +46,48 @@ RECEIVES = {
     "trunc": {"recvfrom": ("recv_calls",)},
     "splice": {"splice": ("splice_in_calls", "splice_out_calls")},
 }
-OTHERS = {"sendfile64": "sendfile", "recv": "recvfrom", "mmap2": "mmap"}  # one call by its names on other architectures
+OTHERS = {
+    "sendfile64": "sendfile",
+    "recv": "recvfrom",
+    "send": "sendto",
+    "mmap2": "mmap",
+}  # one call by its names on other architectures
 
 pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 
 
-def test_the_tables_above_are_complete() -> None:
-    """A new method cannot be added without saying here which calls it makes."""
-    assert set(data_methods(local(), "send")) <= set(SENDS)
-    assert set(data_methods(local(), "receive")) <= set(RECEIVES)
+def promised(method: Named) -> dict[str, tuple[str, ...]]:
+    """The calls that a method's proofs count: `splice_in_calls` counts splice(2). What a new method is held to by itself."""
+    calls: dict[str, tuple[str, ...]] = {}
+    for proof in method.counters:
+        if proof.unit == "calls" and proof.name.endswith("_calls"):
+            name = re.sub(r"^sink_|(_in|_out)?_calls$", "", proof.name)
+            name = OTHERS.get(name, name)
+            calls[name] = (*calls.get(name, ()), proof.name)
+    return calls
+
+
+def sends(name: str) -> Sends:
+    return SENDS.get(name) or Sends(promised(local().send[name]), "")
+
+
+def receives(name: str) -> dict[str, tuple[str, ...]]:
+    return RECEIVES.get(name) or promised(local().receive[name])
+
+
+def covering() -> list[tuple[str, str]]:
+    """Pairs in which every method that can run here comes at least once."""
+    out, into = data_methods(local(), "send"), data_methods(local(), "receive")
+    return [(out[i % len(out)], into[i % len(into)]) for i in range(max(len(out), len(into)))]
+
+
+def test_proofs_are_named_after_their_calls() -> None:
+    """The rule that new methods are held to gives for the old ones what the tables say."""
+    catalogue = local()
+    for name, plan in SENDS.items():
+        assert promised(catalogue.send[name]) == {call: proofs for call, proofs in plan.calls.items() if call != "munmap"}
+    for name, calls in RECEIVES.items():
+        assert calls.items() <= promised(catalogue.receive[name]).items()
 
 
 def flow_calls(folder: Path, serving: int) -> Counter[tuple[str, str]]:
@@ -99,16 +132,14 @@ def check(
     assert sum(others.values()) <= FIXED, f"{owner} makes other calls too: {others}"
 
 
-@pytest.mark.parametrize(
-    ("send", "receive"), [("write", "read"), ("readwrite", "trunc"), ("sendfile", "splice"), ("splice", "read"), ("mmap", "read")]
-)
+@pytest.mark.parametrize(("send", "receive"), covering())
 def test_a_method_makes_its_calls_and_no_others(tmp_path: Path, send: str, receive: str) -> None:
     (sent, sender), (received, receiver) = traced(tmp_path, send, receive)
-    plan = SENDS[send]
+    plan = sends(send)
     check(sender, sent, send, plan.calls, plan.extra)
-    check(receiver, received, receive, RECEIVES[receive], ())
+    check(receiver, received, receive, receives(receive), ())
     # A chunk is one call of each kind, but where the kernel itself took less than it was offered.
-    shorts = sent.total(send, plan.short)
+    shorts = sent.total(send, plan.short) if plan.short else CHUNKS
     for proofs in plan.calls.values():
         for proof in proofs:
             assert CHUNKS <= sent.total(send, proof) <= CHUNKS + shorts
