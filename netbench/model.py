@@ -1,6 +1,6 @@
 """The nouns of netbench as frozen values (DESIGN section 2); no behaviour beyond names.
 
-Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None` means "left to the kernel" or "not asked".
+Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None`: left to the kernel, or not asked.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Tool:
-    """An external program as a cell: kind `none`, `iperf3`, or `argv` (a program of the user's and the pattern that reads its output).
+    """An external program as a cell: kind `none`, `iperf3`, or `argv` (the user's, and the pattern that reads its output).
 
     `pattern` is a regular expression with the named groups `bytes` and `seconds`, or `rate` (a rate with its unit).
     """
@@ -125,7 +125,9 @@ class Cell:
     id: str
     factors: Mapping[str, str]
     transfer: Transfer
-    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
+    settings: Mapping[str, str] = field(
+        default_factory=lambda: NOTHING
+    )  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
     kernel: str | None = None
 
 
@@ -152,7 +154,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign file, validated. `text` is its effective YAML (with --set applied); `unbuilt` names keys this version cannot execute."""
+    """A campaign file, validated.
+
+    `text` is its effective YAML (with --set applied); `unbuilt` says which of its keys this version cannot execute yet.
+    """
 
     name: str
     about: str

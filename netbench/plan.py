@@ -108,7 +108,7 @@ class Plan:
         return [unit for units in order for unit in units]
 
     def block(self, number: int, is_open: Callable[[Key], bool], done: Collection[Key] = ()) -> Iterator[Step]:
-        """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in this block already."""
+        """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already."""
         place = 0
         for unit in self._order(number):
             if unit.key in done or not is_open(unit.key):

@@ -30,7 +30,7 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file is in the way")
-    with pytest.raises(StoreError, match="cannot make the result folder .*--results"):
+    with pytest.raises(StoreError, match=r"cannot make the result folder .*--results"):
         Store.create(tmp_path / "results", "name", "", {})
 
 

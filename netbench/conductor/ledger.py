@@ -5,12 +5,11 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from netbench.analysis.intervals import mean_interval, sequential_confidence
+from netbench.analysis.closing import Standing, closings
 from netbench.analysis.metrics import Account, of_record
 from netbench.analysis.stopping import Assessment, assess
 from netbench.model import Campaign
@@ -22,7 +21,6 @@ FINAL = ("unsupported", "refused")
 
 @dataclass
 class _Account:
-    values: dict[str, list[float]] = field(default_factory=dict)
     by_block: dict[str, dict[int, float]] = field(default_factory=dict)
     failures: int = 0
     closed: str = ""  # the reason, "" while open
@@ -64,7 +62,6 @@ class Ledger:
     def _take(self, account: _Account, record: Mapping[str, Any]) -> None:
         shared = self._shared.get(record["pair"], False)
         for name, value in of_record(record, self._ticks, shared, self._metering).items():
-            account.values.setdefault(name, []).append(value)
             account.by_block.setdefault(name, {})[int(record["block"])] = value
 
     def is_open(self, key: Key) -> bool:
@@ -73,60 +70,20 @@ class Ledger:
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        return assess(self._accounts[key].values, self._campaign.repeat)
+        values = self._accounts[key].by_block
+        return assess({name: list(blocks.values()) for name, blocks in values.items()}, self._campaign.repeat)
 
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
-        for key, account in self._accounts.items():
-            found = self.assessment(key)
-            if not account.closed and found.reason == "max":
-                account.closed = found.reason
-        for group in self._groups():
-            if all(self._settled(key, group) for key in group):
-                for key in group:
-                    self._accounts[key].closed = self._accounts[key].closed or "converged"
+        standings = {
+            key: Standing(self._units[key].cell.factors, account.by_block, account.closed)
+            for key, account in self._accounts.items()
+        }
+        swept = [factor.name for factor in self._campaign.factors]
+        for key, reason in closings(standings, swept, self._campaign.compare, self._campaign.repeat).items():
+            self._accounts[key].closed = reason
         self.block += 1
         self.done = set()
-
-    def _groups(self) -> list[list[Key]]:
-        """Units that close together: with `compare` those that differ only in its factor, else each alone."""
-        compare = self._campaign.compare
-        groups: dict[tuple[object, ...], list[Key]] = {}
-        for key, unit in self._units.items():
-            others: object = key
-            if compare is not None:
-                # Keys that `include` attached belong to the level, they are no factors of their own.
-                swept = [factor.name for factor in self._campaign.factors if factor.name != compare.factor]
-                others = tuple(unit.cell.factors.get(name) for name in swept)
-            groups.setdefault((others, key[1]), []).append(key)
-        return list(groups.values())
-
-    def _settled(self, key: Key, group: list[Key]) -> bool:
-        account = self._accounts[key]
-        if account.closed:
-            return True
-        compare = self._campaign.compare
-        baseline = None
-        if compare is not None:
-            levels = (k for k in group if self._units[k].cell.factors.get(compare.factor) == compare.baseline)
-            baseline = next(levels, None)
-        if baseline is None or len(group) == 1:
-            return self.assessment(key).closed
-        return key == baseline or self._ratio_settled(account, self._accounts[baseline])
-
-    def _ratio_settled(self, account: _Account, baseline: _Account) -> bool:
-        """Whether the ratio to the baseline is as precise as asked, in every chosen metric that both have."""
-        repeat = self._campaign.repeat
-        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        for metric in repeat.metrics:
-            mine, base = account.by_block.get(metric, {}), baseline.by_block.get(metric, {})
-            if not mine or not base:
-                continue
-            logs = [math.log(mine[b] / base[b]) for b in sorted(mine.keys() & base.keys()) if mine[b] > 0 and base[b] > 0]
-            interval = mean_interval(logs, confidence)
-            if len(logs) < repeat.min or not interval.known or math.expm1(interval.half_width) > repeat.precision:
-                return False
-        return True
 
     @property
     def open_keys(self) -> list[Key]:

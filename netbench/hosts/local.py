@@ -60,7 +60,7 @@ class LocalProcess:
 
 
 class LocalChannel:
-    """The machine that the controller runs on. `worker` replaces the command that starts a worker (the static executable, say)."""
+    """The machine that the controller runs on. `worker` replaces the command that starts a worker."""
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
