@@ -97,6 +97,7 @@ def no_call(record: Record) -> Record:
             "send=",
             "of 40",
         ),
+        ("cache", Synth(pairs=TWO, edit=lambda r: change(r, sender__resident=5, sender__source_size=9)), "send=", "in 40 runs"),
         ("strangers", Synth(pairs=TWO, edit=lambda r: change(r, receiver__strangers=2)), "send=", "80 connections"),
         (
             "missing",

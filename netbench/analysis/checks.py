@@ -297,6 +297,16 @@ def no_throughput(seen: Evidence) -> Iterator[Caution]:
         yield Caution("missing", what, where, f"{len(lacking)} of {len(runs)} ok runs", "see samples/ and the tool's pattern")
 
 
+def page_cache(seen: Evidence) -> Iterator[Caution]:
+    """The source was neither in the page cache nor out of it: runs read some of it from the disk."""
+    found = seen.loaded.partly_cached
+    if found:
+        where = tuple(seen.label(cell, pair) for cell, pair in found)
+        what = "The source was only partly in the page cache when runs began."
+        remedy = "use a source that fits in memory, or cache: cold"
+        yield Caution("cache", what, where, f"in {sum(found.values())} runs", remedy)
+
+
 def strangers(seen: Evidence) -> Iterator[Caution]:
     """Connections that did not show the run's token."""
     dropped: Mapping[str, int] = {cell: n for cell, n in seen.loaded.strangers.items() if n}
@@ -332,6 +342,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Caution]], ...] = (
     congestion,
     retransmits,
     moved_along,
+    page_cache,
     strangers,
     one_kernel,
 )

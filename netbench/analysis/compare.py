@@ -19,12 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from netbench.analysis.intervals import NAN, Interval, Numbers, mean_interval, sequential_confidence, t_probability, t_quantile
 from netbench.analysis.metrics import describe
 from netbench.model import Repeat
 
+Places = npt.NDArray[np.int64]
 VERDICTS = ("better", "worse", "equivalent", "inconclusive")
 MOST_RUNS = 10_000  # "what n would settle it" is not asked beyond that
 
@@ -88,36 +90,54 @@ def for_factor(
     levels = [str(level) for level in runs[factor].cat.categories]
     if baseline not in levels:
         raise KeyError(baseline)
+    contexts: dict[tuple[str, ...], dict[str, _Series]] = {}
+    for words, series in _by_cell(runs, ["pair", *others, factor], metric):
+        contexts.setdefault(words[:-1], {})[words[-1]] = series
     found: list[Comparison] = []
-    used = runs[["pair", "block", "boot", *factors, metric]].dropna(subset=[metric])
-    for key, group in used.groupby(["pair", *others], observed=True, sort=True, dropna=False):
-        words = [str(word) for word in (key if isinstance(key, tuple) else (key,))]
-        context = dict(zip(others, words[1:], strict=True))
+    for words, by_level in contexts.items():
+        context = {name: word for name, word in zip(others, words[1:], strict=True) if word}
         empty = Comparison(factor, "", baseline, context, words[0], metric, 0, confidence=repeat.confidence, margin=margin)
-        found += _within(empty, group, levels, repeat.boots)
+        base = by_level.pop(baseline, None)
+        found += (
+            _paired(replace(empty, level=level), by_level[level], base, repeat.boots) for level in levels if level in by_level
+        )
     return corrected(found, repeat)
 
 
-def _within(empty: Comparison, group: pd.DataFrame, levels: Sequence[str], boots: int) -> Iterator[Comparison]:
-    """The comparisons of one context: each level that has runs there against the baseline."""
-    by_level = {str(level): runs for level, runs in group.groupby(empty.factor, observed=True, sort=False)}
-    base = by_level.pop(empty.baseline, None)
-    for level in levels:
-        if level in by_level:
-            mine = replace(empty, level=level)
-            if base is None:
-                yield replace(mine, why=f"the baseline {empty.baseline} has no run here")
-            else:
-                yield _paired(mine, by_level[level], base, boots)
+@dataclass(frozen=True)
+class _Series:
+    """The runs of one cell: block, boot and value of each, in order of execution."""
+
+    block: Places
+    boot: Places
+    values: Numbers
+
+    def logs(self, unit: str) -> tuple[Places, Numbers]:
+        """The units (`block` or `boot`) that hold runs, ascending, and the mean logarithm of the runs of each."""
+        units, at = np.unique(self.boot if unit == "boot" else self.block, return_inverse=True)
+        return units, np.bincount(at, np.log(self.values)) / np.bincount(at)
 
 
-def _paired(empty: Comparison, mine: pd.DataFrame, base: pd.DataFrame, boots: int) -> Comparison:
+def _by_cell(runs: pd.DataFrame, keys: list[str], metric: str) -> Iterator[tuple[tuple[str, ...], _Series]]:
+    """The runs that have the metric, by the words of `keys` in their levels' order; "" for a factor that a cell lacks."""
+    used = runs[runs[metric].notna()]
+    columns = [pd.Categorical(used[key]) for key in keys]
+    cells, at = np.unique(np.column_stack([column.codes for column in columns]), axis=0, return_inverse=True)
+    block, boot, values = (used[name].to_numpy() for name in ("block", "boot", metric))
+    bounds = np.cumsum(np.bincount(at, minlength=len(cells)))[:-1]
+    for codes, rows in zip(cells, np.split(np.argsort(at, kind="stable"), bounds), strict=False):
+        words = tuple(str(column.categories[code]) if code >= 0 else "" for column, code in zip(columns, codes, strict=True))
+        yield words, _Series(block[rows], boot[rows], values[rows].astype(float))
+
+
+def _paired(empty: Comparison, mine: _Series, base: _Series | None, boots: int) -> Comparison:
     """Fill ratio, p and sd of one comparison from the runs of both levels."""
-    metric = empty.metric
-    if (mine[metric] <= 0).any() or (base[metric] <= 0).any():
+    if base is None:
+        return replace(empty, why=f"the baseline {empty.baseline} has no run here")
+    if (mine.values <= 0).any() or (base.values <= 0).any():
         return replace(empty, why="a run measured 0, which has no ratio")
-    unit = "boot" if boots > 1 or not set(mine["boot"]) & set(base["boot"]) else "block"
-    differences = _differences(mine, base, metric, unit)
+    unit = "boot" if boots > 1 or not set(mine.boot.tolist()) & set(base.boot.tolist()) else "block"
+    differences = _differences(mine, base, unit)
     found = replace(empty, n=len(differences), unit=unit)
     if len(differences) == 0:
         return replace(found, why=f"the two have no {unit} in common")
@@ -128,13 +148,13 @@ def _paired(empty: Comparison, mine: pd.DataFrame, base: pd.DataFrame, boots: in
     return replace(found, ratio=math.exp(d.mean), sd=d.sd, p=t_probability(t, d.n))
 
 
-def _differences(mine: pd.DataFrame, base: pd.DataFrame, metric: str, unit: str) -> Numbers:
-    """Log differences, one a common unit; several runs in one unit count as their mean."""
-    sides = [np.log(side[metric]).groupby(side[unit].to_numpy()).mean() for side in (mine, base)]
-    if unit == "boot" and not set(mine["boot"]) & set(base["boot"]):
-        n = min(len(side) for side in sides)
-        return np.asarray(sides[0].to_numpy()[:n] - sides[1].to_numpy()[:n], dtype=float)
-    return np.asarray((sides[0] - sides[1]).dropna().to_numpy(), dtype=float)
+def _differences(mine: _Series, base: _Series, unit: str) -> Numbers:
+    """Log differences, one a common unit; runs of one unit count as their mean. Boots that are never shared pair in order."""
+    (units, logs), (others, against) = mine.logs(unit), base.logs(unit)
+    _, i, j = np.intersect1d(units, others, assume_unique=True, return_indices=True)
+    if unit == "boot" and len(i) == 0:
+        i = j = np.arange(min(len(units), len(others)))
+    return logs[i] - against[j]
 
 
 def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:

@@ -60,7 +60,8 @@ class Loaded:
     runs: one row a run in order of execution: run cell pair block boot status reason started engaged (why the mechanism did not
     engage, or ""), one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
     readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
-    connections dropped, by cell. truncated: the last line was cut and is left out.
+    connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was partly in the page cache. truncated: the
+    last line was cut and is left out.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Loaded:
     readbacks: Sequence[Readback]
     moved: Mapping[tuple[str, str, str], int]
     strangers: Mapping[str, int]
+    partly_cached: Mapping[tuple[str, str], int]
     shared: Mapping[str, bool]  # by pair: both ends on one kernel
     truncated: bool = False
 
@@ -174,12 +176,14 @@ class _Reader:
     truncated: bool = False
     fixed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in FIXED})
     values: dict[str, array[float]] = field(default_factory=dict)
-    proofs: dict[tuple[str, str, str, str], Moved] = field(default_factory=dict)
+    proofs: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)  # runs, total and broken of Moved
     settings: dict[tuple[str, str], list[list[Any]]] = field(
         default_factory=dict
     )  # distinct settings of a cell, each with its number of runs
     strangers: dict[str, int] = field(default_factory=dict)
+    partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
+    names: tuple[str, ...] | None = None  # the metrics of the run before, when they are all of `values` in its order
 
     def __post_init__(self) -> None:
         rows = self.plan.get("rows", [])
@@ -201,17 +205,23 @@ class _Reader:
         engaged = self._proof(record, cell, pair) if status == "ok" else ""
         row = (run, cell, pair, int(record["block"]), boot, status, str(record.get("reason", "")), record.get("started"), engaged)
         found = of_record(record, self.ticks, self.shared(pair, boot), self.accounts)
-        for name, value in zip(FIXED, row, strict=True):
-            self.fixed[name].append(value)
+        for column, value in zip(self.fixed.values(), row, strict=True):
+            column.append(value)
         self._values(found)
         self._settings(record, cell, pair)
 
     def _values(self, found: Mapping[str, float]) -> None:
-        before = len(self.seen) - 1
-        for name in [n for n in found if n not in self.values]:
-            self.values[name] = array("d", [math.nan]) * before
+        names = tuple(found)
+        if names == self.names:  # the same metrics as the run before, nearly always
+            for column, value in zip(self.values.values(), found.values(), strict=True):
+                column.append(value)
+            return
+        for name in names:
+            if name not in self.values:
+                self.values[name] = array("d", [math.nan]) * (len(self.seen) - 1)
         for name, column in self.values.items():
             column.append(found.get(name, math.nan))
+        self.names = names if names == tuple(self.values) else None
 
     def shared(self, pair: str, boot: int) -> bool:
         """Whether a pair's ends are on one kernel: one host, or hosts with equal boot ids."""
@@ -230,14 +240,14 @@ class _Reader:
                 if len(edges) < 2:
                     continue  # one edge alone shows nothing
                 counted = moved(edges[0], edges[-1])  # to the drained edge where there is one: late completions count
-                flags = self.flags.get(name, frozenset())
-                broken = ("must_move" in flags and counted <= 0) or ("must_not_move" in flags and counted > 0)
+                flags = self.flags.get(name, ())
+                broken = "must_move" in flags if counted <= 0 else "must_not_move" in flags
                 if broken:
                     why.append(f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}")
-                old = self.proofs.get((cell, pair, side, name), Moved())
-                self.proofs[cell, pair, side, name] = Moved(
-                    old.runs + 1, old.total + moved(edges[0], edges[1]), old.broken + broken
-                )
+                tally = self.proofs.setdefault((cell, pair, side, name), [0, 0, 0])
+                tally[0] += 1
+                tally[1] += moved(edges[0], edges[1])
+                tally[2] += broken
         return "; ".join(why)
 
     def _settings(self, record: Mapping[str, Any], cell: str, pair: str) -> None:
@@ -251,6 +261,9 @@ class _Reader:
                     break
             else:
                 known.append([settings, 1])
+        sender = record.get("sender") or {}
+        if 0 < sender.get("resident", 0) < sender.get("source_size", 0):
+            self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
         dropped = (record.get("receiver") or {}).get("strangers")
         if dropped:
             self.strangers[cell] = self.strangers.get(cell, 0) + int(dropped)
@@ -286,10 +299,11 @@ class _Reader:
             factors=factors,
             metrics=tuple(self.values),
             runs=self._frame(factors),
-            proofs=self.proofs,
+            proofs={key: Moved(int(runs), total, int(broken)) for key, (runs, total, broken) in self.proofs.items()},
             readbacks=self.readbacks(),
             moved=self.moves(),
             strangers=self.strangers,
+            partly_cached=self.partly_cached,
             shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
             truncated=self.truncated,
         )

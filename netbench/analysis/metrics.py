@@ -159,7 +159,7 @@ def moved(opening: Any, closing: Any) -> float:
 
     Lists hold one number a stream and are summed. Whole numbers are subtracted exactly.
     """
-    if isinstance(opening, list | tuple):
+    if isinstance(opening, (list, tuple)):
         return sum(closing) - sum(opening)  # type: ignore[no-any-return]
     return closing - opening  # type: ignore[no-any-return]
 
@@ -202,14 +202,13 @@ def _busy(side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], w
     """CPUs busy on one side by one meter; None unless every counter, the window and the unit's length are known."""
     if window is None or account.meter not in side:
         return None
-    spent = 0.0
+    spent, tick = 0.0, 1 / (ticks.get(str(side.get("host"))) or math.nan)
     for name, unit in account.counters:
         difference = delta(side, account.meter, name)
-        scale = _SECONDS.get(unit) or 1 / (ticks.get(str(side.get("host"))) or math.nan)
-        if difference is None or math.isnan(scale):
+        if difference is None:
             return None
-        spent += difference * scale
-    return spent / window
+        spent += difference * (tick if unit == "ticks" else _SECONDS[unit])
+    return None if math.isnan(spent) else spent / window
 
 
 def _cpu(found: dict[str, float], meter: str, out: float | None, into: float | None, together: bool) -> None:

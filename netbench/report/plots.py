@@ -109,14 +109,12 @@ def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | Non
     if margin is not None:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
     axes.axvline(0, color="#9aa5b1", lw=0.8)
-    for y, c in enumerate(family):
-        if not np.isnan(c.low):
-            axes.plot([percent(c.low), percent(c.high)], [y, y], color=COLOURS[c.verdict], lw=1.8, solid_capstyle="butt")
-        if not np.isnan(c.ratio):
-            axes.plot(percent(c.ratio), y, "o", ms=4, color=COLOURS[c.verdict])
-    _rows_axis(axes, labels)
     for verdict in dict.fromkeys(c.verdict for c in family):
-        axes.plot([], [], "o-", ms=4, color=COLOURS[verdict], label=verdict)
+        mine = [(y, c) for y, c in enumerate(family) if c.verdict == verdict]  # NaN, where there is no interval, is not drawn
+        y, low, high, ratio = np.array([(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]).T
+        axes.hlines(y, low, high, color=COLOURS[verdict], lw=1.8)
+        axes.plot(ratio, y, "o", ms=4, color=COLOURS[verdict], label=verdict)
+    _rows_axis(axes, labels)
     if family:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=8, borderaxespad=0)
         axes.set_xlabel(f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]")
