@@ -19,7 +19,7 @@ from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Column, Table
 from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
-from netbench.report.sections import SECTIONS
+from netbench.report.sections import sections
 
 LONG = {
     "send": ("readwrite", "sendfile"),
@@ -74,6 +74,18 @@ def test_summary_answers_first(reports: dict[str, Report]) -> None:
     assert re.search(r"pin=none: sendfile moves \d\d\.\d% more than readwrite, 95% interval [\d.]+ to [\d.]+% \(better\)\.", said)
     said = " ".join(text.render(reports["two kernels"]).split())
     assert re.search(r"sendfile uses \d\d\.\d% less CPU per KB on the sender than readwrite, 95% interval", said)
+
+
+def test_cells_that_lack_a_factor(tmp_path: Path) -> None:
+    """`include` may add cells without a level of every factor."""
+    folder = Synth({"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}, runs=5, compare=COMPARE).write(tmp_path / "r")
+    for name in ("plan.json", "records.jsonl"):
+        words = (folder / name).read_text()
+        (folder / name).write_text(re.sub(r"""("factors": ?{"send": ?"\w+"), ?"pin": ?"apart"}""", r"\1}", words))
+    report = build(folder)
+    assert {tuple(c.factors) for c in report.source.cells} == {("send", "pin"), ("send",)}
+    assert all(form.render(report) for form in (text, html, markdown, csv, json))
+    assert [dict(c.context) for c in report.source.comparisons["throughput"]] == [{"pin": ""}, {"pin": "none"}]
 
 
 def test_without_a_question_highest_and_lowest_are_told(reports: dict[str, Report]) -> None:
@@ -206,7 +218,7 @@ def test_markdown_tables_are_square(reports: dict[str, Report], case: str) -> No
 
 
 def test_each_section_has_a_docstring() -> None:
-    assert all(section.__doc__ for section in SECTIONS)
+    assert all(section.__doc__ for section in sections())
 
 
 def test_no_ssh_name_reaches_a_report(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def for_factor(
         contexts.setdefault(words[:-1], {})[words[-1]] = series
     found: list[Comparison] = []
     for words, by_level in contexts.items():
-        context = {name: word for name, word in zip(others, words[1:], strict=True) if word}
+        context = dict(zip(others, words[1:], strict=True))
         empty = Comparison(factor, "", baseline, context, words[0], metric, 0, confidence=repeat.confidence, margin=margin)
         base = by_level.pop(baseline, None)
         found += (

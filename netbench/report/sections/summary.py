@@ -40,7 +40,7 @@ def _compared(source: Source) -> Iterator[str]:
 
 
 def _in_context(source: Source, c: Comparison) -> str:
-    where = " ".join(f"{k}={v}" for k, v in c.context.items())
+    where = " ".join(f"{k}={v}" for k, v in c.context.items() if v)
     if len(source.loaded.plan["pairs"]) > 1:
         where = f"{c.pair} {where}".strip()
     told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
