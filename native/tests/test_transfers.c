@@ -96,6 +96,8 @@ static void request_sender(struct desk *desk, const struct plan *plan, uint64_t 
 	put_number(&writer, "preamble", plan->preamble);
 	put_number(&writer, "rate", plan->rate);
 	put_text(&writer, "source", plan->source ? plan->source : "memory");
+	put_number(&writer, "source_files", 3);
+	put_number(&writer, "source_size", 100000);
 	desk_request(desk, NB_JOB, &writer);
 }
 
@@ -437,6 +439,36 @@ static void a_lost_peer_is_an_error(void **state)
 		assert_int_equal(NB_OK, desk_vanish(dies));
 		assert_int_equal(NB_ERR_PEER, desk_error(stays).code);
 		assert_int_equal(NB_OK, desk_close(stays));
+	}
+}
+
+/* Two workers of one process make their files at the same time, and one of them leaves before the other has sent its own. */
+static void workers_do_not_share_their_files(void **state)
+{
+	struct plan plan = { .send = "sendfile", .receive = "read", .source = "files", .bytes = 500000, .verify = 1 };
+	struct pair pairs[2];
+	struct vectors ready;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_pair(&pairs[i]);
+		pairs[i].port = prepare_receiver(&pairs[i].receiver, &plan);
+	}
+	for (int i = 0; i < 2; i++)
+		request_sender(&pairs[i].sender, &plan, pairs[i].port);
+	for (int i = 0; i < 2; i++) {
+		ready = desk_await(&pairs[i].sender, NB_READY);
+		assert_int_equal(3 * 100000, vector_number(&ready, "", "source_size", 0, 0));
+		vectors_free(&ready);
+	}
+	for (int i = 0; i < 2; i++) {
+		go(&pairs[i]);
+		open_bounded(&pairs[i]);
+		finish(&pairs[i], &plan);
+		assert_true(vector_number(&pairs[i].sent, "", "digest", NB_EDGE_DRAINED, 0) ==
+			    vector_number(&pairs[i].received, "", "digest", NB_EDGE_DRAINED, 0));
+		forget(&pairs[i]);
+		close_pair(&pairs[i]);
 	}
 }
 
@@ -810,6 +842,7 @@ int main(void)
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
 		cmocka_unit_test(a_worker_without_a_controller_tidies_up),
 		cmocka_unit_test(a_lost_peer_is_an_error),
+		cmocka_unit_test(workers_do_not_share_their_files),
 		cmocka_unit_test(strangers_are_sent_away_and_counted),
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
 		cmocka_unit_test(a_port_range_is_kept_and_can_be_full),
