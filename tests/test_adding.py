@@ -178,3 +178,31 @@ def test_what_cannot_be_applied_is_noticed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(globals(), "blocks", patched)
     with pytest.raises(subprocess.CalledProcessError):
         copied(tmp_path, "adding-a-method.md")
+
+
+SECTION = """
+import sys
+from pathlib import Path
+from conftest import SMALL
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.report import build, html, markdown, text
+import netbench.report.json as as_json
+path = conduct.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
+report = build.build(path)
+answer = [("Spread of the runs" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
+"""
+
+
+def test_a_toy_section_is_in_every_form_of_a_report(tmp_path: Path) -> None:
+    assert python(copied(tmp_path, "adding-a-section.md", keep_build=True), SECTION) == [True] * 4
+
+
+def test_a_toy_section_is_one_new_file_and_one_row() -> None:
+    (diff,) = blocks("adding-a-section.md", "diff")
+    assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == [
+        "netbench/report/sections/__init__.py",
+        "netbench/report/sections/spread.py",
+    ]
+    row = diff.split("diff --git")[1]
+    assert [line for line in row.splitlines() if re.match(r"[+-][^+-]", line)] == ['+    "spread",']

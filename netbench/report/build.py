@@ -35,7 +35,7 @@ def build(path: Path | str) -> Report:
 
 def of_source(source: Source) -> Report:
     """The report of a result that is already loaded."""
-    from netbench.report.sections import SECTIONS
+    from netbench.report.sections import sections
 
-    made = (section(source) for section in SECTIONS)
+    made = (section(source) for section in sections())
     return Report(source, tuple(section for section in made if section is not None))

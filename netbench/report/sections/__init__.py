@@ -1,32 +1,30 @@
 """The sections of a report, in its order.
 
-A section is one file with one function Source -> Section (None: nothing to say) and one row here.
+A section is one file here, `NAME.py`, with one function NAME: Source -> Section (None: nothing to say), and one row below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 
 from netbench.report.blocks import Section
-from netbench.report.sections.cautions import cautions
-from netbench.report.sections.cells import cells
-from netbench.report.sections.comparison import comparison
-from netbench.report.sections.environment import environment
-from netbench.report.sections.method import method
-from netbench.report.sections.processes import processes
-from netbench.report.sections.proof import proof
-from netbench.report.sections.settings import settings
-from netbench.report.sections.summary import summary
 from netbench.report.source import Source
 
-SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
-    summary,
-    cells,
-    comparison,
-    cautions,
-    processes,
-    proof,
-    settings,
-    environment,
-    method,
+SECTIONS = (
+    "summary",
+    "cells",
+    "comparison",
+    "cautions",
+    "processes",
+    "proof",
+    "settings",
+    "environment",
+    "method",
 )
+
+
+def sections() -> Iterator[Callable[[Source], Section | None]]:
+    """The functions of SECTIONS, in order."""
+    for name in SECTIONS:
+        yield getattr(import_module(f"{__name__}.{name}"), name)
