@@ -77,6 +77,32 @@ def test_status(tmp_path: Path, synth: Synth, status: str) -> None:
     assert only(synth.write(tmp_path / "r")).status == status
 
 
+def shaky(record: Record) -> Record:
+    """Both levels of a block move together by up to 40%, as on a machine whose clock speed wanders."""
+    counted = record["receiver"]["flow"]["bytes"]
+    moved = counted[1][0] - counted[0][0]
+    counted[1][0] = counted[0][0] + int(moved * (0.6 + 0.08 * (record["block"] * 7 % 10)))
+    return record
+
+
+@pytest.mark.parametrize(("compare", "status"), [({"factor": "send", "baseline": "readwrite"}, "converged"), (None, "max")])
+def test_compared_cells_are_judged_by_their_ratio(tmp_path: Path, compare: dict[str, str] | None, status: str) -> None:
+    both = {"send": ("readwrite", "sendfile")}
+    synth = Synth(both, runs=10, repeat={"min": 5, "max": 10}, spread=0.002, edit=shaky, compare=compare)
+    assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == [status, status]
+
+
+def test_a_baseline_is_as_converged_as_what_is_compared_with_it(tmp_path: Path) -> None:
+    compare = {"factor": "send", "baseline": "readwrite"}
+    synth = Synth({"send": ("readwrite", "sendfile")}, runs=10, repeat={"min": 5, "max": 10}, spread=0.2, compare=compare)
+    assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == ["max", "max"]
+
+
+def test_a_cell_that_ended_in_failures_failed(tmp_path: Path) -> None:
+    synth = Synth(ONE, runs=6, repeat={"min": 5, "max": 30}, edit=reason("failed", "no route", lambda r: r["block"] < 3))
+    assert only(synth.write(tmp_path / "r")).status == "failed"
+
+
 def test_what_makes_a_cell_unstable_is_said(tmp_path: Path) -> None:
     cell = only(Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, drift=0.3).write(tmp_path / "r"))
     assert any("throughput: rises over time" in sign for sign in cell.signs)

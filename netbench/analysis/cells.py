@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from netbench.analysis.closing import Standing, closings
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.load import Loaded
 from netbench.analysis.metrics import METER_ORDER, METRICS
 from netbench.analysis.series import instabilities
-from netbench.analysis.stopping import assess
 
 Rows = npt.NDArray[np.int64]  # positions in the frame of runs
 TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
@@ -56,10 +57,32 @@ def metric_order(names: Sequence[str]) -> list[str]:
 
 def cells_of(loaded: Loaded) -> list[CellResult]:
     """All cells of the plan times all its pairs, in that order, those without any run too."""
-    table, groups = _Table(loaded), rows_by_cell(loaded.runs)
+    groups = rows_by_cell(loaded.runs)
     nothing = np.array([], dtype=np.int64)
-    pairs = [str(pair) for pair in loaded.plan["pairs"]]
-    return [table.cell(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell in loaded.cells for pair in pairs]
+    keys = [(cell, str(pair)) for cell in loaded.cells for pair in loaded.plan["pairs"]]
+    places = [_Place(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell, pair in keys]
+    table = _Table(loaded)
+    standings = {place.key: table.standing(place) for place in places}
+    swept = loaded.plan.get("swept", loaded.factors)
+    closed = closings(standings, swept, loaded.compare, loaded.repeat)
+    return [table.cell(place, closed[place.key]) for place in places]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cell of the plan on one pair, and the rows of its runs."""
+
+    cell: Mapping[str, Any]
+    pair: str
+    rows: Rows
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return str(self.cell["cell"]), self.pair
+
+    @property
+    def factors(self) -> dict[str, str]:
+        return {str(name): str(level) for name, level in self.cell["factors"].items()}
 
 
 def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
@@ -77,26 +100,48 @@ class _Table:
         frame = loaded.runs
         self.values = frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
         self.ok = (frame["status"] == "ok").to_numpy()
-        self.boot = frame["boot"].to_numpy()
+        self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
+        self.status, self.reason = frame["status"].to_numpy(dtype=object), frame["reason"].to_numpy(dtype=object)
         self.unmarked = (frame["engaged"] == "").to_numpy()
 
-    def cell(self, cell: Mapping[str, Any], pair: str, rows: Rows) -> CellResult:
-        """The result of one (cell, pair) whose runs are at `rows`."""
+    def standing(self, place: _Place) -> Standing:
+        """What the closing rule sees: values by block, and the status of a cell that no further run can help."""
+        good = place.rows[self.ok[place.rows]]
+        blocks = self.block[good]
+        asked = [name for name in self.loaded.repeat.metrics if name in self.names] or self.names
+        values: dict[str, dict[int, float]] = {}
+        for name in asked:
+            column = self.values[good, self.names.index(name)]
+            have = ~np.isnan(column)
+            if have.any():
+                values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
+        return Standing(place.factors, values, self.final(place.rows))
+
+    def final(self, rows: Rows) -> str:
+        """The status of a cell that did not arrive where it was going (`verify` failed, or no run is ok); else ""."""
+        status, reason = self.status[rows].tolist(), self.reason[rows].tolist()
+        if any(s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)):
+            return "failed"
+        return "" if "ok" in status else next((s for s in ("refused", "unsupported", "failed") if s in status), "interrupted")
+
+    def cell(self, place: _Place, closed: str) -> CellResult:
+        """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
+        rows = place.rows
         good = rows[self.ok[rows]]
-        bad = self.loaded.runs.iloc[rows[~self.ok[rows]]] if len(good) < len(rows) else None
-        reasons = {} if bad is None else {str(reason): int(n) for reason, n in bad["reason"].value_counts().items()}
         values = self.columns(good)
         by_boot = self.loaded.repeat.boots > 1 and len(set(self.boot[good].tolist())) > 1
-        statuses = set() if bad is None else {str(status) for status in bad["status"]}
-        status, signs = _status(self.loaded, values, statuses, verified=not any("verif" in r.lower() for r in reasons))
+        asked = {name: values[name] for name in self.loaded.repeat.metrics if name in values}
+        status, signs = self.final(rows), tuple[str, ...]()
+        if not status:
+            status, signs = _status(asked, closed, len(good) >= self.loaded.repeat.min, str(self.status[rows[-1]]))
         return CellResult(
-            cell=str(cell["cell"]),
-            pair=pair,
-            factors={str(name): str(level) for name, level in cell["factors"].items()},
+            cell=place.key[0],
+            pair=place.pair,
+            factors=place.factors,
             status=status,
             n=len(good),
             intervals=self.over_boots(values, good) if by_boot else self.over_runs(values),
-            reasons=reasons,
+            reasons=Counter(self.reason[rows[~self.ok[rows]]].tolist()),
             unit="boot" if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
@@ -125,20 +170,13 @@ class _Table:
         return {name: column_intervals(means[[name]].dropna().to_numpy(), confidence)[0] for name in values}
 
 
-def _status(loaded: Loaded, values: Mapping[str, Numbers], bad: set[str], verified: bool) -> tuple[str, tuple[str, ...]]:
-    """The cell's status, and what makes it unstable. bad: statuses of its runs that are not ok."""
-    n = max((len(v) for v in values.values()), default=0)
-    if "failed" in bad and not verified:
-        return "failed", ()
-    if n == 0:
-        return next((s for s in ("refused", "unsupported", "failed") if s in bad), "interrupted"), ()
-    asked = {name: values[name] for name in loaded.repeat.metrics if name in values}
-    where = assess({name: v.tolist() for name, v in (asked or values).items()}, loaded.repeat)
-    if where.reason == "converged":
-        return "converged", ()
-    if n < loaded.repeat.min:
-        return "interrupted", ()
-    signs = tuple(f"{name}: {sign}" for name, v in asked.items() for sign in instabilities(v))
+def _status(asked: Mapping[str, Numbers], closed: str, enough: bool, last: str) -> tuple[str, tuple[str, ...]]:
+    """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min; last: status of its last run."""
+    if closed == "converged":
+        return closed, ()
+    if not enough and closed != "max":
+        return ("failed" if last == "failed" else "interrupted"), ()
+    signs = tuple(f"{name}: {sign}" for name, values in asked.items() for sign in instabilities(values))
     return ("unstable" if signs else "max"), signs
 
 

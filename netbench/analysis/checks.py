@@ -110,7 +110,8 @@ def not_converged(seen: Evidence) -> Iterator[Caution]:
                 (c.intervals[m].precision, m) for c in found for m in repeat.metrics if m in c.intervals and c.intervals[m].known
             ]
             widest = max(widths, default=None)
-            evidence = (f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else "") + f"asked ±{repeat.precision:.1%}"
+            of = " of the ratio to the baseline" if seen.loaded.compare else ""
+            evidence = (f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else "") + f"asked ±{repeat.precision:.1%}{of}"
             signs = "; ".join(sorted({sign for c in found for sign in c.signs})[:3])
             where = tuple(seen.label(c.cell, c.pair) for c in found)
             noun = "cell" if len(found) == 1 else "cells"

@@ -58,7 +58,8 @@ def _reason(key: Key, group: list[Key], cells: Mapping[Key, Standing], compare: 
         base = next(levels, None)
     if base is None or len(group) == 1 or cells[base].closed:
         return alone.reason if alone.closed else ""
-    precise = key == base or ratios_precise(cells[key].values, cells[base].values, repeat)
+    judged = [other for other in group if other != base and not cells[other].closed] if key == base else [key]
+    precise = all(ratios_precise(cells[other].values, cells[base].values, repeat) for other in judged)
     if precise and alone.n >= repeat.min:
         return "converged"
     return "max" if alone.n >= repeat.max else ""

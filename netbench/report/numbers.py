@@ -24,7 +24,7 @@ def parts(interval: Interval) -> tuple[str, str]:
         return number(interval.mean), ""
     if interval.half_width == 0:
         return number(interval.mean), "0"
-    digits = min(decimals(interval.half_width), 6)
+    digits = decimals(interval.half_width)
     return f"{interval.mean:.{digits}f}", f"{interval.half_width:.{digits}f}"
 
 
@@ -35,7 +35,7 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return MISSING
     digits = 3 - math.floor(math.log10(abs(value)))
-    return f"{value:.{max(0, digits)}f}" if digits < 9 else f"{value:.3g}"
+    return f"{value:.{max(0, digits)}f}" if digits < 9 else f"{value:.4g}"
 
 
 def words(value: Value) -> str:
@@ -56,7 +56,7 @@ def joined(mean_and_half: tuple[str, str]) -> str:
 def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
     """A column of a table: intervals with equally many digits, as many as the middle one of their half-widths supports."""
     halves = sorted(v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0)
-    digits = min(decimals(halves[len(halves) // 2]), 6) if halves else None
+    digits = decimals(halves[len(halves) // 2]) if halves else None
     found = []
     for value in values:
         if isinstance(value, Interval) and value.known and digits is not None:

@@ -42,7 +42,13 @@ def _rule(source: Source) -> str:
     repeat = source.loaded.repeat
     if repeat.max <= repeat.min:
         return f"Each cell was to have {repeat.min} runs, whatever they show."
+    metrics, runs = ", ".join(repeat.metrics), f"after {repeat.min} to {repeat.max} runs, as soon as"
+    if source.loaded.compare:
+        return (
+            f"Cells that are compared close together, {runs} the ratio of each to the baseline has an interval of at most "
+            f"±{share(repeat.precision)} in {metrics}; the means in the table may be less precise."
+        )
     return (
-        f"A cell closes after {repeat.min} to {repeat.max} runs, as soon as the half-width of {', '.join(repeat.metrics)} "
-        f"is at most {share(repeat.precision)} of the mean (for CPU, or at most 0.005 CPUs)."
+        f"A cell closes {runs} the half-width of {metrics} is at most {share(repeat.precision)} of the mean "
+        "(for CPU, or at most 0.005 CPUs)."
     )
