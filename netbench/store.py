@@ -7,6 +7,7 @@ The folder appears whole, by rename. Every record is one line, flushed before th
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -31,11 +32,12 @@ def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def _trouble(what: str, path: Path, error: OSError) -> StoreError:
-    remedy = "free some space" if error.errno == 28 else "choose another folder with --results, or make it writable"
-    return StoreError(
-        f"cannot {what} {path}: {error.strerror}; {remedy}. Records that were written are safe; `resume` goes on from them"
-    )
+SAFE = ". Records that were written are safe; `resume` goes on from them"
+
+
+def _trouble(what: str, path: Path, error: OSError, then: str = SAFE) -> StoreError:
+    remedy = "free some space" if error.errno == errno.ENOSPC else "choose another folder with --results, or make it writable"
+    return StoreError(f"cannot {what} {path}: {error.strerror}; {remedy}{then}")
 
 
 class Store:
@@ -63,7 +65,7 @@ class Store:
             draft.rename(final)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
-            raise _trouble("make the result folder", final, error) from error
+            raise _trouble("make the result folder", final, error, then="") from error
         return Store(final)
 
     @staticmethod
