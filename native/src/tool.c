@@ -35,22 +35,28 @@ static size_t split_arguments(char *text, size_t length, char **arguments)
 	return count;
 }
 
+/* On the CPU that was asked for, or -1 with errno: a tool that ran elsewhere would be measured as something it is not. */
+static int pin_to(uint64_t cpu)
+{
+	cpu_set_t set;
+
+	if (cpu == NB_MISSING)
+		return 0;
+	CPU_ZERO(&set);
+	if (cpu < CPU_SETSIZE) /* else no CPU, which the kernel refuses */
+		CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
 static void become(char **arguments, uint64_t cpu, int out, int err, int report)
 {
 	int number;
 	ssize_t written;
 
-	if (cpu != NB_MISSING) {
-		cpu_set_t set;
-
-		CPU_ZERO(&set);
-		CPU_SET(cpu % CPU_SETSIZE, &set);
-		sched_setaffinity(0, sizeof(set), &set); /* the record shows where it ran: a refusal is seen there */
-	}
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
-	if (dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
+	if (!pin_to(cpu) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
 		int null = open("/dev/null", O_RDONLY);
 
 		if (null >= 0)
@@ -149,10 +155,21 @@ static void take_in(struct nb_output *output)
 	}
 }
 
+/* Whatever the tool left running in its session: while it is not waited for, its number is nobody else's. */
+static void kill_left_behind(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	if (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == pid)
+		kill(-pid, SIGKILL);
+}
+
 void nb_tool_listen(struct nb_tool *tool)
 {
 	take_in(&tool->output);
 	take_in(&tool->errors);
+	if (tool->pid && !tool->exited)
+		kill_left_behind(tool->pid);
 	if (tool->pid && !tool->exited && wait4(tool->pid, &tool->status, WNOHANG, &tool->usage) == tool->pid) {
 		tool->exited = 1;
 		take_in(&tool->output);
