@@ -6,7 +6,6 @@ Heavy imports wait until they are needed: reading a result needs no engine, runn
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,26 +83,26 @@ def _said(conclusion: Conclusion) -> Conclusion:
     return conclusion
 
 
-def transfer(words: Sequence[str] = (), results: Path | None = None) -> tuple[Conclusion, Report]:
-    """One cell without a file: `transfer(["send=sendfile", "source=/srv/image.iso"])`.
+def transfer(*words: str, results: Path | str | None = None) -> Results:
+    """One cell without a file: `transfer("send=sendfile", "source=/srv/image.iso", "duration=2s")`.
 
-    The result is kept below `results`, or thrown away after its report is made. Errors: CampaignError, RequestError;
-    NetbenchError with the reason when the run failed.
+    The result is kept below `results`, or in a folder that is thrown away with it: the frames are read before. Errors:
+    CampaignError, RequestError; NetbenchError with the reason when the run failed.
     """
     from netbench import campaign
     from netbench.conductor import conduct
-    from netbench.report.build import build
 
     with ExitStack() as stack:
-        folder = results or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-")))
-        conclusion = conduct.start(campaign.transfer_cell(words), folder)
+        folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
+        conclusion = conduct.start(campaign.transfer_cell(words), Path(folder))
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
-        report = build(conclusion.path)
-    reasons = [str(reason) for reason in report.source.loaded.runs["reason"] if reason]
-    if reasons:
-        raise NetbenchError(reasons[0])
-    return conclusion, report
+        found = load(conclusion.path)
+        reasons = [str(reason) for reason in found.runs["reason"] if reason]
+        if reasons or conclusion.exit_code:
+            raise NetbenchError(reasons[0] if reasons else conclusion.reason)
+        _ = found.samples, found.report  # what is read late must be read before the folder goes
+    return found
 
 
 def build_report(path: Path) -> Report:

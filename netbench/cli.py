@@ -160,11 +160,11 @@ def list_names(options: argparse.Namespace) -> int:
 def transfer(options: argparse.Namespace) -> int:
     from netbench import api, console
 
-    conclusion, made = api.transfer(options.words, options.results)
-    _say(console.render(made, "json") if options.json else console.transfer_text(made))
+    found = api.transfer(*options.words, results=options.results)
+    _say(console.render(found.report, "json") if options.json else console.transfer_text(found.report))
     if options.results:
-        print(conclusion.path, file=sys.stderr)
-    return conclusion.exit_code
+        print(found.path, file=sys.stderr)
+    return 0
 
 
 def meter(options: argparse.Namespace) -> int:

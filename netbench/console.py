@@ -71,22 +71,24 @@ def render(report: Report, kind: str) -> str:
     return str(import_module(f"netbench.report.{kind}").render(report))
 
 
+def _sections(report: Report, keys: Sequence[str]) -> str:
+    """Some sections of a report as text; those that had nothing to say are left out."""
+    from netbench.report import text
+
+    there = [section for key in keys for section in report.sections if section.key == key]
+    return "\n\n".join("\n".join(text.section_lines(section, WIDTH)).rstrip() for section in there)
+
+
 def summary(path: Path) -> str:
-    """What `run` prints at its end: the report's text."""
+    """What `run` prints at its end: the answers, the cells, and how to see the rest."""
     from netbench.report.build import build
 
-    return render(build(path), "text")
+    return f"{_sections(build(path), ('summary', 'cells'))}\n\n{fold(f'all of it: python -m netbench report {path}')}"
 
 
 def transfer_text(report: Report) -> str:
     """What `transfer` prints: its metrics, what the kernel made of the buffers, and what the mechanism did."""
-    from netbench.report import text
-
-    lines: list[str] = []
-    for key in ("cells", "settings", "proof", "cautions"):
-        if any(section.key == key for section in report.sections):
-            lines += [*text.section_lines(report.section(key), WIDTH), ""]
-    return "\n".join(lines).rstrip()
+    return _sections(report, ("cells", "settings", "proof", "cautions"))
 
 
 def listing_text(what: str, rows: Sequence[Mapping[str, Any]]) -> str:

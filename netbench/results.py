@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,21 +90,16 @@ class Results:
         ]
         return pd.DataFrame(rows, columns=["host", "boot", "fact", "value", "why"])
 
-    def samples(self, run: int) -> pd.DataFrame:
-        """Interval samples of one run: side, seconds (from that side's first sample), and GROUP.COUNTER summed over streams, as
-        the kernel gave it.
-
-        Errors: ReportError when the run has none.
-        """
-        file = self.path / "samples" / f"{run:06d}.jsonl"
-        if not file.is_file():
-            raise ReportError(f"run {run} has no samples ({file} is not there); transfer.sample sets their interval")
-        with file.open() as lines:
-            rows = [_sample(row) for row in map(json.loads, lines) if "edge" not in row]
-        frame = pd.DataFrame(rows)
-        if len(frame):
-            frame.insert(1, "seconds", (frame["ns"] - frame.groupby("side")["ns"].transform("min")) / 1e9)
-        return frame.drop(columns="ns", errors="ignore")
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Interval samples of all runs that have some: run side seconds (from that side's first sample) stream, then
+        GROUP.COUNTER as the kernel gave it."""
+        files = sorted((self.path / "samples").glob("*.jsonl"))
+        rows = [row for file in files for row in _samples(file)]
+        frame = pd.DataFrame(rows, columns=None if rows else ["run", "side", "ns", "stream"])
+        first = frame.groupby(["run", "side"])["ns"].transform("min")
+        frame.insert(2, "seconds", (frame["ns"] - first) / 1e9)
+        return frame.drop(columns="ns")
 
     def compare(
         self, factor: str, baseline: str | None = None, metric: str = "throughput", margin: float | None = None
@@ -153,12 +148,17 @@ class Results:
         return f"<Results {self.name!r}: {len(self.source.loaded.runs)} runs of {len(self.source.cells)} cells, {self.path}>"
 
 
-def _sample(row: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"side": row["side"], "ns": row["ns"]}
-    for group, counters in row.items():
-        if isinstance(counters, dict):
-            found |= {f"{group}.{name}": sum(v) if isinstance(v, list) else v for name, v in counters.items()}
-    return found
+def _samples(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows of one run's file, one a sample, side and stream; lines of the window's edges are not samples."""
+    with file.open(encoding="utf-8") as lines:
+        for line in map(json.loads, lines):
+            groups = {name: counters for name, counters in line.items() if isinstance(counters, dict)}
+            streams = max((len(v) for counters in groups.values() for v in counters.values() if isinstance(v, list)), default=1)
+            for stream in range(0 if "edge" in line else streams):
+                row = {"run": int(file.stem), "side": line["side"], "ns": line["ns"], "stream": stream}
+                for group, counters in groups.items():
+                    row |= {f"{group}.{name}": v[stream] if isinstance(v, list) else v for name, v in counters.items()}
+                yield row
 
 
 def _comparison(c: Comparison) -> dict[str, Any]:
@@ -205,14 +205,20 @@ class Plots:
         """
         from netbench.report import plots
 
-        rows = self._results.samples(run)
-        name = counter or "Gb/s"
-        if counter is None and "flow.bytes" in rows:
-            steps = rows.groupby("side")[["flow.bytes", "seconds"]].diff()
-            rows["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
-        if name not in rows:
-            raise ReportError(f"the samples of run {run} have no {name}; they have {', '.join(rows.columns[2:])}")
-        return plots.samples(rows, name, axes or plots.shown_axes(plots.FLAT))
+        every = self._results.samples
+        rows = every.loc[every["run"] == run]
+        if rows.empty:
+            raise ReportError(f"run {run} has no samples; transfer.sample sets their interval")
+        if counter is not None and counter not in rows:
+            raise ReportError(f"the samples of run {run} have no {counter}; they have {', '.join(rows.columns[4:])}")
+        if counter is not None:
+            if rows["stream"].any():
+                rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
+            return plots.samples(rows, counter, axes or plots.shown_axes(plots.FLAT))
+        together: pd.DataFrame = rows.groupby(["side", "seconds"])["flow.bytes"].sum().reset_index()
+        steps = together.groupby("side")[["flow.bytes", "seconds"]].diff()
+        together["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
+        return plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT))
 
     def _known(self, metric: str) -> str:
         if metric not in self._results.source.loaded.metrics:

@@ -246,6 +246,13 @@ def test_a_column_has_equally_many_digits() -> None:
 names = st.text("abcdefgh._ ", min_size=1, max_size=40).map(str.strip).filter(bool)
 
 
+def test_a_table_of_keys_alone_that_is_too_wide_is_folded() -> None:
+    columns = tuple(Column(f"key{i}", kind="key") for i in range(9))
+    lines = list(text.table_lines(Table("", columns, (("level",) * 9,)), 40))
+    assert all(len(line) <= 40 for line in lines)
+    assert "key8=level" in "\n".join(lines)
+
+
 @given(st.data(), st.integers(40, 100))
 def test_any_table_fits_any_width(data: st.DataObject, width: int) -> None:
     columns = data.draw(st.lists(st.builds(Column, names, names, st.sampled_from(["key", "value"])), min_size=2, max_size=9))

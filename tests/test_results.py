@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,11 +67,25 @@ def test_facts_say_why_one_is_missing(result: netbench.Results) -> None:
 
 
 def test_samples(result: netbench.Results) -> None:
-    rows = result.samples(1)
-    assert list(rows.columns) == ["side", "seconds", "flow.bytes", "tcp.rtt_us"]
+    rows = result.samples
+    assert list(rows.columns) == ["run", "side", "seconds", "stream", "flow.bytes", "tcp.rtt_us"]
+    assert set(rows["run"]) == {1}
     assert rows.groupby("side")["seconds"].max().tolist() == pytest.approx([0.9, 0.9])
     with pytest.raises(ReportError, match="run 2 has no samples"):
-        result.samples(2)
+        result.plot.samples(2)
+    with pytest.raises(ReportError, match=r"run 1 have no tcp\.mood; they have flow\.bytes"):
+        result.plot.samples(1, "tcp.mood")
+
+
+def test_samples_of_several_streams_stay_apart(result: netbench.Results, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(result.path, folder)
+    lines = [{"side": "sender", "ns": n * 10**8, "flow": {"bytes": [n, 2 * n]}, "tcp": {"rtt_us": [40, 60]}} for n in range(3)]
+    (folder / "samples" / "000001.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = netbench.load(folder).samples
+    assert rows["stream"].tolist() == [0, 1] * 3
+    assert rows["flow.bytes"].tolist() == [0, 0, 1, 2, 2, 4]
+    assert rows["tcp.rtt_us"].tolist() == [40, 60] * 3
 
 
 def test_compare_is_the_reports(result: netbench.Results) -> None:

@@ -130,6 +130,10 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
     if len(_groups(values, columns, rows, width - 2)) > 1 and any(columns[i].unit for i in values):
         keys += [i for i in values if not columns[i].unit]
         values = [i for i in values if columns[i].unit]
+    if not values:
+        for row in rows:
+            yield from _fold(_said(columns, row, keys), width, "", "  ")
+        return
     for number, group in enumerate(_groups(values, columns, rows, width - 2)):
         if number:
             yield ""
