@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -10,10 +11,20 @@ from types import FrameType
 from netbench.errors import NetbenchError
 
 INTERRUPTED = 130
+GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
+_interrupts = 0
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A polite kill or a closed terminal ends a campaign as Ctrl-C does: settings are put back, records are kept."""
+    """Ctrl-C, a polite kill and a closed terminal end a campaign in order: settings are put back, records are kept.
+
+    The second one ends this process at once. Nothing is lost by that either: records are on disk, and workers whose controller is
+    gone put everything back by themselves.
+    """
+    global _interrupts  # noqa: PLW0603  # a signal handler has nowhere else to count
+    _interrupts += 1
+    if _interrupts > 1:
+        os._exit(INTERRUPTED)
     raise KeyboardInterrupt
 
 
@@ -21,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns the exit code of DESIGN section 6."""
     from netbench import cli
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         code = cli.run(sys.argv[1:] if argv is None else argv)
@@ -33,10 +44,12 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("netbench: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
         # Whoever read our output has enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return INTERRUPTED if _interrupts else 0
 
 
 if __name__ == "__main__":

@@ -107,8 +107,11 @@ class Plan:
             chance.shuffle(units)
         return [unit for units in order for unit in units]
 
-    def block(self, number: int, is_open: Callable[[Key], bool], done: Collection[Key] = ()) -> Iterator[Step]:
-        """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already."""
+    def block(self, number: int, is_open: Callable[[Key], bool], done: Collection[Key] = (), boot: int = 0) -> Iterator[Step]:
+        """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already.
+
+        `boot` is the number of the boot that the hosts are in.
+        """
         place = 0
         for unit in self._order(number):
             if unit.key in done or not is_open(unit.key):
@@ -118,7 +121,7 @@ class Plan:
             if number == 0 and self.campaign.verify:
                 yield Verify(unit)
             if is_open(unit.key):
-                yield Run(unit, number, 0, place)
+                yield Run(unit, number, boot, place)
                 place += 1
 
     def order(self) -> list[str]:

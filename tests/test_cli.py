@@ -286,6 +286,26 @@ def test_an_interrupt_keeps_all_records_and_resume_goes_on(running: Any, netbenc
     assert sorted(good) == sorted((cell, block) for cell in ("send=write", "send=sendfile") for block in range(6))
 
 
+def test_a_second_interrupt_ends_at_once_and_loses_nothing(running: Any, netbench: Command, tmp_path: Path) -> None:
+    process, records = running
+    wait_for(lambda: len(records()) >= 2, process)
+    workers = workers_of(process.pid)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)  # so that saying goodbye to them takes its time
+    os.kill(process.pid, signal.SIGINT)
+    log = next(iter(tmp_path.glob("results/small/*/log.txt")))
+    wait_for(lambda: "interrupted" in log.read_text(), process)  # it has heard the first one
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = records()
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
+    done = netbench("resume", next(iter(tmp_path.glob("results/small/*"))))
+    assert done.returncode == 0, done.stderr
+    assert records()[: len(kept)] == kept
+
+
 def test_a_killed_controller_loses_only_the_run_in_flight(running: Any, netbench: Command, tmp_path: Path) -> None:
     process, records = running
     wait_for(lambda: len(records()) >= 3, process)

@@ -227,3 +227,15 @@ def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
 def test_ipv6(tmp_path: Path) -> None:
     _, found = run(BASE + f"transfer: {{ip: 6, {SHORT}}}\n", tmp_path)
     assert found[0]["status"] == "ok"
+
+
+def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path: Path) -> None:
+    """This machine can't reboot in a test: the first boot's id in facts.json is made another one."""
+    first = conduct.start(replace(small, limit=1), tmp_path)
+    facts = json.loads((first.path / "facts.json").read_text())
+    facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"
+    (first.path / "facts.json").write_text(json.dumps(facts))
+    conduct.resume(first.path, small)
+    assert {r["boot"] for r in records(first.path)} == {1}
+    after = json.loads((first.path / "facts.json").read_text())["hosts"]["here"]
+    assert [entry["boot"] for entry in after] == [0, 1]

@@ -133,7 +133,8 @@ def _with_store(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: 
             if unit is not None and record["status"] == "ok":
                 sinks.append((unit.pair.receiver, unit.cell.transfer.sink.path))
         runner = Runner(plan.campaign, crew, sinks)
-        return Conductor(plan, store, runner, ledger, progress).conduct()
+        boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
+        return Conductor(plan, store, runner, ledger, progress, boot).conduct()
     finally:
         store.close()
 
@@ -156,12 +157,13 @@ def _read_facts(store: Store, campaign: Campaign, crew: Crew) -> dict[str, Any]:
 class Conductor:
     """Executes steps. One small method a kind of step, in `_execute`'s table."""
 
-    def __init__(self, plan: Plan, store: Store, runner: Runner, ledger: Ledger, progress: Progress) -> None:
+    def __init__(self, plan: Plan, store: Store, runner: Runner, ledger: Ledger, progress: Progress, boot: int = 0) -> None:
         self._plan = plan
         self._store = store
         self._runner = runner
         self._ledger = ledger
         self._progress = progress
+        self._boot = boot
         self._begun = time.monotonic()
         self._execute = {Run: self._run, Verify: self._verify, Apply: self._apply}
 
@@ -183,7 +185,8 @@ class Conductor:
 
     def _blocks(self) -> tuple[str, str]:
         while True:
-            for step in self._plan.block(self._ledger.block, self._ledger.is_open, frozenset(self._ledger.done)):
+            done = frozenset(self._ledger.done)
+            for step in self._plan.block(self._ledger.block, self._ledger.is_open, done, self._boot):
                 if self._out_of_time():
                     return "limit", "the campaign's limit is reached"
                 self._step(step)
@@ -253,7 +256,7 @@ class Conductor:
                 "cell": unit.cell.id,
                 "pair": unit.pair.name,
                 "block": self._ledger.block,
-                "boot": 0,
+                "boot": self._boot,
                 "factors": dict(unit.cell.factors),
                 "status": status,
                 "reason": why,

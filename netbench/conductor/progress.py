@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any, Protocol, TextIO
 
 from tqdm import tqdm
@@ -94,19 +95,21 @@ class Bar(Lines):
             return
         self._bar.total = max(self._bar.total or 0, self._bar.n + 1)
         closed = self._units - open_units
-        self._bar.set_description_str(
-            f"{closed}/{self._units} closed, {format_duration(left)} left; {cell}: {text}", refresh=False
-        )
-        self._bar.update(1)
+        standing = f"{closed}/{self._units} closed, {format_duration(left)} left; {cell}: {text}"
+        with suppress(OSError):  # the terminal is gone
+            self._bar.set_description_str(standing, refresh=False)
+            self._bar.update(1)
 
     def say(self, message: str) -> None:
-        if self._bar is not None:
-            self._bar.clear()
+        with suppress(OSError):
+            if self._bar is not None:
+                self._bar.clear()
         self._print(message)
 
     def end(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        with suppress(OSError):
+            if self._bar is not None:
+                self._bar.close()
 
 
 def for_terminal() -> Progress:
