@@ -664,7 +664,8 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 			put_edge(run, edge, writer);
 	nb_run_readbacks(run, writer);
 	if (run->job.role == NB_ROLE_RECEIVE)
-		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED, run->door.strangers);
+		/* who has said nothing until now knows no token either */
+		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED, run->door.strangers + run->door.guests_count);
 	put_number(writer, RB_LOST, NB_EDGE_DRAINED, run->samples_lost);
 	if (run->tool.pid)
 		put_tool(run, writer);
