@@ -6,13 +6,15 @@ import errno
 import os
 import signal
 import sys
+import time
 from types import FrameType
 
 from netbench.errors import NetbenchError
 
 INTERRUPTED = 130
 GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
-_interrupts = 0
+SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
+_first: float | None = None  # when the first interrupt came
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -21,11 +23,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     The second one ends this process at once. Nothing is lost by that either: records are on disk, and workers whose controller is
     gone put everything back by themselves.
     """
-    global _interrupts  # noqa: PLW0603  # a signal handler has nowhere else to count
-    _interrupts += 1
-    if _interrupts > 1:
+    global _first  # noqa: PLW0603  # a signal handler has nowhere else to remember
+    now = time.monotonic()
+    if _first is None:
+        _first = now
+        raise KeyboardInterrupt
+    if now - _first > SAME_SECONDS:
         os._exit(INTERRUPTED)
-    raise KeyboardInterrupt
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,7 +37,8 @@ def main(argv: list[str] | None = None) -> int:
     from netbench import cli
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a shell's background job: the user has decided
+            signal.signal(number, _interrupt)
     try:
         code = cli.run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
@@ -49,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         # Whoever read our output has enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED if _interrupts else 0
+        return INTERRUPTED if _first is not None else 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ class Fact:
     file: str
     about: str
     must_match: bool = False
+    varies: bool = False  # by itself, from one moment to the next
     parse: Callable[[str], str] = lambda text: " ".join(text.split())
 
 
@@ -66,6 +67,6 @@ FACTS: tuple[Fact, ...] = (
     Fact("tcp_sack", _V4 + "tcp_sack", "TCP selective acknowledgements"),
     Fact("busy_poll", _CORE + "busy_poll", "busy polling"),
     Fact("rps_sock_flow_entries", _CORE + "rps_sock_flow_entries", "receive flow steering entries"),
-    Fact("load", "/proc/loadavg", "load averages when the campaign began", parse=_first_words(3)),
-    Fact("uptime", "/proc/uptime", "seconds since boot", parse=_first_words(1)),
+    Fact("load", "/proc/loadavg", "load averages when the campaign began", varies=True, parse=_first_words(3)),
+    Fact("uptime", "/proc/uptime", "seconds since boot", varies=True, parse=_first_words(1)),
 )

@@ -107,7 +107,7 @@ class Transfer:
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()
-    options: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # options that a method declares, by descriptor name
+    options: Mapping[str, int | str] = field(default_factory=lambda: NOTHING)  # options that a method declares, by name
 
 
 @dataclass(frozen=True)

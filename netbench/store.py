@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -45,7 +46,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._records: TextIO | None = None
+        self._records: int | None = None  # a descriptor: a buffer would hold back what the disk did not take
         self._log: TextIO | None = None
 
     @staticmethod
@@ -79,14 +80,15 @@ class Store:
         """Take the folder for this process and cut off a line that a kill left unfinished."""
         file = self.path / "records.jsonl"
         try:
-            self._records = file.open("r+", encoding="utf-8")
+            self._records = os.open(file, os.O_RDWR | os.O_CLOEXEC)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._cut_unfinished(file)
-            self._records.seek(0, os.SEEK_END)
             self._log = (self.path / "log.txt").open("a", encoding="utf-8")
         except BlockingIOError as error:
+            self.close()
             raise StoreError(f"{self.path} is being written by another netbench; wait for it or stop it") from error
         except OSError as error:
+            self.close()
             raise _trouble("open", file, error) from error
 
     @staticmethod
@@ -105,14 +107,44 @@ class Store:
             raw.truncate(0)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add one record and flush it."""
+        """Add one record: whole and on its way to the disk when this returns, or not at all."""
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
+        end = os.lseek(self._records, 0, os.SEEK_END)
+        line = _line({"schema": SCHEMA, **record}).encode()
         try:
-            self._records.write(_line({"schema": SCHEMA, **record}))
-            self._records.flush()
+            while line:
+                line = line[os.write(self._records, line) :]
         except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._records, end)
             raise _trouble("write", self.path / "records.jsonl", error) from error
+
+    def journal(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to journal.jsonl and force it to the disk: what must be known after a crash."""
+        file = self.path / "journal.jsonl"
+        try:
+            with file.open("a", encoding="utf-8") as journal:
+                journal.write(_line({"time": now(), **entry}))
+                journal.flush()
+                os.fsync(journal.fileno())
+        except OSError as error:
+            raise _trouble("write", file, error) from error
+
+    def journal_entries(self) -> list[dict[str, Any]]:
+        """The journal's whole lines, in order."""
+        try:
+            text = (self.path / "journal.jsonl").read_text(encoding="utf-8")
+            return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.path / 'journal.jsonl'} cannot be read: {error}") from error
+
+    def plan(self) -> dict[str, Any]:
+        """plan.json."""
+        try:
+            return dict(json.loads((self.path / "plan.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.path / 'plan.json'} cannot be read: {error}") from error
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
@@ -132,6 +164,8 @@ class Store:
             draft.write_text(text, encoding="utf-8")
             draft.rename(file)
         except OSError as error:
+            with suppress(OSError):
+                draft.unlink()
             raise _trouble("write", file, error) from error
 
     def note(self, message: str) -> None:
@@ -174,7 +208,9 @@ class Store:
 
     def close(self) -> None:
         """Let go of the folder."""
-        for file in (self._records, self._log):
-            if file is not None:
-                file.close()
+        if self._records is not None:
+            os.close(self._records)
+        if self._log is not None:
+            with suppress(OSError):  # what the log could not take was said when it was written
+                self._log.close()
         self._records = self._log = None

@@ -173,7 +173,7 @@ def test_what_is_not_built_is_named() -> None:
             "tool: {argv: [nc, -l], pattern: '(?P<rate>.*)'}",
             {"tool": Tool("argv", ("nc", "-l"), "(?P<rate>.*)")},
         ),
-        ("send: splice, source: zero, pipe: 64K", {"send": "splice", "source": Source("zero"), "options": {"pipe": "64K"}}),
+        ("send: splice, source: zero, pipe: 64K", {"send": "splice", "source": Source("zero"), "options": {"pipe": 65536}}),
         ("send: null, receive: null", {"send": "null", "receive": "null"}),
         ("ip: 6, cache: cold, align: 1, preamble: 100", {"ip": 6, "cache": "cold", "align": 1, "preamble": 100}),
     ],
@@ -266,7 +266,7 @@ def test_ids_have_no_space_and_no_comma_and_stay_apart() -> None:
 
 def test_options_of_a_method_reach_only_cells_that_declare_them() -> None:
     cells = read(H + "transfer: {source: zero, pipe: 64K}\nsweep: {send: [splice, write]}\n").cells
-    assert [dict(c.transfer.options) for c in cells] == [{"pipe": "64K"}, {}]
+    assert [dict(c.transfer.options) for c in cells] == [{"pipe": 65536}, {}]
 
 
 def test_include_and_exclude_as_the_github_documentation_shows() -> None:

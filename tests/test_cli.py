@@ -282,6 +282,7 @@ def test_an_interrupt_keeps_all_records_and_resume_goes_on(running: Any, netbenc
     assert done.returncode == 0, done.stderr
     after = records()
     assert after[: len(kept)] == kept
+    assert {r["status"] for r in after} <= {"ok", "interrupted"}, [r["reason"] for r in after]
     good = [(r["cell"], r["block"]) for r in after if r["status"] == "ok"]
     assert sorted(good) == sorted((cell, block) for cell in ("send=write", "send=sendfile") for block in range(6))
 

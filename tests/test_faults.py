@@ -69,21 +69,16 @@ def test_a_source_that_is_shorter_than_a_chunk_is_sent_round_and_round(tmp_path:
 
 
 @pytest.mark.parametrize("send", ["readwrite", "sendfile", "splice", "mmap"])
-def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(tmp_path: Path, send: str) -> None:
+def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: str) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(8 << 20))
-    cut = threading.Timer(0.4, lambda: os.truncate(source, 4096))
-    cut.start()
-    records = run(
-        f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
-        "sweep: {pin: [none, same]}\n",
-        tmp_path / "r",
-    )
-    cut.join()
-    first = records[0]
+    sabotage(monkeypatch, lambda runner: os.truncate(source, 4096), 0.4)
+    cells = "sweep: {pin: [none, same]}\n"
+    transfer = f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
+    first, *others = run(transfer + cells, tmp_path / "r")
     assert first["status"] == "failed"
     assert "keep the source as it is during a run" in first["reason"]
-    assert [r["status"] for r in records[1:]] == ["ok", "ok"], "the workers live on, with what is left of the file"
+    assert [r["status"] for r in others] == ["ok", "ok"], "the workers live on, with what is left of the file"
 
 
 # Sinks
@@ -117,9 +112,9 @@ def test_a_block_device_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(small_disk: Path) -> None:
-    text = BASE.replace("min: 1, max: 1", "min: 40, max: 40") + f"transfer: {{{SHORT}, sample: 1ms}}\n"
+    text = BASE.replace("min: 1, max: 1", "min: 40, max: 40") + "transfer: {duration: 60ms, warmup: 5ms, sample: 1ms}\n"
     filler = small_disk / "filler"
-    filler.write_bytes(b"x" * (1 << 20))
+    filler.write_bytes(b"x" * (1700 << 10))
     with pytest.raises(StoreError, match=r"No space left on device; free some space.*`resume` goes on"):
         conduct.start(campaign.parse(text, "f.yaml"), small_disk)
     (folder,) = (small_disk / "f").iterdir()
@@ -127,12 +122,10 @@ def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(small_disk: 
     assert len(kept) > 3
     assert [r["run"] for r in kept] == list(range(1, len(kept) + 1))
     filler.unlink()
-    conduct.resume(
-        folder, campaign.parse(text.replace("min: 40, max: 40", f"min: {len(kept) + 2}, max: {len(kept) + 2}"), "f.yaml")
-    )
+    conduct.resume(folder, campaign.parse(text, "f.yaml"))
     after = list(Store.open(folder).records())
     assert after[: len(kept)] == kept
-    assert len({r["run"] for r in after}) == len(after)
+    assert [r["run"] for r in after] == list(range(1, 41))
 
 
 # Peers
@@ -163,8 +156,8 @@ TWO = f"transfer: {{{SHORT.replace('100ms', '700ms')}}}\nsweep: {{pin: [none, sa
 def test_a_worker_killed_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     sabotage(monkeypatch, lambda runner: os.kill(worker_pid(runner, role), signal.SIGKILL), 0.3)
     first, *others = run(TWO, tmp_path)
-    assert first["status"] == "failed"
-    assert "gone" in first["reason"] or "other side" in first["reason"], first["reason"]
+    assert first["status"] == "interrupted"
+    assert "gone" in first["reason"], first["reason"]
     assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
 
 
@@ -190,7 +183,7 @@ def test_a_worker_that_is_stopped_is_given_up_and_replaced(tmp_path: Path, monke
 
     sabotage(monkeypatch, stop, 0.3)
     first, *others = run(TWO, tmp_path)
-    assert first["status"] == "failed"
+    assert first["status"] == "interrupted"
     assert "fell silent" in first["reason"]
     assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
     assert not Path(f"/proc/{pids[0]}").exists()
@@ -235,14 +228,15 @@ def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_a_clock_that_is_stepped_moves_no_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stepping this machine's clock would step everybody's; what can be shown is that windows come from CLOCK_MONOTONIC alone."""
-    record, *_ = run(f"transfer: {{{SHORT}}}\n", tmp_path)
+def test_windows_come_from_the_monotonic_clock_alone(tmp_path: Path) -> None:
+    """Stepping this machine's clock would step everybody's: it is shown that no other clock is asked for, and that this one is."""
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    assert 0 < before - record["sender"]["time_ns"][1] < 60 * 10**9
-    monkeypatch.setattr(time, "time", lambda: 0.0)
     record, *_ = run(f"transfer: {{{SHORT}}}\n", tmp_path)
-    assert record["sender"]["time_ns"][0] > before
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    for side in ("sender", "receiver"):
+        assert before < record[side]["time_ns"][0] < record[side]["time_ns"][1] < after
+    sources = (Path(__file__).parent.parent / "native" / "src").rglob("*.[ch]")
+    assert [str(file) for file in sources if "CLOCK_REALTIME" in file.read_text() or "gettimeofday(" in file.read_text()] == []
 
 
 # The controller

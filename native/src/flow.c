@@ -114,6 +114,17 @@ static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved
 	}
 }
 
+/* The window of a bytes-bounded run was opened while nothing moved: its time begins with the first bytes of any stream. */
+static int see_first_data(struct nb_gates *gates)
+{
+	uint64_t none = 0;
+
+	if (!atomic_load_explicit(&gates->marked, memory_order_acquire))
+		return 0;
+	atomic_compare_exchange_strong(&gates->first_data, &none, nb_now());
+	return 1;
+}
+
 /* The shared loop: steps of the method until `stop` has come to `until`, the limit is reached or the stream ends. */
 static ssize_t pump(struct nb_flow *flow, uint64_t limit, int until)
 {
@@ -124,6 +135,7 @@ static ssize_t pump(struct nb_flow *flow, uint64_t limit, int until)
 	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed), first = bytes;
 	size_t chunk = flow->job->chunk ? (size_t)flow->job->chunk : SIZE_MAX;
 	int draining = flow->job->role == NB_ROLE_RECEIVE && !(method->flags & NB_NO_DATA);
+	int unseen = draining && flow->job->bytes;
 	ssize_t moved = 1;
 
 	if (draining) /* a receiver reads until the stream ends */
@@ -132,6 +144,8 @@ static ssize_t pump(struct nb_flow *flow, uint64_t limit, int until)
 		moved = method->step(flow, chunk < limit ? chunk : (size_t)limit);
 		if (moved <= 0)
 			break;
+		if (unseen && see_first_data(flow->gates))
+			unseen = 0;
 		bytes += (uint64_t)moved;
 		atomic_store_explicit(&flow->bytes, bytes, memory_order_relaxed);
 		atomic_store_explicit(&flow->steps, ++steps, memory_order_relaxed);

@@ -22,7 +22,9 @@ struct nb_gates {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	enum nb_gate gate;
-	int notify; /* eventfd: a flow parked or ended */
+	_Atomic int marked;	     /* bytes-bounded: the window is open, its first bytes are still to come */
+	_Atomic uint64_t first_data; /* when they came, 0: not yet */
+	int notify;		     /* eventfd: a flow parked or ended */
 };
 
 struct nb_flow {

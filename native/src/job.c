@@ -118,6 +118,9 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	if (row->kind != NB_ROW_OPTION)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
 			       "%s is not an option", row->name);
+	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+			       "%s is a number, '%.*s' came", row->name, (int)(value->bytes < 40 ? value->bytes : 40), text);
 	if (row->type == NB_WORD) {
 		status = word_number(row, text, value->bytes, &number, error);
 		if (status)

@@ -147,6 +147,7 @@ static void snapshot(struct nb_run *run, enum nb_edge edge)
 	struct nb_snapshot *snapshot = &run->edges[edge];
 	uint64_t *at = snapshot->numbers;
 
+	snapshot->ns = nb_now(); /* bytes are the first to be read, right after it */
 	for (size_t i = 0; i < run->readings_count; i++) {
 		run->readings[i].meter->read(&run->readings[i], at);
 		at += numbers_of(run, run->readings[i].meter);
@@ -154,7 +155,6 @@ static void snapshot(struct nb_run *run, enum nb_edge edge)
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++)
 		for (size_t i = 0; i < run->flows_count; i++)
 			*at++ = atomic_load_explicit(&run->flows[i].proof[p], memory_order_relaxed);
-	snapshot->ns = nb_now();
 	snapshot->taken = 1;
 }
 
@@ -309,6 +309,7 @@ static int has_settled(const struct nb_run *run)
 static int open_marked(struct nb_run *run)
 {
 	open_window(run);
+	atomic_store_explicit(&run->gates.marked, 1, memory_order_release);
 	nb_gates_move(&run->gates, NB_GATE_RUN);
 	return NB_NEWS_OPEN;
 }
@@ -607,11 +608,14 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 		nb_put_text(writer, nb_row_of_readback(RB_CONGESTION), 0, name, strnlen(name, sizeof(name)));
 }
 
-static void put_edge(const struct nb_run *run, int edge, struct nb_writer *writer)
+static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 {
-	const struct nb_snapshot *snapshot = &run->edges[edge];
+	struct nb_snapshot *snapshot = &run->edges[edge];
+	uint64_t first = atomic_load(&run->gates.first_data);
 	const uint64_t *at = snapshot->numbers;
 
+	if (edge == NB_EDGE_OPEN && first) /* counted while nothing moved: the time until something did is nobody's */
+		snapshot->ns = first;
 	for (size_t i = 0; i < run->readings_count; i++) {
 		const struct nb_meter *meter = run->readings[i].meter;
 

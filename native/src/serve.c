@@ -384,6 +384,7 @@ int nb_serve(int in, int out)
 
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK); /* a controller that no longer reads is noticed */
 	serving = &worker;
 	status = send_hello(&worker);
 	while (!status && !worker.leaving) {
@@ -391,10 +392,12 @@ int nb_serve(int in, int out)
 		uint64_t now;
 
 		wait_for_events(&worker, &first);
+		now = nb_now();
 		if (first.revents)
 			status = hear(&worker);
 		if (!status)
 			turn_run(&worker);
+		worker.heard_at += nb_now() - now; /* while this worker was busy it could hear nothing: that is no silence */
 		now = nb_now();
 		if (now >= worker.beat_at)
 			send_frame(&worker, NB_BEAT, 0, NULL, 0);

@@ -299,12 +299,12 @@ def no_throughput(seen: Evidence) -> Iterator[Caution]:
 
 
 def page_cache(seen: Evidence) -> Iterator[Caution]:
-    """The source was neither in the page cache nor out of it: runs read some of it from the disk."""
+    """The page cache was not as asked: a warm source was partly on the disk, or a cold one partly in memory."""
     found = seen.loaded.partly_cached
     if found:
         where = tuple(seen.label(cell, pair) for cell, pair in found)
-        what = "The source was only partly in the page cache when runs began."
-        remedy = "use a source that fits in memory, or cache: cold"
+        what = "The source was not in the page cache (warm) or out of it (cold) as asked when runs began."
+        remedy = "warm: a source that fits in memory; cold: a file on a disk, for what lives in memory has no cold state"
         yield Caution("cache", what, where, f"in {sum(found.values())} runs", remedy)
 
 

@@ -21,11 +21,12 @@ ByBlock = Mapping[str, Mapping[int, float]]  # metric -> block -> value, in orde
 
 @dataclass(frozen=True)
 class Standing:
-    """One (cell, pair): its factors, its values, and why it is closed already ("" if it is not)."""
+    """One (cell, pair): its factors, its values, why it is closed already ("" if it is not), and how many of its runs are ok."""
 
     factors: Mapping[str, str]
     values: ByBlock
     closed: str = ""
+    runs: int = 0
 
 
 def closings(cells: Mapping[Key, Standing], swept: Iterable[str], compare: Compare | None, repeat: Repeat) -> dict[Key, str]:
@@ -52,17 +53,18 @@ def _groups(cells: Mapping[Key, Standing], swept: Iterable[str], compare: Compar
 
 def _reason(key: Key, group: list[Key], cells: Mapping[Key, Standing], compare: Compare | None, repeat: Repeat) -> str:
     alone = assess({name: list(values.values()) for name, values in cells[key].values.items()}, repeat)
+    exhausted = "max" if max(alone.n, cells[key].runs) >= repeat.max else ""
     base = None
     if compare is not None:
         levels = (other for other in group if cells[other].factors.get(compare.factor) == compare.baseline)
         base = next(levels, None)
     if base is None or len(group) == 1 or cells[base].closed:
-        return alone.reason if alone.closed else ""
+        return alone.reason if alone.closed else exhausted
     judged = [other for other in group if other != base and not cells[other].closed] if key == base else [key]
     precise = all(ratios_precise(cells[other].values, cells[base].values, repeat) for other in judged)
     if precise and alone.n >= repeat.min:
         return "converged"
-    return "max" if alone.n >= repeat.max else ""
+    return exhausted
 
 
 def ratios_precise(mine: ByBlock, base: ByBlock, repeat: Repeat) -> bool:

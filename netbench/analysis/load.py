@@ -262,7 +262,8 @@ class _Reader:
             else:
                 known.append([settings, 1])
         sender = record.get("sender") or {}
-        if 0 < sender.get("resident", 0) < sender.get("source_size", 0):
+        resident, wanted = sender.get("resident"), 0 if sender.get("cache") == "cold" else sender.get("source_size")
+        if resident is not None and resident != wanted:
             self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
         dropped = (record.get("receiver") or {}).get("strangers")
         if dropped:

@@ -91,13 +91,12 @@ def _option_kind(row: Row) -> Kind:
 
 
 def _option(rows: Sequence[Row]) -> Kind:
-    """A method's option: checked by every row of that name, kept as the word that was written."""
+    """A method's option: checked by every row of that name, and what it means to the engine: base units, 0 or 1, or a word."""
     kinds = [_option_kind(row) for row in rows]
 
     def parse(value: Any) -> Any:
-        for kind in kinds:
-            kind.parse(value)
-        return value
+        meant, *_ = [kind.parse(value) for kind in kinds]
+        return int(meant) if isinstance(meant, bool) else meant
 
     return Kind(parse, kinds[0].schema)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from netbench.conductor import pins, tools
-from netbench.conductor.crew import Crew
+from netbench.conductor.crew import Crew, roles
 from netbench.engine.catalogue import Named
 from netbench.errors import EngineError, RequestError
 from netbench.model import Campaign, Transfer
@@ -33,8 +33,9 @@ class Finding:
 def check(campaign: Campaign, crew: Crew) -> list[Finding]:
     """Everything that can be said before a run, errors first. Errors: those of reaching a host."""
     findings = [Finding("error", "", what) for what in campaign.unbuilt]
-    for name in campaign.hosts:
-        findings += _host(name, crew.facts(name, "sender", 0))
+    for name, role in roles(campaign).items():
+        findings += _host(name, crew.facts(name, role, 0))
+        findings += _meters(name, campaign.meters, crew.worker(name, role).catalogue.meters)
     seen: set[Finding] = set()
     for unit in Plan(campaign).units:
         for finding in _unit(unit, crew):
@@ -72,6 +73,14 @@ def _unit(unit: Unit, crew: Crew) -> Iterator[Finding]:
     if transfer.source.kind == "file":
         yield from _readable(pair.sender, transfer.source.path, crew)
     yield from _tool(transfer, unit, crew)
+
+
+def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
+    for name in wanted:
+        if name not in known:
+            yield Finding("error", host, f"meters: {name} is not there", "`list meters` names what is")
+        elif known[name].row.why:
+            yield Finding("error", host, f"meters: {name} cannot run here: {known[name].row.why}", "leave it out of meters:")
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,15 +11,18 @@ from typing import Any
 
 from netbench.analysis.metrics import accounts_of
 from netbench.conductor.check import Finding, check
-from netbench.conductor.crew import ChannelFactory, Crew, open_channel
+from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Progress, Silent, standing
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.errors import EngineError, HostError, ProtocolError, RequestError, WorkerLost
+from netbench.errors import EngineError, HostError, ProtocolError, RequestError, StoreError, WorkerLost
+from netbench.facts import FACTS
 from netbench.model import Campaign
 from netbench.plan import Apply, Plan, Run, Step, Unit, Verify, run_seconds
 from netbench.store import Store, now
+
+ATTEMPTS = 3  # of a run whose worker is lost
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,41 @@ def start(
         refuse_errors(check(campaign, crew), progress)
         rows = _rows(crew, campaign)
         store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)})
-        return _with_store(store, plan, crew, progress, rows)
+        store.lock()
+        try:
+            return _conduct(store, plan, crew, progress, rows)
+        finally:
+            store.close()
 
 
 def resume(
     path: Path, campaign: Campaign, progress: Progress | None = None, channels: ChannelFactory = open_channel
 ) -> Conclusion:
-    """Go on with the campaign of a result folder, in the same order. A finished one is left alone."""
+    """Go on with the campaign of a result folder, in the same order. A finished one is left alone.
+
+    Errors: StoreError when another controller writes it, or when its campaign is no longer the one that its records are of.
+    """
     progress = progress or Silent()
     store = Store.open(path)
     plan = Plan(campaign)
-    with Crew(campaign, channels) as crew:
-        refuse_errors(check(campaign, crew), progress)
-        return _with_store(store, plan, crew, progress, _rows(crew, campaign))
+    store.lock()
+    try:
+        _same_plan(store, plan)
+        with Crew(campaign, channels) as crew:
+            refuse_errors(check(campaign, crew), progress)
+            return _conduct(store, plan, crew, progress, _rows(crew, campaign))
+    finally:
+        store.close()
+
+
+def _same_plan(store: Store, plan: Plan) -> None:
+    kept, now = store.plan(), plan.to_json()
+    for name in ("cells", "pairs", "seed", "order", "repeat", "compare"):
+        if kept.get(name) != json.loads(json.dumps(now[name])):
+            raise StoreError(
+                f"{store.path}: campaign.yaml does not give the {name} of plan.json any more, which its records are of; "
+                "put the file back, or run the changed campaign anew"
+            )
 
 
 def is_finished(path: Path, campaign: Campaign) -> bool:
@@ -120,38 +146,38 @@ def _ledger(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger
     return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)))
 
 
-def _with_store(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]) -> Conclusion:
-    store.lock()
-    try:
-        hosts = _read_facts(store, plan.campaign, crew)
-        ledger = _ledger(plan, hosts, rows)
-        sinks = []
-        units = {unit.key: unit for unit in plan.units}
-        for record in store.records():
-            ledger.add(record)
-            unit = units.get((record["cell"], record["pair"]))
-            if unit is not None and record["status"] == "ok":
-                sinks.append((unit.pair.receiver, unit.cell.transfer.sink.path))
-        runner = Runner(plan.campaign, crew, sinks)
-        boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
-        return Conductor(plan, store, runner, ledger, progress, boot).conduct()
-    finally:
-        store.close()
+def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]) -> Conclusion:
+    hosts = _read_facts(store, plan.campaign, crew)
+    ledger = _ledger(plan, hosts, rows)
+    for record in store.records():
+        ledger.add(record)
+    sinks = [(str(e["host"]), str(e["made_sink"])) for e in store.journal_entries() if "made_sink" in e]
+    runner = Runner(plan.campaign, crew, sinks, lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
+    boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
+    return Conductor(plan, store, runner, ledger, progress, boot).conduct()
 
 
 def _read_facts(store: Store, campaign: Campaign, crew: Crew) -> dict[str, Any]:
-    """facts.json, with an entry for each boot that a host has been seen in."""
+    """facts.json, with an entry for each boot that a host has been seen in, and for each change of its facts within one."""
     hosts = store.stored_facts()
-    for name in campaign.hosts:
-        if not any(name in (pair.sender, pair.receiver) for pair in campaign.pairs):
-            continue
-        role = "sender" if any(name == pair.sender for pair in campaign.pairs) else "receiver"
+    runs = sum(1 for _ in store.records())
+    for name, role in roles(campaign).items():
         entries = hosts.setdefault(name, [])
-        entry = crew.facts(name, role, len(entries))
-        if not entries or entries[-1]["boot_id"] != entry["boot_id"]:
+        entry = crew.facts(name, role, 0) | {"from_run": runs + 1}
+        if entries:
+            rebooted = entries[-1]["boot_id"] != entry["boot_id"]
+            entry["boot"] = entries[-1]["boot"] + rebooted
+        if not entries or _steady(entries[-1]) != _steady(entry):
             entries.append(entry)
     store.facts(hosts)
     return hosts
+
+
+def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an entry must not change without being noticed: all but the number of its first run and what varies by itself."""
+    varying = {fact.name for fact in FACTS if fact.varies}
+    facts = {name: value for name, value in entry["facts"].items() if name not in varying}
+    return {name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")} | {"facts": facts}
 
 
 class Conductor:
@@ -208,17 +234,27 @@ class Conductor:
         raise RequestError(f"cell {step.unit.cell.id}: settings are not built yet")
 
     def _run(self, step: Run) -> None:
+        """One run; one that lost its worker is repeated with another."""
+        for attempt in range(1, ATTEMPTS + 1):
+            record = self._one_run(step)
+            if record["status"] != "interrupted":
+                return
+            if attempt == ATTEMPTS:
+                raise WorkerLost(f"{record['reason']}; {ATTEMPTS} times in a row")
+
+    def _one_run(self, step: Run) -> Mapping[str, Any]:
         number = self._ledger.runs + 1
         try:
             taken = self._runner.run(step, number)
         except Interrupted as stopped:
             self._store.append(stopped.taken.record)
             raise KeyboardInterrupt from None
+        self._keep(step.unit, taken.record)
         if taken.samples:
             self._store.samples(number, taken.samples)
         if taken.output:
             self._store.text(number, taken.output)
-        self._keep(step.unit, taken.record)
+        return taken.record
 
     def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
         self._store.append(record)

@@ -26,6 +26,12 @@ def open_channel(host: Host) -> Channel:
     return LocalChannel(host.name)
 
 
+def roles(campaign: Campaign) -> dict[str, str]:
+    """The hosts that take part, each with a role that it has in some pair: whose worker can be asked about the host."""
+    found = {pair.receiver: "receiver" for pair in campaign.pairs}
+    return found | {pair.sender: "sender" for pair in campaign.pairs}
+
+
 class Crew:
     """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from netbench.conductor.job import Options
@@ -31,13 +32,16 @@ def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | s
     return None
 
 
-def exchange(sender: Worker, receiver: Worker, send: Options, receive: Options) -> Exchange:
-    """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
+def exchange(
+    sender: Worker, receiver: Worker, send: Options, receive: Options, prepared: Callable[[], None] = lambda: None
+) -> Exchange:
+    """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens. `prepared`: the receiver is ready.
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
     try:
         port = read_back(receiver, receiver.prepare(receive), "port")
+        prepared()
         sender.prepare(send | {"peer_port": int(port or 0)})
         return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
     except EngineError as error:
@@ -73,8 +77,8 @@ def give_up(worker: Worker) -> None:
     """Make a worker idle, if it is still there."""
     try:
         worker.abort()
-    except NetbenchError:
-        return  # it is gone; whoever needs it next will see
+    except (NetbenchError, TimeoutError):
+        return  # it is gone or stuck; whoever needs it next will see
 
 
 def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:

@@ -68,6 +68,5 @@ def receiver_options(
 
 
 def own_options(transfer: Transfer, declared: Collection[str]) -> Options:
-    """The options that a method declares itself, of those written in the campaign; numbers where they are numbers."""
-    chosen = {name: word for name, word in transfer.options.items() if name in declared}
-    return {name: int(word) if word.isdecimal() else word for name, word in chosen.items()}
+    """The options that a method declares itself, of those written in the campaign."""
+    return {name: value for name, value in transfer.options.items() if name in declared}

@@ -22,6 +22,7 @@ FINAL = ("unsupported", "refused")
 @dataclass
 class _Account:
     by_block: dict[str, dict[int, float]] = field(default_factory=dict)
+    runs: int = 0  # that are ok, whatever they measured
     failures: int = 0
     closed: str = ""  # the reason, "" while open
 
@@ -37,7 +38,6 @@ class Ledger:
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
-        self.failed = False
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks settled."""
@@ -51,10 +51,10 @@ class Ledger:
         self.done.add(key)
         if record["status"] == "ok":
             account.failures = 0
+            account.runs += 1
             self._take(account, record)
             return
         account.failures += 1
-        self.failed |= record["status"] == "failed"
         hopeless = record["status"] in FINAL or str(record["reason"]).startswith("verify")
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
             account.closed = record["status"]
@@ -76,7 +76,7 @@ class Ledger:
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
         standings = {
-            key: Standing(self._units[key].cell.factors, account.by_block, account.closed)
+            key: Standing(self._units[key].cell.factors, account.by_block, account.closed, account.runs)
             for key, account in self._accounts.items()
         }
         swept = [factor.name for factor in self._campaign.factors]
@@ -84,6 +84,11 @@ class Ledger:
             self._accounts[key].closed = reason
         self.block += 1
         self.done = set()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a unit was given up, or has nothing but failures to show."""
+        return any(a.closed == "failed" or (a.failures and not a.runs and not a.closed) for a in self._accounts.values())
 
     @property
     def open_keys(self) -> list[Key]:

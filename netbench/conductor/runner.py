@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,11 @@ from netbench.model import Campaign, Transfer
 from netbench.plan import Run, Unit
 from netbench.store import now
 
-NOTES = ("resident", "source_size", "strangers", "samples_lost")  # read-backs that a record keeps beside the counters
+KEPT = ("resident", "source_size")  # read-backs that a record keeps beside the counters
+COUNTED = ("strangers", "samples_lost")  # and those that it keeps where there were any
+
+
+Sink = tuple[str, str]  # host, path
 
 
 @dataclass
@@ -33,10 +37,14 @@ class Taken:
 class Runner:
     """Moves data between a pair's workers."""
 
-    def __init__(self, campaign: Campaign, crew: Crew, made_sinks: Collection[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, campaign: Campaign, crew: Crew, made_sinks: Collection[Sink] = (), made: Callable[[Sink], None] | None = None
+    ) -> None:
+        """`made_sinks`: files that this campaign made earlier, and so may write again; `made` is told of each new one."""
         self._campaign = campaign
         self._crew = crew
         self._made_sinks = set(made_sinks)
+        self._made = made
 
     def run(self, step: Run, number: int) -> Taken:
         """One measured run. Never raises for what a run can meet: that becomes the record's status and reason."""
@@ -56,10 +64,11 @@ class Runner:
         )
         try:
             self._measure(unit, number, taken)
-        except (EngineError, RequestError, HostError, WorkerLost, ProtocolError, TimeoutError, ValueError) as error:
+        except (EngineError, RequestError, TimeoutError, ValueError) as error:
             taken.record |= {"status": status_of(error), "reason": str(error)}
-            if isinstance(error, WorkerLost | ProtocolError):
-                self._replace_workers(unit)
+        except (HostError, WorkerLost, ProtocolError) as error:
+            taken.record |= {"status": "interrupted", "reason": str(error)}
+            self._replace_workers(unit)
         except KeyboardInterrupt:
             taken.record |= {"status": "interrupted", "reason": "interrupted from the keyboard"}
             raise Interrupted(taken) from None
@@ -76,8 +85,7 @@ class Runner:
             self._tool(unit, number, taken)
             return
         send, receive = self._jobs(unit, unit.cell.transfer)
-        done = exchange(sender, receiver, send, receive)
-        self._remember_sink(unit)
+        done = exchange(sender, receiver, send, receive, prepared=lambda: self._remember_sink(unit))
         self._fill(unit, taken, sender, done.sender, receiver, done.receiver)
 
     def _workers(self, unit: Unit) -> tuple[Worker, Worker]:
@@ -110,11 +118,17 @@ class Runner:
         made = (unit.pair.receiver, transfer.sink.path) in self._made_sinks
         send = job.sender_options(transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0])
         receive = job.receiver_options(transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made)
+        if self._campaign.hosts[unit.pair.sender].address:
+            send["local_address"] = self._crew.address(unit.pair.sender, transfer.ip)
         return send | {"address": address}, receive | {"address": address}
 
     def _remember_sink(self, unit: Unit) -> None:
-        if unit.cell.transfer.sink.path:
-            self._made_sinks.add((unit.pair.receiver, unit.cell.transfer.sink.path))
+        """The receiver is prepared, so the sink's file is there, and it is this campaign's: whatever becomes of the run."""
+        sink = unit.pair.receiver, unit.cell.transfer.sink.path
+        if sink[1] and sink not in self._made_sinks:
+            self._made_sinks.add(sink)
+            if self._made is not None:
+                self._made(sink)
 
     def _fill(self, unit: Unit, taken: Taken, sender: Worker, sent: Outcome, receiver: Worker, received: Outcome) -> None:
         transfer = unit.cell.transfer
@@ -123,7 +137,9 @@ class Runner:
         proof: dict[str, Any] = {}
         for side, (host, worker, outcome) in sides.items():
             read = record.readbacks(outcome.result, worker.catalogue)
-            notes = {name: read[name] for name in NOTES if read.get(name)}
+            notes = {name: read[name] for name in KEPT if read.get(name) is not None}
+            notes |= {name: read[name] for name in COUNTED if read.get(name)}
+            notes |= {"cache": transfer.cache} if "resident" in notes else {}
             taken.record[side] = {"host": host} | record.counters(outcome.result, worker.catalogue) | notes
             settings[side] = record.asked_and_read(_asked(transfer, side), read)
             proof[side] = record.proofs(outcome.result, worker.catalogue)
@@ -143,8 +159,8 @@ class Runner:
         size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
         # Paced verification would only take longer: the bytes are the same.
         send, receive = self._jobs(unit, replace(transfer, bytes=size, duration=None, warmup=0, sample=0, rate=None))
-        done = exchange(sender, receiver, send | {"verify": 1}, receive | {"verify": 1})
-        self._remember_sink(unit)
+        remember = lambda: self._remember_sink(unit)  # noqa: E731
+        done = exchange(sender, receiver, send | {"verify": 1}, receive | {"verify": 1}, prepared=remember)
         left = record.readbacks(done.sender.result, sender.catalogue).get("digest")
         arrived = record.readbacks(done.receiver.result, receiver.catalogue).get("digest")
         if left is None or left != arrived:

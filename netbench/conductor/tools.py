@@ -11,6 +11,7 @@ from typing import Any
 
 from netbench.errors import RequestError
 from netbench.model import Transfer
+from netbench.units import parse_rate
 
 FIRST_PORT, PORTS = 15201, 1000
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
@@ -101,6 +102,7 @@ def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[s
         raise ValueError(f"its output does not match the pattern {transfer.tool.pattern!r}: {output.strip()[:200]!r}")
     found = match.groupdict()
     if found.get("rate"):
+        parse_rate(found["rate"])  # what cannot be read as a rate is a failure of this run, not a missing number
         return {"rate": found["rate"]}
     return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
 

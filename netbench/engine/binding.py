@@ -6,6 +6,7 @@ native/include/netbench.h, so they are kept in one place.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -297,7 +298,7 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
 
 def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
     """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors: ProtocolError."""
-    value = int.from_bytes(payload[:4], "little")
+    value = int.from_bytes(payload[:4], sys.byteorder)
     if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
         raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge")
     return Edge(value), payload[8:]

@@ -19,6 +19,7 @@ from netbench.errors import EngineError, ProtocolError, WorkerLost
 
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
+PREPARE_SECONDS = 6 * 3600.0  # a source of any size is brought into the page cache; heartbeats tell whether the worker lives
 GOODBYE_SECONDS = 5.0
 
 
@@ -58,6 +59,13 @@ class Worker:
         hello, rows = binding.decode_hello(payload)
         self._write(binding.frame(Frame.HELLO, 0, binding.own_hello()))
         return hello, Catalogue.of(rows)
+
+    def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
+        """A frame's vectors, each of a row that the hello described."""
+        vectors = tuple(binding.decode_vectors(payload))
+        if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
+            raise ProtocolError(f"{self.host}: the worker sent numbers of something that it never described")
+        return vectors
 
     def _write(self, data: bytes) -> None:
         try:
@@ -109,7 +117,7 @@ class Worker:
             if kind is Frame.ERROR:
                 raise binding.decode_error(payload, self.host)
             if kind is Frame.SAMPLES:
-                self._samples += binding.decode_vectors(payload)
+                self._samples += self._vectors(payload)
             elif kind is wanted:
                 return payload
             elif kind is not Frame.EDGE:
@@ -138,7 +146,7 @@ class Worker:
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
         self._request(Frame.JOB, binding.encode_values(values))
-        return tuple(binding.decode_vectors(self._await(Frame.READY, ANSWER_SECONDS)))
+        return self._vectors(self._await(Frame.READY, PREPARE_SECONDS))
 
     def go(self) -> None:
         """Start moving data."""
@@ -163,7 +171,7 @@ class Worker:
     def result(self, seconds: float) -> Outcome:
         """Wait for the run's result."""
         payload = self._await(Frame.RESULT, seconds)
-        return Outcome(tuple(binding.decode_vectors(payload)), tuple(self._samples))
+        return Outcome(self._vectors(payload), tuple(self._samples))
 
     def last_word(self, seconds: float) -> EngineError | None:
         """The error that ends the run under way, if it comes within that time."""
@@ -196,7 +204,9 @@ class Worker:
         if undo:
             values[rows["undo"]] = "\0".join(undo)
         self._request(Frame.OP, binding.encode_values(values))
-        texts = [v.text or "" for v in binding.decode_vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))]
+        texts = [v.text or "" for v in self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))]
+        if not texts:
+            raise ProtocolError(f"{self.host}: the worker answered an operation with nothing")
         return texts[0], texts[1] if len(texts) > 1 else None
 
     def undo(self) -> None:
@@ -205,14 +215,28 @@ class Worker:
         self._await(Frame.UNDONE, ANSWER_SECONDS)
 
     def beat(self) -> None:
-        """Say that the controller is alive."""
-        self._write(binding.frame(Frame.BEAT, 0))
+        """Say that the controller is alive; never waits and never raises: who talks to the worker will see what is wrong."""
+        if not self._lock.acquire(blocking=False):
+            return  # something is being said
+        try:
+            self._stream.write(binding.frame(Frame.BEAT, 0))
+        except (OSError, ValueError):
+            return
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
-        """Say goodbye and wait for the process to end; never raises."""
+        """Say goodbye and wait until the process has put everything back and left; never raises.
+
+        It may take as long as it shows life: a worker killed in the middle of its undo would leave the host half changed.
+        """
         with contextlib.suppress(WorkerLost):
             self._write(binding.frame(Frame.BYE, 0))
-        self._stream.finish(GOODBYE_SECONDS)
+            while True:
+                self._fill(time.monotonic() + 2 * binding.SILENCE_SECONDS)
+                self._buffer.clear()
+        with self._lock:
+            self._stream.finish(GOODBYE_SECONDS)
 
 
 class Heart:
@@ -230,8 +254,7 @@ class Heart:
             with self._lock:
                 workers = list(self._workers)
             for worker in workers:
-                with contextlib.suppress(WorkerLost):
-                    worker.beat()
+                worker.beat()
 
     def add(self, worker: Worker) -> None:
         """Beat for this worker from now on."""
