@@ -3,6 +3,7 @@
 # make bench    netbench beside iperf3, as a campaign of its own
 # The Debian packages that are needed are named in README.md.
 
+SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +30,7 @@ include native/Makefile
 	@touch $@
 
 demo: .make/built
-	@$(NETBENCH) run campaigns/loopback.yaml --results results | tee .make/demo.txt
+	@set -o pipefail; $(NETBENCH) run campaigns/loopback.yaml --results results | tee .make/demo.txt
 	@result=$$(tail -n 1 .make/demo.txt) && $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
 		&& echo "the same report with plots: $$result/report/index.html"
 

@@ -9,7 +9,7 @@ import sys
 import time
 from types import FrameType
 
-from netbench.errors import NetbenchError
+from netbench.errors import NetbenchError, RequestError
 
 INTERRUPTED = 130
 GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
@@ -50,6 +50,9 @@ def main(argv: list[str] | None = None) -> int:
         print("netbench: interrupted", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
+        if error.errno not in GONE and error.filename is not None:
+            print(f"netbench: {error.filename}: {error.strerror}; check the path and who may read it", file=sys.stderr)
+            return RequestError.exit_code
         if error.errno not in GONE:
             raise
         # Whoever read our output has enough; Python would complain once more when it flushes at exit.

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import EngineError, NetbenchError, RequestError, StoreError
+from netbench.errors import EngineError, NetbenchError, NotBuiltYet, RequestError, StoreError
 from netbench.model import Campaign, Host
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from netbench.results import Results
 
 __all__ = ["Results", "build_report", "check", "listing", "load", "meter", "resume", "start", "transfer", "write_report"]
+
+
+PLANNED_METERS = ("soak", "perf")
 
 
 def __getattr__(name: str) -> Any:
@@ -83,8 +86,8 @@ def _said(conclusion: Conclusion) -> Conclusion:
     return conclusion
 
 
-def transfer(*words: str, results: Path | str | None = None) -> Results:
-    """One cell without a file: `transfer("send=sendfile", "source=/srv/image.iso", "duration=2s")`.
+def transfer(*words: str, results: Path | str | None = None, **keys: object) -> Results:
+    """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words, `transfer("repeat.min=5")`.
 
     The result is kept below `results`, or in a folder that is thrown away with it: the frames are read before. Errors:
     CampaignError, RequestError; NetbenchError with the reason when the run failed.
@@ -94,7 +97,8 @@ def transfer(*words: str, results: Path | str | None = None) -> Results:
 
     with ExitStack() as stack:
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        conclusion = conduct.start(campaign.transfer_cell(words), Path(folder))
+        said = [*words, *(f"{key}={value}" for key, value in keys.items())]
+        conclusion = conduct.start(campaign.transfer_cell(said), Path(folder))
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         found = load(conclusion.path)
@@ -118,7 +122,8 @@ def write_report(report: Report, kind: str, file: Path) -> None:
 
     text = import_module(f"netbench.report.{kind}").render(report)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.parent == report.source.loaded.path / "report":
+            file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {file}: {error.strerror}; choose another place") from error
@@ -154,9 +159,13 @@ def _results(folder: Path) -> list[dict[str, Any]]:
     return [{"name": path.parent.name, "folder": str(path), "runs": _lines(path / "records.jsonl")} for path in found]
 
 
-def _lines(file: Path) -> int:
-    with file.open("rb") as raw:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
+def _lines(file: Path) -> int | None:
+    """Lines of a file, None where it cannot be read."""
+    try:
+        with file.open("rb") as raw:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
+    except OSError:
+        return None
 
 
 def meter(name: str, seconds: float) -> dict[str, Any]:
@@ -175,6 +184,8 @@ def meter(name: str, seconds: float) -> dict[str, Any]:
     worker = Worker(channel.start(channel.worker_argv()), "here")
     try:
         known = worker.catalogue.meters
+        if name in PLANNED_METERS:
+            raise NotBuiltYet(f"meter {name} is not built yet")
         usable = [meter for meter, named in known.items() if not named.has("always")]
         if name not in usable:
             near = get_close_matches(name, usable, 1)

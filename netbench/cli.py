@@ -16,7 +16,10 @@ LISTS = ("methods", "meters", "settings", "results")
 
 def run(argv: list[str]) -> int:
     """Parse the command line and run its verb. Errors: NetbenchError; SystemExit(2) from argparse."""
-    options = parser().parse_args(argv)
+    made = parser()
+    options, unknown = made.parse_known_args(argv)
+    if unknown and options.verb is not not_built:
+        made.error(f"unrecognized arguments: {' '.join(unknown)}")
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
 

@@ -80,10 +80,10 @@ def _sections(report: Report, keys: Sequence[str]) -> str:
 
 
 def summary(path: Path) -> str:
-    """What `run` prints at its end: the answers, the cells, and how to see the rest."""
+    """What `run` prints at its end: the answers, the cells, the cautions, and how to see the rest."""
     from netbench.report.build import build
 
-    return f"{_sections(build(path), ('summary', 'cells'))}\n\n{fold(f'all of it: python -m netbench report {path}')}"
+    return f"{_sections(build(path), ('summary', 'cells', 'cautions'))}\n\n{fold(f'all of it: python -m netbench report {path}')}"
 
 
 def transfer_text(report: Report) -> str:
@@ -96,7 +96,7 @@ def listing_text(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return {"settings": "settings are not built yet", "results": "no results here"}.get(what, f"no {what}")
     if what == "results":
-        return table([(str(row["runs"]) + " runs", row["folder"]) for row in rows])
+        return table([("unreadable" if row["runs"] is None else f"{row['runs']} runs", row["folder"]) for row in rows])
     return table([(row["kind"], row["name"], _described(row)) for row in rows])
 
 

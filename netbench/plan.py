@@ -150,6 +150,7 @@ class Plan:
             "seconds": round(self.seconds()[0], 1),
             "seconds_at_most": round(self.seconds()[1], 1),
             "repeat": _repeat(campaign),
+            "not_built": list(campaign.unbuilt),
             "compare": None
             if compare is None
             else {"factor": compare.factor, "baseline": compare.baseline, "margin": compare.margin},

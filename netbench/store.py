@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from netbench.errors import StoreError
+from netbench.errors import ReportError, StoreError
 
 SCHEMA = 1
 
@@ -73,7 +73,7 @@ class Store:
     def open(path: Path) -> Store:
         """An existing result folder."""
         if not (path / "records.jsonl").is_file() or not (path / "campaign.yaml").is_file():
-            raise StoreError(f"{path} holds no result; give a folder such as results/NAME/TIME-ID")
+            raise ReportError(f"{path} holds no result; give a folder such as results/NAME/TIME-ID")
         return Store(path)
 
     def lock(self) -> None:

@@ -163,7 +163,7 @@ def test_what_is_not_built_is_named() -> None:
         ("pin: {sender: 2}", {"pin": Pin("cpus", 2, None)}),
         ("congestion: bbr, rate: 940Mb/s", {"congestion": "bbr", "rate": 940_000_000}),
         ("congestion: default, rate: none", {"congestion": None, "rate": None}),
-        ("bytes: 16G", {"duration": None, "bytes": 16 * 2**30}),
+        ("bytes: 16G", {"duration": None, "bytes": 16 * 2**30, "warmup": 0}),
         ("bytes: 16G, warmup: 2s", {"duration": None, "bytes": 16 * 2**30, "warmup": 2 * 10**9}),
         ("warmup: 0, sample: none", {"warmup": 0, "sample": 0}),
         ("port: 5000", {"port": (5000, 5000)}),
@@ -175,7 +175,7 @@ def test_what_is_not_built_is_named() -> None:
         ),
         ("send: splice, source: zero, pipe: 64K", {"send": "splice", "source": Source("zero"), "options": {"pipe": 65536}}),
         ("send: null, receive: null", {"send": "null", "receive": "null"}),
-        ("ip: 6, cache: cold, align: 1, preamble: 100", {"ip": 6, "cache": "cold", "align": 1, "preamble": 100}),
+        ("ip: 6, cache: warm, align: 1, preamble: 100", {"ip": 6, "cache": "warm", "align": 1, "preamble": 100}),
     ],
 )
 def test_each_key_of_transfer(written: str, expected: dict[str, object]) -> None:
@@ -314,7 +314,7 @@ def test_impossible_cells_are_told_once_with_their_number() -> None:
 @pytest.mark.parametrize(
     ("text", "sets", "expected"),
     [
-        ("transfer: {duration: 5s}\n", ["transfer.bytes=16G"], {"bytes": 16 * 2**30, "duration": None}),
+        ("transfer: {duration: 5s}\n", ["transfer.bytes=16G"], {"bytes": 16 * 2**30, "duration": None, "warmup": 0}),
         ("transfer: {bytes: 5G}\n", ["transfer.duration=3s"], {"duration": 3 * 10**9}),
         ("", ["transfer.source={file: /f}", "transfer.send=mmap"], {"source": Source("file", "/f"), "send": "mmap"}),
         (
@@ -463,7 +463,7 @@ def test_one_transfer_from_words() -> None:
         ("source=zero", {"source": Source("zero")}),
         ("transfer.sink=/dev/null", {"sink": Sink("file", "/dev/null")}),
         ("sink={file: /o, overwrite: true}", {"sink": Sink("file", "/o", True)}),
-        ("bytes=1G", {"bytes": 2**30, "duration": None}),
+        ("bytes=1G", {"bytes": 2**30, "duration": None, "warmup": 0}),
     ],
 )
 def test_words_of_one_transfer(word: str, expected: dict[str, object]) -> None:

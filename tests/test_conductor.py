@@ -122,16 +122,19 @@ def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None
 
 
 def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
-    sink = tmp_path / "sink"
-    sink.write_text("precious")
-    text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{sink: [discard, {{file: {sink}}}]}}\n"
-    conclusion, found = run(text, tmp_path / "results")
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        text = BASE + f"verify: off\ntransfer: {{{SHORT}}}\nsweep: {{port: [{port}, 20000-60000]}}\n"
+        conclusion, found = run(text, tmp_path)
     assert conclusion.exit_code == 1
     by_status = {record["status"]: record for record in found}
     assert set(by_status) == {"ok", "failed"}
-    assert "exists and is a file" in by_status["failed"]["reason"]
-    assert "overwrite: true" in by_status["failed"]["reason"]
-    assert sink.read_text() == "precious"
+    assert f"every port from {port} to {port} is taken: Address already in use; widen the range" in by_status["failed"]["reason"]
+    assert [r["status"] for r in found].count("failed") == 3, "three in a row, and no more"
 
 
 def test_a_sink_that_netbench_made_is_written_again_by_later_runs(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import StoreError
+from netbench.errors import ReportError, StoreError
 from netbench.store import Store
 
 
@@ -96,7 +96,7 @@ def test_a_full_disk_says_so_and_keeps_what_was_written(store: Store) -> None:
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="holds no result"):
+    with pytest.raises(ReportError, match="holds no result"):
         Store.open(tmp_path)
 
 

@@ -59,7 +59,7 @@ static void notify(struct nb_gates *gates)
 
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what)
 {
-	if (errno == EPIPE || errno == ECONNRESET)
+	if (errno == EPIPE || errno == ECONNRESET || errno == ECONNABORTED)
 		remedy = "look at the other side's error";
 	return nb_fail_errno(&flow->error, operation, remedy, "%s", what);
 }

@@ -105,6 +105,8 @@ def not_converged(seen: Evidence) -> Iterator[Caution]:
         ("interrupted", f"have fewer than {repeat.min} runs", "resume the campaign"),
     ):
         found = [c for c in seen.cells if c.status == status and (c.n or status != "interrupted" or not c.reasons)]
+        if repeat.max == 1:
+            found = [c for c in found if status != "max"]  # one run was asked for, no precision
         if found:
             widths = [
                 (c.intervals[m].precision, m) for c in found for m in repeat.metrics if m in c.intervals and c.intervals[m].known
@@ -115,7 +117,10 @@ def not_converged(seen: Evidence) -> Iterator[Caution]:
             signs = "; ".join(sorted({sign for c in found for sign in c.signs})[:3])
             where = tuple(seen.label(c.cell, c.pair) for c in found)
             noun = "cell" if len(found) == 1 else "cells"
-            yield Caution(status, f"{len(found)} {noun} {what}.", where, f"{evidence}; {signs}" if signs else evidence, remedy)
+            out_of_time = seen.loaded.ended == "limit" and status != "unstable"
+            said = f"{len(found)} {noun} {what}{': the limit was reached' if out_of_time else ''}."
+            advice = "raise limit, or run fewer or shorter cells" if out_of_time else remedy
+            yield Caution(status, said, where, f"{evidence}; {signs}" if signs else evidence, advice)
 
 
 def few_runs(seen: Evidence) -> Iterator[Caution]:
@@ -186,13 +191,14 @@ def signs_of_converged(seen: Evidence) -> Iterator[Caution]:
             signs = instabilities(mine[~np.isnan(mine)]) if len(mine) else []
             found += [(seen.label(c.cell, c.pair), sign) for sign in signs]
         if found:
-            noun = "cell" if len(found) == 1 else "cells"
-            what = f"{metric} of {len(found)} converged {noun} is not a series of independent draws."
+            places = tuple(dict.fromkeys(place for place, _ in found))
+            noun = "cell" if len(places) == 1 else "cells"
+            what = f"{metric} of {len(places)} converged {noun} is not a series of independent draws."
             evidence = "; ".join(f"{place} {sign}" for place, sign in found[:3]) + (
                 f"; and {len(found) - 3} more" if len(found) > 3 else ""
             )
             remedy = "the interval is too narrow: longer runs or warm-up, or find what switches"
-            yield Caution("dependence", what, tuple(place for place, _ in found), evidence, remedy)
+            yield Caution("dependence", what, places, evidence, remedy)
 
 
 def mixed_facts(seen: Evidence) -> Iterator[Caution]:
@@ -304,7 +310,7 @@ def page_cache(seen: Evidence) -> Iterator[Caution]:
     if found:
         where = tuple(seen.label(cell, pair) for cell, pair in found)
         what = "The source was not in the page cache (warm) or out of it (cold) as asked when runs began."
-        remedy = "warm: a source that fits in memory; cold: a file on a disk, for what lives in memory has no cold state"
+        remedy = "warm: a source that fits in memory; cold: a file on a disk, sent once (bytes: its size, warmup: 0s)"
         yield Caution("cache", what, where, f"in {sum(found.values())} runs", remedy)
 
 

@@ -86,6 +86,15 @@ class Loaded:
         return str(self.plan.get("name", self.path.parent.name))
 
     @property
+    def ended(self) -> str:
+        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs or when it was killed."""
+        file, last = self.path / "journal.jsonl", ""
+        for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else ():
+            if line.endswith("\n") and '"ended"' in line:
+                last = str(json.loads(line).get("ended", ""))
+        return last
+
+    @property
     def swept(self) -> tuple[str, ...]:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
         return tuple(self.plan.get("swept", self.factors)) or self.factors
@@ -263,7 +272,8 @@ class _Reader:
                 known.append([settings, 1])
         sender = record.get("sender") or {}
         resident, wanted = sender.get("resident"), 0 if sender.get("cache") == "cold" else sender.get("source_size")
-        if resident is not None and resident != wanted:
+        again = sender.get("cache") == "cold" and _sent(sender) > sender.get("source_size", 0)  # only its first pass was cold
+        if resident is not None and (resident != wanted or again):
             self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
         dropped = (record.get("receiver") or {}).get("strangers")
         if dropped:
@@ -332,6 +342,11 @@ def _factor(words: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categ
     place = {level: i for i, level in enumerate(levels)}
     codes = np.array([place[str(f[factor])] if factor in f else -1 for f in words.values()], dtype=np.int64)
     return pd.Categorical.from_codes(codes[cells.codes], categories=pd.Index(levels))
+
+
+def _sent(sender: Mapping[str, Any]) -> int:
+    """The most bytes that one stream has sent by the closing of the window, its warm-up included."""
+    return max(sender.get("flow", {}).get("bytes", [[0], [0]])[1], default=0)
 
 
 def _word(value: Any) -> str:

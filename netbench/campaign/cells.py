@@ -104,6 +104,10 @@ def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
         able = [name for name, flag in _SOURCES.items() if send.has(flag)]
         takes = f", expected source: {words.listed(able)}" if able else ""
         yield ("send", "source"), f"send method {send.name} cannot take bytes from {kind}{takes}"
+    if transfer.cache == "cold" and kind not in ("file", "files"):
+        yield ("cache", "source"), f"cache: cold needs a source of files, got {kind}"
+    if transfer.bytes is not None and send.has("no_data"):
+        yield ("send", "bytes"), f"send method {send.name} moves no bytes to count, expected a duration"
     if transfer.chunk == WHOLE_FILE:
         if kind not in ("file", "files"):
             yield ("chunk", "source"), f"chunk: file needs a source of files, got {kind}"

@@ -25,7 +25,9 @@ def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
     properties["exclude"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
     properties["settings"] = {"type": "object", "description": properties["settings"]["description"], "minProperties": 1}
     properties["settings"] |= {"patternProperties": {_setting_pattern(): {}}}
-    properties["hosts"]["additionalProperties"] = {"anyOf": [{"const": "local"}, {"$ref": "#/$defs/HostKeys"}]}
+    host = {"anyOf": [{"const": "local"}, {"$ref": "#/$defs/HostKeys"}]}
+    names = properties["hosts"].pop("patternProperties", {})
+    properties["hosts"] |= {"patternProperties": dict.fromkeys(names, host)} if names else {"additionalProperties": host}
     return {"$schema": _DIALECT, **schema, "title": "netbench campaign"}
 
 

@@ -145,4 +145,5 @@ def meaning(values: Values, options: Sequence[str]) -> Transfer:
     buffers = {key: values.get(key, values.get("socket_buffer")) for key in ("send_buffer", "receive_buffer")}
     if "bytes" in given:
         given["duration"] = None
+        given.setdefault("warmup", 0)  # the whole transfer is the window, unless a warm-up is written
     return Transfer(**given, **buffers, options={key: values[key] for key in options if key in values})

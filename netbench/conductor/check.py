@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from netbench.conductor import pins, tools
 from netbench.conductor.crew import Crew, roles
 from netbench.engine.catalogue import Named
+from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
-from netbench.model import Campaign, Transfer
+from netbench.model import Campaign, Sink, Transfer
 from netbench.plan import Plan, Unit
 
-BUSY_SHARE = 0.1  # of all CPUs, as the load average of the last minute
+BUSY_SHARE = 0.5  # of all CPUs, as the load average of the last minute
 
 
 @dataclass(frozen=True)
@@ -30,15 +32,18 @@ class Finding:
         return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def check(campaign: Campaign, crew: Crew) -> list[Finding]:
-    """Everything that can be said before a run, errors first. Errors: those of reaching a host."""
+def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = ()) -> list[Finding]:
+    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this campaign made itself.
+
+    Errors: those of reaching a host.
+    """
     findings = [Finding("error", "", what) for what in campaign.unbuilt]
     for name, role in roles(campaign).items():
         findings += _host(name, crew.facts(name, role, 0))
         findings += _meters(name, campaign.meters, crew.worker(name, role).catalogue.meters)
     seen: set[Finding] = set()
     for unit in Plan(campaign).units:
-        for finding in _unit(unit, crew):
+        for finding in _unit(unit, crew, made):
             if finding not in seen:
                 seen.add(finding)
                 findings.append(finding)
@@ -63,7 +68,7 @@ def _host(name: str, entry: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("warning", name, "turbo is on", "expect drift with temperature")
 
 
-def _unit(unit: Unit, crew: Crew) -> Iterator[Finding]:
+def _unit(unit: Unit, crew: Crew, made: Collection[tuple[str, str]]) -> Iterator[Finding]:
     transfer, pair = unit.cell.transfer, unit.pair
     sender, receiver = crew.worker(pair.sender, "sender"), crew.worker(pair.receiver, "receiver")
     yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
@@ -72,6 +77,8 @@ def _unit(unit: Unit, crew: Crew) -> Iterator[Finding]:
     yield from _congestion(transfer, pair.sender, crew)
     if transfer.source.kind == "file":
         yield from _readable(pair.sender, transfer.source.path, crew)
+    if transfer.sink.kind == "file" and (pair.receiver, transfer.sink.path) not in made:
+        yield from _writable(pair.receiver, transfer.sink, crew)
     yield from _tool(transfer, unit, crew)
 
 
@@ -122,11 +129,36 @@ def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
         )
 
 
-def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
+def _test(worker: Worker, *words: str) -> bool:
+    """Whether test(1) says so on the host."""
     try:
-        crew.worker(host, "sender").operate("exec", ["test", "-r", path])
+        worker.operate("exec", ["test", *words])
     except EngineError:
+        return False
+    return True
+
+
+def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
+    worker = crew.worker(host, "sender")
+    if not _test(worker, "-r", path):
         yield Finding("error", host, f"source: {path} does not exist or cannot be read", "name a file on the sender")
+    elif not _test(worker, "-b", path) and not _test(worker, "-f", path):
+        yield Finding("error", host, f"source: {path} is neither a file nor a block device", "name a file on the sender")
+    elif _test(worker, "-f", path) and not _test(worker, "-s", path):
+        yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
+
+
+def _writable(host: str, sink: Sink, crew: Crew) -> Iterator[Finding]:
+    worker = crew.worker(host, "receiver")
+    folder = str(PurePosixPath(sink.path).parent)
+    if _test(worker, "-c", sink.path):
+        return
+    if _test(worker, "-e", sink.path) and not sink.overwrite:
+        yield Finding("error", host, f"sink: {sink.path} exists", "choose another path, or write {file: ..., overwrite: true}")
+    elif not _test(worker, "-w", sink.path if _test(worker, "-e", sink.path) else folder):
+        yield Finding(
+            "error", host, f"sink: {sink.path} cannot be written", "name a file in a folder of the receiver that can be"
+        )
 
 
 def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def resume(
     try:
         _same_plan(store, plan)
         with Crew(campaign, channels) as crew:
-            refuse_errors(check(campaign, crew), progress)
+            refuse_errors(check(campaign, crew, _made_sinks(store)), progress)
             return _conduct(store, plan, crew, progress, _rows(crew, campaign))
     finally:
         store.close()
@@ -151,10 +152,14 @@ def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tup
     ledger = _ledger(plan, hosts, rows)
     for record in store.records():
         ledger.add(record)
-    sinks = [(str(e["host"]), str(e["made_sink"])) for e in store.journal_entries() if "made_sink" in e]
-    runner = Runner(plan.campaign, crew, sinks, lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
+    runner = Runner(plan.campaign, crew, _made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
     return Conductor(plan, store, runner, ledger, progress, boot).conduct()
+
+
+def _made_sinks(store: Store) -> list[tuple[str, str]]:
+    """Sinks that this campaign made, as (host, path)."""
+    return [(str(entry["host"]), str(entry["made_sink"])) for entry in store.journal_entries() if "made_sink" in entry]
 
 
 def _read_facts(store: Store, campaign: Campaign, crew: Crew) -> dict[str, Any]:
@@ -197,7 +202,7 @@ class Conductor:
         """Blocks until no cell is open, the limit is reached, a host is lost or the user interrupts."""
         campaign = self._plan.campaign
         self._progress.begin(self._ledger.size, self._ledger.size * campaign.repeat.min)
-        self._store.note(f"campaign {campaign.name}: {self._ledger.size} units, seed {campaign.seed}, block {self._ledger.block}")
+        self._store.note(f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block {self._ledger.block}")
         try:
             why, reason = self._blocks()
         except KeyboardInterrupt:
@@ -206,6 +211,7 @@ class Conductor:
             why, reason = "lost", str(error)
         finally:
             self._progress.end()
+        self._store.journal({"ended": why})
         self._store.note(f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else ""))
         return Conclusion(self._store.path, why, self._ledger.failed, reason)
 
@@ -267,13 +273,17 @@ class Conductor:
         self._progress.ran(record["run"], unit.cell.id, text, len(self._ledger.open_keys), self._time_left())
 
     def _time_left(self) -> float:
+        """Seconds, were every open cell to become precise as its interval shrinks with the square root of its runs."""
         repeat = self._plan.campaign.repeat
-        open_keys = set(self._ledger.open_keys)
         left = 0.0
         for unit in self._plan.units:
-            if unit.key in open_keys:
-                runs = max(repeat.min - self._ledger.block - (unit.key in self._ledger.done), 0)
-                left += runs * run_seconds(unit)
+            if self._ledger.is_open(unit.key):
+                found = self._ledger.assessment(unit.key)
+                widths = [
+                    found.intervals[m].precision for m in repeat.metrics if m in found.intervals and found.intervals[m].known
+                ]
+                wanted = math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2) if found.n else repeat.min
+                left += max(min(max(wanted, repeat.min), repeat.max) - found.n, 0) * run_seconds(unit)
         return left
 
     def _verify(self, step: Verify) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from contextlib import suppress
 from typing import Any, Protocol, TextIO
@@ -11,6 +12,8 @@ from tqdm import tqdm
 
 from netbench.analysis.stopping import Assessment
 from netbench.units import format_duration
+
+WIDTH = 80
 
 
 class Progress(Protocol):
@@ -56,7 +59,7 @@ class Lines:
 
     def _print(self, text: str) -> None:
         try:
-            print(text, file=self._out, flush=True)
+            print(textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False), file=self._out, flush=True)
         except OSError:
             return  # the terminal is gone; the campaign goes on, log.txt has it all
 
@@ -87,15 +90,15 @@ class Bar(Lines):
 
     def begin(self, units: int, runs: int) -> None:
         self._units = units
-        layout = "{n_fmt}/{total_fmt} runs |{bar:12}| {desc}"
+        layout = "{n_fmt} runs |{bar:8}| {desc}"
         self._bar = tqdm(total=runs, file=self._out, bar_format=layout, leave=False, dynamic_ncols=True)
 
     def ran(self, run: int, cell: str, text: str, open_units: int, left: float) -> None:
         if self._bar is None:
             return
-        self._bar.total = max(self._bar.total or 0, self._bar.n + 1)
         closed = self._units - open_units
-        standing = f"{closed}/{self._units} closed, {format_duration(left)} left; {cell}: {text}"
+        self._bar.total = max(self._bar.total or 0, self._bar.n + 1 + open_units)
+        standing = f"{text} | {closed}/{self._units} closed, {format_duration(left)} left | {cell}"
         with suppress(OSError):  # the terminal is gone
             self._bar.set_description_str(standing, refresh=False)
             self._bar.update(1)

@@ -42,6 +42,8 @@ def _notes(source: Source, marked: bool) -> list[str]:
     if meters:
         said = " and ".join(dict.fromkeys(meters.values()))
         notes.append(f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload.")
+    if source.loaded.compare:
+        notes.append("converged: the ratio to the baseline is as precise as asked, whatever the width of the mean.")
     if marked:
         notes.append("† the mechanism did not engage in some runs: see cautions.")
     return notes
