@@ -242,3 +242,29 @@ def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path:
     assert {r["boot"] for r in records(first.path)} == {1}
     after = json.loads((first.path / "facts.json").read_text())["hosts"]["here"]
     assert [entry["boot"] for entry in after] == [0, 1]
+
+
+def test_a_window_of_few_ticks_carries_a_caution(tmp_path: Path) -> None:
+    from netbench.report.build import build
+
+    conclusion, _ = run(BASE + "transfer: {duration: 20ms, warmup: 10ms}\n", tmp_path)
+    said = [caution.kind for caution in build(conclusion.path).source.cautions]
+    assert "resolution" in said
+    longer, _ = run(BASE + "transfer: {duration: 200ms, warmup: 10ms}\n", tmp_path)
+    assert "resolution" not in [caution.kind for caution in build(longer.path).source.cautions]
+
+
+def test_a_cold_source_that_is_sent_twice_carries_a_caution(tmp_path: Path) -> None:
+    from netbench.report.build import build
+
+    source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
+    source.write_bytes(b"x" * (1 << 20))
+    try:
+        text = BASE + f"transfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
+        once, found = run(text, tmp_path)
+        assert (found[0]["sender"]["resident"], found[0]["sender"]["source_size"]) == (0, 1 << 20)
+        assert "cache" not in [caution.kind for caution in build(once.path).source.cautions]
+        twice, _ = run(text.replace("bytes: 1M", "bytes: 2M"), tmp_path)
+        assert "cache" in [caution.kind for caution in build(twice.path).source.cautions]
+    finally:
+        source.unlink()

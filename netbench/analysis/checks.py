@@ -16,6 +16,7 @@ from netbench.analysis.load import Loaded, Readback
 from netbench.analysis.series import ALPHA, FEWEST, drift, instabilities, outliers
 
 FEW = 5
+FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
 DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # facts that differ by nature
 OF_KERNEL = ("kernel", "command_line")  # facts that differ because kernels are swept
@@ -314,6 +315,18 @@ def page_cache(seen: Evidence) -> Iterator[Caution]:
         yield Caution("cache", what, where, f"in {sum(found.values())} runs", remedy)
 
 
+def coarse(seen: Evidence) -> Iterator[Caution]:
+    """Windows of few clock ticks: /proc/stat counts whole ticks, so CPU comes in steps, and may exceed what the machine has."""
+    ticks = min((int(boot["clock_ticks"]) for boots in seen.loaded.hosts.values() for boot in boots), default=100)
+    found = {place: window for place, window in seen.loaded.windows.items() if window * ticks < FEW_TICKS}
+    if found:
+        shortest = min(found.values())
+        what = "The measured window is so short that CPU by procstat comes in coarse steps."
+        evidence = f"{shortest * 1e3:.3g} ms are {shortest * ticks:.2g} ticks of 1/{ticks} s"
+        where = tuple(seen.label(cell, pair) for cell, pair in found)
+        yield Caution("resolution", what, where, evidence, "longer runs, or the metrics by rusage, which counts nanoseconds")
+
+
 def strangers(seen: Evidence) -> Iterator[Caution]:
     """Connections that did not show the run's token."""
     dropped: Mapping[str, int] = {cell: n for cell, n in seen.loaded.strangers.items() if n}
@@ -350,6 +363,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Caution]], ...] = (
     retransmits,
     moved_along,
     page_cache,
+    coarse,
     strangers,
     one_kernel,
 )

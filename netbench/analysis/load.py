@@ -60,8 +60,8 @@ class Loaded:
     runs: one row a run in order of execution: run cell pair block boot status reason started engaged (why the mechanism did not
     engage, or ""), one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
     readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
-    connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was partly in the page cache. truncated: the
-    last line was cut and is left out.
+    connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was not in the page cache, or out of it, as
+    asked. windows: (cell, pair) -> the shortest window in seconds of runs with procstat. truncated: the last line was cut.
     """
 
     path: Path
@@ -78,6 +78,7 @@ class Loaded:
     moved: Mapping[tuple[str, str, str], int]
     strangers: Mapping[str, int]
     partly_cached: Mapping[tuple[str, str], int]
+    windows: Mapping[tuple[str, str], float]
     shared: Mapping[str, bool]  # by pair: both ends on one kernel
     truncated: bool = False
 
@@ -191,6 +192,7 @@ class _Reader:
     )  # distinct settings of a cell, each with its number of runs
     strangers: dict[str, int] = field(default_factory=dict)
     partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
+    windows: dict[tuple[str, str], float] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     names: tuple[str, ...] | None = None  # the metrics of the run before, when they are all of `values` in its order
 
@@ -275,6 +277,10 @@ class _Reader:
         again = sender.get("cache") == "cold" and _sent(sender) > sender.get("source_size", 0)  # only its first pass was cold
         if resident is not None and (resident != wanted or again):
             self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
+        edges = sender.get("time_ns")
+        if edges and "procstat" in sender:
+            window = (edges[1] - edges[0]) / 1e9
+            self.windows[cell, pair] = min(self.windows.get((cell, pair), window), window)
         dropped = (record.get("receiver") or {}).get("strangers")
         if dropped:
             self.strangers[cell] = self.strangers.get(cell, 0) + int(dropped)
@@ -315,6 +321,7 @@ class _Reader:
             moved=self.moves(),
             strangers=self.strangers,
             partly_cached=self.partly_cached,
+            windows=self.windows,
             shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
             truncated=self.truncated,
         )

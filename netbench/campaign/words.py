@@ -165,7 +165,9 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
             fraction = -1.0
         if low <= fraction < high and fraction > 0:
             return fraction
-        meant = f"{value}%" if isinstance(value, str) and low <= fraction / 100 < high and fraction > 0 else ""
+        meant = (
+            f"{value}%" if isinstance(value, str) and "%" not in value and low <= fraction / 100 < high and fraction > 0 else ""
+        )
         raise expected(f"{what} such as {example}", value, meant)
 
     return Kind(parse, {"type": ["string", "number"], "pattern": SHARE_PATTERN})
