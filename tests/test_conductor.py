@@ -254,16 +254,19 @@ def test_a_window_of_few_ticks_carries_a_caution(tmp_path: Path) -> None:
     assert "resolution" not in [caution.kind for caution in build(longer.path).source.cautions]
 
 
-def test_a_cold_source_that_is_sent_twice_carries_a_caution(tmp_path: Path) -> None:
+def test_a_source_that_was_not_cold_as_asked_carries_a_caution(tmp_path: Path) -> None:
+    """What sockets still hold of an earlier run stays in the page cache, so a first run may be cold and a second one not: what counts
+    is that the record says how much was resident, and that a run which was not cold, or not only, is named."""
     from netbench.report.build import build
 
     source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
     source.write_bytes(b"x" * (1 << 20))
     try:
-        text = BASE + f"transfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
+        text = BASE + f"verify: off\ntransfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
         once, found = run(text, tmp_path)
-        assert (found[0]["sender"]["resident"], found[0]["sender"]["source_size"]) == (0, 1 << 20)
-        assert "cache" not in [caution.kind for caution in build(once.path).source.cautions]
+        warned = "cache" in [caution.kind for caution in build(once.path).source.cautions]
+        assert found[0]["sender"]["source_size"] == 1 << 20
+        assert warned == (found[0]["sender"]["resident"] > 0)
         twice, _ = run(text.replace("bytes: 1M", "bytes: 2M"), tmp_path)
         assert "cache" in [caution.kind for caution in build(twice.path).source.cautions]
     finally:

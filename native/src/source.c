@@ -213,7 +213,8 @@ static int named_file(const struct nb_job *job, uint64_t *size, struct nb_error 
 			       job->source_path);
 	}
 	close(fd);
-	return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file or a block device", "%s is neither a file nor a block device", job->source_path);
+	return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file or a block device",
+		       "%s is neither a file nor a block device", job->source_path);
 }
 
 static int open_one(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
