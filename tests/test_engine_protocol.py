@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -407,7 +406,6 @@ def sockets(port: int) -> dict[str, dict[str, int]]:
     return found
 
 
-@pytest.mark.skipif(not shutil.which("ss"), reason="ss (iproute2) is not installed")
 def test_tcp_counters_are_those_of_ss() -> None:
     seen = {}
     with open_pair() as pair:

@@ -334,3 +334,48 @@ def test_linger_makes_a_reset(tmp_path: Path) -> None:
         stop.set()
         knocker.join()
     assert record["status"] == "ok", record["reason"]
+
+
+def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Runner._measure
+
+    def deadly(self: Runner, *args: Any) -> None:
+        os.kill(worker_pid(self, "sender"), signal.SIGKILL)
+        honest(self, *args)
+
+    monkeypatch.setattr(Runner, "_measure", deadly)
+    conclusion = conduct.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
+    assert (conclusion.why, conclusion.exit_code) == ("lost", 1)
+    assert "3 times in a row" in conclusion.reason
+    assert [r["status"] for r in Store.open(conclusion.path).records()] == ["interrupted"] * 3
+
+
+def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:
+    text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{chunk: [4K, 64K]}}\n"
+    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path)
+    before = (first.path / "records.jsonl").read_bytes()
+    with pytest.raises(StoreError, match=r"does not give the cells of plan\.json any more"):
+        conduct.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
+    assert (first.path / "records.jsonl").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: Path) -> None:
+    """Three orders of five seconds at once, then an undo of six: the worker does all of it, and leaves only then."""
+    from netbench.engine import binding
+    from netbench.engine.binding import Frame
+    from netbench.engine.worker import Heart, Worker
+    from netbench.hosts.local import LocalChannel
+
+    channel, heart = LocalChannel("here"), Heart()
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    heart.add(worker)
+    rows = {row.name: row.id for row in worker.catalogue.rows if row.kind == "option" and row.owner in worker.catalogue.ops}
+    order = binding.encode_values({rows["op"]: "exec", rows["target"]: "sleep\x005"})
+    for _ in range(3):
+        worker._write(binding.frame(Frame.OP, 9, order))
+    undone = tmp_path / "undone"
+    worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 6; echo yes > {undone}"])
+    heart.stop()
+    worker.close()
+    assert undone.read_text() == "yes\n"

@@ -163,12 +163,12 @@ def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
     """Records with their line numbers. A last line that is cut (no newline: the writer was killed) is left out and noted."""
     with file.open("rb") as source:
         for number, line in enumerate(source, 1):
+            if not line.endswith(b"\n"):  # even if it can be read: resume cuts it off and runs it again
+                reader.truncated = True
+                return
             try:
                 record = json.loads(line)
             except ValueError as error:
-                if not line.endswith(b"\n"):
-                    reader.truncated = True
-                    return
                 raise StoreError(
                     f"{file}:{number}: not JSON: {error}; the file is append-only, restore it from where it was copied"
                 ) from error
