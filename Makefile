@@ -1,6 +1,6 @@
 # make demo     a real campaign on this machine, and a report worth reading
 # make test     lint, C tests under sanitizers, every Python test
-# make bench    netbench beside iperf3, as a campaign of its own
+# make bench    netbench beside its peers and its budgets: writes docs/performance.md
 # The Debian packages that are needed are named in README.md.
 
 SHELL := /bin/bash
@@ -48,8 +48,9 @@ lint: .make/built
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES)
 
+# PARTS="peers orchestration instructions conclusion"; left out: all
 bench: .make/built
-	@$(NETBENCH) run campaigns/peers.yaml --results results
+	$(BIN)/python -m tools.bench $(PARTS)
 
 clean: native-clean
 	rm -rf build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* \

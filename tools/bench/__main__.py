@@ -1,0 +1,69 @@
+"""`python -m tools.bench [PART]...`: measure the parts and write docs/performance.md; exit 1 when a budget is missed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from tools.bench.table import Part, Row, markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "build" / "bench"  # the latest answer of each part, so that one part can be measured again alone
+PARTS = ("peers", "orchestration", "instructions", "conclusion")
+
+
+def machine() -> str:
+    """This machine in a sentence, without its name."""
+    cpus = [
+        line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+    ]
+    release = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown system")
+    congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    return (
+        f"{len(cpus)} CPUs ({cpus[0] if cpus else platform.machine()}), Linux {platform.release()}, {release}, "
+        f"Python {platform.python_version()}, default congestion control {congestion}"
+    )
+
+
+def measure(name: str) -> None:
+    """Run one part and keep its answer."""
+    part: Part = import_module(f"tools.bench.{name}").measure()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    (KEPT / f"{name}.json").write_text(json.dumps(asdict(part) | {"when": stamp, "machine": machine()}, indent=1))
+    print(markdown(part))
+
+
+def write() -> bool:
+    """docs/performance.md from the parts that were measured; whether every budget holds."""
+    texts, holds = [], True
+    for name in PARTS:
+        file = KEPT / f"{name}.json"
+        if not file.exists():
+            texts.append(f"## {name}\n\nNot measured yet.\n")
+            holds = False
+            continue
+        kept = json.loads(file.read_text())
+        part = Part(kept["title"], kept["how"], tuple(Row(**row) for row in kept["rows"]), tuple(kept["notes"]))
+        holds = holds and all(row.holds is not False for row in part.rows)
+        texts.append(markdown(part) + f"\nMeasured {kept['when']} on {kept['machine']}.\n")
+    head = "# Performance\n\nWritten by `make bench`. Intervals are 95%; ratios are netbench over its peer.\n\n"
+    (ROOT / "docs" / "performance.md").write_text(head + "\n".join(texts))
+    return holds
+
+
+def main(names: list[str]) -> int:
+    for name in names or PARTS:
+        if name not in PARTS:
+            print(f"no part {name!r}; there are {', '.join(PARTS)}", file=sys.stderr)
+            return 2
+        measure(name)
+    return 0 if write() else 1
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""What a part of the bench answers: rows of one table, each with its interval, its budget and its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question. Texts carry their units; `holds` is None where there is no budget or it could not be measured."""
+
+    what: str
+    ours: str
+    peer: str
+    result: str  # ratio or difference, with its 95% interval
+    budget: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the bench: its rows, how they were measured, and what a reader must know."""
+
+    title: str
+    how: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def verdict(row: Row) -> str:
+    """holds, MISSED, or nothing."""
+    return {True: "holds", False: "**missed**", None: ""}[row.holds]
+
+
+def markdown(part: Part) -> str:
+    """A part as a section of docs/performance.md."""
+    lines = [f"## {part.title}", "", part.how, "", "| | netbench | peer | result | budget | |", "|---|---|---|---|---|---|"]
+    lines += [f"| {row.what} | {row.ours} | {row.peer} | {row.result} | {row.budget} | {verdict(row)} |" for row in part.rows]
+    lines += [""] + [f"- {note}" for note in part.notes] + ([""] if part.notes else [])
+    return "\n".join(lines)
