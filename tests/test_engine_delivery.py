@@ -6,6 +6,7 @@ are compared by the digests of both sides.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,16 +121,18 @@ ODD = [
 ]
 
 
+@pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])  # pinned streams share one thread
 @pytest.mark.parametrize("odd", ODD, ids=lambda o: "-".join(map(str, o)))
 def test_odd_sizes_arrive_too(
-    pair: Pair, content: Content, tmp_path: Path, odd: tuple[str, str, str, int, int, int, int, int, int]
+    pair: Pair, content: Content, tmp_path: Path, odd: tuple[str, str, str, int, int, int, int, int, int], pinned: bool
 ) -> None:
     send, receive, source, streams, chunk, receive_chunk, align, preamble, warmup = odd
     total = 200_003 if min(chunk or 99, receive_chunk) == 1 else 3_000_001
     sink = tmp_path / "sink"
     to_sender = {"chunk": chunk, "align": align, "preamble": preamble, **content.options(source)}
     to_receiver = {"receive_chunk": receive_chunk, "sink": "file", "sink_path": str(sink)}
-    sides = pair.run(send, receive, to_sender, to_receiver, bytes=total, streams=streams, warmup=warmup * MS, verify=1)
+    pin = {"cpu": min(os.sched_getaffinity(0))} if pinned else {}
+    sides = pair.run(send, receive, to_sender, to_receiver, bytes=total, streams=streams, warmup=warmup * MS, verify=1, **pin)
     from_buffer = not local().send[send].has("from_file")
     arrived = sides[1].numbers("flow", "bytes")
     assert sides[0].numbers("flow", "bytes") == arrived

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A flow: one connection and the thread that moves data over it. The loop is shared by all methods. */
+/* A flow: one connection, and the thread that moves data over it (drive.c). The loop is shared by all methods. */
 #ifndef NB_FLOW_H
 #define NB_FLOW_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "job.h"
 #include "sink.h"
@@ -46,10 +47,13 @@ struct nb_flow {
 	void *allocated;
 	void *state;	/* the method's own */
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
+	uint64_t left;	/* of what the thread moves now */
+	ssize_t moved;	/* by the last step */
 	int failed;	/* 0 or a negative enum nb_code */
 	struct nb_error error;
 	pthread_t thread;
 	int started;
+	uint32_t team; /* flows that this one's thread drives: itself and those that follow it */
 };
 
 static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t by)
@@ -59,9 +63,12 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 	atomic_store_explicit(&flow->proof[proof], now + by, memory_order_relaxed);
 }
 
-/* Buffers, source, sink and the method's own; then the thread, pinned and waiting at the gate. */
+/* Buffers, source, sink and the method's own. */
 int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
-int nb_flow_start(struct nb_flow *flow, struct nb_error *error);
+/* How many of a job's flows one thread drives. */
+uint32_t nb_flow_team(const struct nb_job *job, size_t count);
+/* The thread of a team of flows that begins here, pinned and waiting at the gate. */
+int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error);
 void nb_flow_join(struct nb_flow *flow);
 void nb_flow_close(struct nb_flow *flow);
 

@@ -242,8 +242,8 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 		status = nb_door_open(&run->door, &run->job, error);
 	if (!status && run->job.role == NB_ROLE_SEND)
 		status = connect_flows(run, error);
-	for (size_t i = 0; !status && i < run->flows_count; i++)
-		status = nb_flow_start(&run->flows[i], error);
+	for (size_t i = 0; !status && i < run->flows_count; i += nb_flow_team(&run->job, run->flows_count))
+		status = nb_flow_start(&run->flows[i], nb_flow_team(&run->job, run->flows_count), error);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct plan {
 	uint64_t rate;
 	uint64_t sample;
 	int verify;
+	int pinned; /* all streams of a side share a thread then */
 };
 
 struct pair {
@@ -55,6 +57,17 @@ static void close_pair(struct pair *pair)
 	assert_int_equal(NB_OK, desk_close(&pair->receiver));
 }
 
+static uint64_t first_cpu(void)
+{
+	cpu_set_t set;
+	uint64_t cpu = 0;
+
+	assert_int_equal(0, sched_getaffinity(0, sizeof(set), &set));
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	return cpu;
+}
+
 static void put_plan(struct nb_writer *writer, const struct plan *plan, const char *role, const char *method)
 {
 	put_text(writer, "role", role);
@@ -67,6 +80,8 @@ static void put_plan(struct nb_writer *writer, const struct plan *plan, const ch
 	put_number(writer, "warmup", plan->warmup);
 	put_number(writer, "sample", plan->sample);
 	put_number(writer, "verify", (uint64_t)plan->verify);
+	if (plan->pinned)
+		put_number(writer, "cpu", first_cpu());
 	put_bytes(writer, row_named("", "meters"), "rusage\0procstat", 15);
 }
 
@@ -260,7 +275,7 @@ static void every_pair_delivers_so_many_bytes(void **state)
 	close_pair(&pair);
 }
 
-static void streams_share_the_bytes(void **state)
+static void streams_share_the_bytes_of(struct pair *pair, int pinned)
 {
 	struct plan plan = { .send = "sendfile",
 			     .receive = "read",
@@ -268,28 +283,36 @@ static void streams_share_the_bytes(void **state)
 			     .streams = 4,
 			     .preamble = 77,
 			     .warmup = 2 * MS,
-			     .verify = 1 };
+			     .verify = 1,
+			     .pinned = pinned };
 	uint64_t total = 0;
+
+	run(pair, &plan);
+	for (size_t i = 0; i < plan.streams; i++) {
+		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i) - bytes_at(&pair->received, NB_EDGE_OPEN, i);
+		assert_true(bytes_at(&pair->received, NB_EDGE_OPEN, i) >= 77); /* the preamble belongs to the warm-up */
+		assert_true(vector_number(&pair->sent, "", "digest", NB_EDGE_DRAINED, i) ==
+			    vector_number(&pair->received, "", "digest", NB_EDGE_DRAINED, i));
+	}
+	assert_int_equal(plan.bytes, total);
+	forget(pair);
+	/* Fewer bytes than streams: some have nothing to send, and the run ends all the same. */
+	plan = (struct plan){ .send = "write", .receive = "read", .bytes = 3, .streams = 5, .pinned = pinned };
+	run(pair, &plan);
+	for (size_t i = total = 0; i < plan.streams; i++)
+		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i);
+	assert_int_equal(3, total);
+	forget(pair);
+}
+
+static void streams_share_the_bytes(void **state)
+{
 	struct pair pair;
 
 	(void)state;
 	open_pair(&pair);
-	run(&pair, &plan);
-	for (size_t i = 0; i < plan.streams; i++) {
-		total += bytes_at(&pair.received, NB_EDGE_CLOSE, i) - bytes_at(&pair.received, NB_EDGE_OPEN, i);
-		assert_true(bytes_at(&pair.received, NB_EDGE_OPEN, i) >= 77); /* the preamble belongs to the warm-up */
-		assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, i) ==
-			    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, i));
-	}
-	assert_int_equal(plan.bytes, total);
-	forget(&pair);
-	/* Fewer bytes than streams: some have nothing to send, and the run ends all the same. */
-	plan = (struct plan){ .send = "write", .receive = "read", .bytes = 3, .streams = 5 };
-	run(&pair, &plan);
-	for (size_t i = total = 0; i < plan.streams; i++)
-		total += bytes_at(&pair.received, NB_EDGE_CLOSE, i);
-	assert_int_equal(3, total);
-	forget(&pair);
+	streams_share_the_bytes_of(&pair, 0);
+	streams_share_the_bytes_of(&pair, 1);
 	close_pair(&pair);
 }
 
