@@ -81,9 +81,14 @@ static void moved_some(struct nb_flow *flow, ssize_t moved)
 		flow->left -= (uint64_t)moved;
 }
 
+static size_t chunk_of(const struct nb_flow *flow)
+{
+	return flow->job->chunk ? (size_t)flow->job->chunk : SIZE_MAX;
+}
+
 static ssize_t step(struct nb_flow *flow)
 {
-	size_t chunk = flow->job->chunk ? (size_t)flow->job->chunk : SIZE_MAX;
+	size_t chunk = chunk_of(flow);
 	ssize_t moved = flow->method->step(flow, chunk < flow->left ? chunk : (size_t)flow->left);
 
 	if (moved > 0)
@@ -104,18 +109,28 @@ static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
 	uint64_t rate = flow->job->role == NB_ROLE_SEND ? flow->job->rate : 0, begun = rate ? nb_now() : 0;
-	uint64_t first = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed), first = bytes;
+	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed), left = flow->left;
+	size_t chunk = chunk_of(flow);
 	int unseen = stop == &flow->gates->abort && flow->job->bytes;
+	ssize_t moved = flow->moved;
 
-	while (flow->left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
-		flow->moved = step(flow);
-		if (flow->moved <= 0)
+	while (left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
+		moved = flow->method->step(flow, chunk < left ? chunk : (size_t)left);
+		if (moved <= 0)
 			break;
+		bytes += (uint64_t)moved;
+		atomic_store_explicit(&flow->bytes, bytes, memory_order_relaxed);
+		atomic_store_explicit(&flow->steps, ++steps, memory_order_relaxed);
+		if (left != NB_MISSING)
+			left -= (uint64_t)moved;
 		if (unseen && see_first_data(flow->gates))
 			unseen = 0;
 		if (rate)
-			keep_pace(flow, begun, atomic_load_explicit(&flow->bytes, memory_order_relaxed) - first, until);
+			keep_pace(flow, begun, bytes - first, until);
 	}
+	flow->left = left;
+	flow->moved = moved;
 }
 
 static void fail_team(struct nb_flow *flows, const char *what)

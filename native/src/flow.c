@@ -58,25 +58,6 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 	return 0;
 }
 
-ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls, unsigned int shorts)
-{
-	size_t done = 0;
-
-	while (done < length) {
-		ssize_t written = write(flow->socket, (const char *)bytes + done, length - done);
-
-		nb_count(flow, calls, 1);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return nb_flow_fail(flow, "write", "keep the source as it is during a run", "to the connection");
-		done += (size_t)written;
-		if (done < length)
-			nb_count(flow, shorts, 1);
-	}
-	return (ssize_t)done;
-}
-
 int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error)
 {
 	uint64_t left = atomic_load_explicit(&flow->bytes, memory_order_relaxed), preamble = flow->job->preamble;
@@ -107,6 +88,7 @@ int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 {
 	int status = 0;
 
+	flow->page = (size_t)sysconf(_SC_PAGESIZE);
 	flow->sink.fd = -1;
 	if (flow->job->role == NB_ROLE_SEND && flow->method->flags & NB_FROM_FILE)
 		status = nb_source_open(&flow->source, flow->job, error);

@@ -3,10 +3,12 @@
 #ifndef NB_FLOW_H
 #define NB_FLOW_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "direct.h"
 #include "job.h"
 #include "sink.h"
 #include "source.h"
@@ -46,6 +48,7 @@ struct nb_flow {
 	unsigned char *buffer; /* of the user, at job->align from a page */
 	void *allocated;
 	void *state;	/* the method's own */
+	size_t page;	/* of memory, in bytes */
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
 	uint64_t left;	/* of what the thread moves now */
 	ssize_t moved;	/* by the last step */
@@ -78,11 +81,29 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a pattern. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 
-/* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
-ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls, unsigned int shorts);
-
 /* Fail a step: fill flow->error from errno. Returns a negative code. */
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what);
+
+/* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
+static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls,
+				    unsigned int shorts)
+{
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t written = nb_write(flow->socket, (const char *)bytes + done, length - done);
+
+		nb_count(flow, calls, 1);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return nb_flow_fail(flow, "write", "keep the source as it is during a run", "to the connection");
+		done += (size_t)written;
+		if (done < length)
+			nb_count(flow, shorts, 1);
+	}
+	return (ssize_t)done;
+}
 
 int nb_gates_open(struct nb_gates *gates, struct nb_error *error);
 void nb_gates_move(struct nb_gates *gates, enum nb_gate gate);

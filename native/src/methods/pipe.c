@@ -40,23 +40,3 @@ void nb_pipe_close(struct nb_flow *flow)
 	free(pipe);
 	flow->state = NULL;
 }
-
-ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls, unsigned int shorts)
-{
-	struct nb_pipe *pipe = flow->state;
-	size_t done = 0;
-
-	while (done < length) {
-		ssize_t moved = splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
-
-		nb_count(flow, calls, 1);
-		if (moved < 0 && errno == EINTR)
-			continue;
-		if (moved < 0)
-			return nb_flow_fail(flow, "splice", "check the space that is left for the sink", "out of the pipe");
-		done += (size_t)moved;
-		if (done < length)
-			nb_count(flow, shorts, 1);
-	}
-	return (ssize_t)done;
-}

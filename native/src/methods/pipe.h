@@ -3,6 +3,9 @@
 #ifndef NB_PIPE_H
 #define NB_PIPE_H
 
+#include <errno.h>
+#include <fcntl.h>
+
 #include "../flow.h"
 
 struct nb_pipe {
@@ -15,6 +18,24 @@ struct nb_pipe {
 int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error);
 void nb_pipe_close(struct nb_flow *flow);
 /* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs. Returns bytes or <0. */
-ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls, unsigned int shorts);
+static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls, unsigned int shorts)
+{
+	struct nb_pipe *pipe = flow->state;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
+
+		nb_count(flow, calls, 1);
+		if (moved < 0 && errno == EINTR)
+			continue;
+		if (moved < 0)
+			return nb_flow_fail(flow, "splice", "check the space that is left for the sink", "out of the pipe");
+		done += (size_t)moved;
+		if (done < length)
+			nb_count(flow, shorts, 1);
+	}
+	return (ssize_t)done;
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* read(2) from the connection into a buffer; with a file as sink, write(2) from there. */
 #include <errno.h>
-#include <unistd.h>
 
+#include "../direct.h"
 #include "../method.h"
 
 enum { READS, WRITES };
@@ -20,7 +20,7 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 static int write_sink(struct nb_flow *flow, size_t length)
 {
 	for (size_t done = 0; done < length;) {
-		ssize_t written = write(flow->sink.fd, flow->buffer + done, length - done);
+		ssize_t written = nb_write(flow->sink.fd, flow->buffer + done, length - done);
 
 		nb_count(flow, WRITES, 1);
 		if (written < 0 && errno != EINTR)
@@ -37,7 +37,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = read(flow->socket, flow->buffer, most);
+		got = nb_read(flow->socket, flow->buffer, most);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

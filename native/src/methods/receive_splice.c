@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "../direct.h"
 #include "../method.h"
 #include "pipe.h"
 
@@ -38,7 +39,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = splice(flow->socket, NULL, pipe->in, NULL, most, SPLICE_F_MOVE);
+		got = nb_splice(flow->socket, NULL, pipe->in, NULL, most, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

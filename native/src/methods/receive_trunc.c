@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "../direct.h"
 #include "../method.h"
 
 enum { CALLS };
@@ -16,7 +17,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = recv(flow->socket, NULL, most, MSG_TRUNC);
+		got = nb_recv(flow->socket, NULL, most, MSG_TRUNC);
 		nb_count(flow, CALLS, 1);
 	} while (got < 0 && errno == EINTR);
 	return got < 0 ? nb_flow_fail(flow, "recv", "look at the sender's error", "from the connection") : got;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mmap(2) a section of the source, write(2) it to the connection, munmap(2) it. */
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "../method.h"
 
@@ -16,9 +15,8 @@ static const struct nb_field proofs[] = {
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE); /* from the auxiliary vector: no system call */
 	size_t length = nb_source_clamp(&flow->source, most);
-	size_t into = (size_t)(flow->source.offset % page);
+	size_t into = (size_t)flow->source.offset & (flow->page - 1);
 	off_t offset = (off_t)(flow->source.offset - into);
 	char *map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source), offset);
 	ssize_t written;

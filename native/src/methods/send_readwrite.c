@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "../direct.h"
 #include "../method.h"
 
 enum { READS, WRITES, SHORT };
@@ -30,7 +31,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = read(fd, flow->buffer, length);
+		got = nb_read(fd, flow->buffer, length);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "../direct.h"
 #include "../method.h"
 #include "pipe.h"
 
@@ -35,7 +36,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in, NULL, length, SPLICE_F_MOVE);
+		got = nb_splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in, NULL, length, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
