@@ -43,6 +43,8 @@ NOTES = (
     "(200 ms after 100 ms of warm-up) draw a new one each time. netbench visits cells in random blocks, so that slow drift "
     "reaches all of them; netperf's loop sees a cell for its own minutes alone. netbench widens its intervals for looking after "
     "every block; netperf does not, and stops sooner for it.",
+    "The runs of 10 s follow netbench's campaign: what disturbs the machine during one of them counts for that side alone. The "
+    "second row is free of this: it is the least that netperf's loop can take, whatever the variance.",
     "Older sources of netperf end one iteration before the maximum that the manual gives; that is at most 10 s a cell.",
 )
 
@@ -217,7 +219,7 @@ def _seen(ran: command.Ran, short: Sequence[Spread], long: Sequence[Spread], lik
     )
     low, high = middle95(likely.runs)
     yield (
-        f"The simulation asked about netbench's own rule gives {likely.runs.mean():.0f} runs ({low:.0f} to {high:.0f}); it took "
+        f"The simulation asked about netbench's own rule gives {likely.runs.mean():.0f} runs ({low:.0f} to {high:.0f}); it made "
         f"{len(ran.results.runs)}."
     )
     cautions = [c for c in ran.results.source.cautions if c.kind in ("drift", "dependence", "unstable")]

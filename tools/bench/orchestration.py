@@ -52,8 +52,8 @@ NOTES = (
     "The drain and the warm-up's lateness are in netbench's figure: records hold no time of the drained snapshot, "
     "so the figure is an upper bound of what was asked (which leaves the drain out).",
     f"iperf3: `iperf3 -c 127.0.0.1 -t 1 -C cubic -J` {LOOPS} times in a loop of bash, one server; the wall time of each less the "
-    "seconds that it says it measured. iperf3 takes whole seconds, and its figure includes the start of its process, which is "
-    "what a loop of it costs. It reads no counters of the host and keeps no order.",
+    "seconds that it says it measured (the longer of its sides). iperf3 takes whole seconds, and its figure has the start of "
+    "its process, which is what a loop of it costs. It reads no counters of the host and keeps no order.",
     "flent's tests of TCP need netperf, which Debian has in non-free only; its tests with iperf (`rrul_be_iperf`, `udp_flood`) "
     "do not accept the iperf 2.1.8 of Debian 12 (seen: no --enhancedreports option), and `rrul_be_iperf` downloads by netperf.",
 )

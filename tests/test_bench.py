@@ -1,0 +1,135 @@
+"""The bench's arithmetic: netperf's rule by hand, gaps between runs by hand, and the table."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netbench.analysis.intervals import Interval
+from tools.bench import conclusion, orchestration
+from tools.bench.conclusion import NETPERF, Rule, Spread, simulate, stops
+from tools.bench.table import Part, Row, markdown
+
+T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365}  # a printed table of Student's t, by n
+
+
+def loop(*values: float, rule: Rule = NETPERF) -> tuple[int, bool]:
+    """Where the rule ends on these values, which go on with one that is far off."""
+    row = [*values, *[1000.0] * (rule.maximum - len(values))]
+    runs, reached = stops(np.array([row]), rule)
+    return int(runs[0]), bool(reached[0])
+
+
+def test_netperf_s_rule_by_hand() -> None:
+    assert loop(100, 101, 99) == (3, True)  # 4.303 * 1 / sqrt 3 = 2.484: within 2.5% of 100
+    assert loop(100, 101.02, 98.98)[0] > 3  # 4.303 * 1.02 / sqrt 3 = 2.534
+    assert loop(100, 101.02, 98.98, 100) == (4, True)  # 3.182 * sqrt(2 * 1.02**2 / 3) / 2 = 1.325
+    assert loop(100, 100) == (30, False)  # two equal values are too few, and the third is far off
+
+
+def test_netperf_s_rule_gives_up_at_its_maximum() -> None:
+    assert loop(*[50, 150] * 15) == (30, False)
+    assert loop(*[100] * 29, 1000) == (3, True)
+
+
+def test_a_rule_s_own_ends_count() -> None:
+    assert loop(*[7.0] * 12, rule=Rule(10, 12, 0.95)) == (10, True)
+    assert loop(100, 101, 99, rule=Rule(3, 30, 0.95, precision=0.0248)) == (30, False)
+
+
+def test_the_rule_is_that_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    rule = Rule(3, 8, 0.95)
+    rows = 1e6 + 1e6 * 0.03 * rng.standard_normal((300, rule.maximum))
+    runs, reached = stops(rows, rule)
+    plain = [slowly(row.tolist(), rule) for row in rows]
+    assert [*zip(runs.tolist(), reached.tolist(), strict=True)] == plain
+    assert {n for n, _ in plain} == set(range(3, 9))
+    assert not all(done for _, done in plain)
+
+
+def slowly(values: list[float], rule: Rule) -> tuple[int, bool]:
+    """The rule again, one value after the other."""
+    for n in range(rule.minimum, rule.maximum + 1):
+        seen = values[:n]
+        if T95[n] * statistics.stdev(seen) / math.sqrt(n) <= rule.precision * statistics.mean(seen):
+            return n, True
+    return rule.maximum, False
+
+
+def test_passes_go_from_the_rule_s_minimum_to_its_maximum() -> None:
+    steady, wild = Spread(3, 40.0, 0.01), Spread(3, 40.0, 40.0)
+    for known in (True, False):
+        found = simulate([steady, steady, wild], NETPERF, known)
+        assert len(found.runs) == conclusion.REPETITIONS
+        assert statistics.median(found.runs) == 3 + 3 + 30
+        assert statistics.median(found.reached) == 2
+    same = simulate([steady, wild], NETPERF, False)
+    assert (same.runs == simulate([steady, wild], NETPERF, False).runs).all()
+
+
+def test_few_runs_leave_a_deviation_open() -> None:
+    cell = [Spread(3, 100.0, 1.0)]
+    sure, unsure = (conclusion.middle95(simulate(cell, NETPERF, known).runs) for known in (True, False))
+    assert sure[1] < 10
+    assert unsure[1] > 20  # three runs cannot exclude a deviation six times theirs
+    assert conclusion.middle95(simulate([Spread(1000, 100.0, 1.0)], NETPERF, False).runs)[1] < 10  # a thousand can
+
+
+def record(run: int, opened: int, closed: int, status: str = "ok") -> dict[str, Any]:
+    return {"run": run, "status": status, "reason": "" if status == "ok" else "no", "sender": {"time_ns": [opened, closed]}}
+
+
+def test_overhead_is_from_a_window_s_closing_to_the_next_one_s_opening_less_the_warm_up() -> None:
+    records = [record(1, 0, 50_000_000), record(2, 68_000_000, 118_500_000), record(3, 135_500_000, 185_500_000)]
+    assert orchestration.overheads(records, 10_000_000) == [8.0, 7.0]
+
+
+def test_a_failed_run_is_no_measurement() -> None:
+    with pytest.raises(RuntimeError, match="run 2 is failed: no"):
+        orchestration.overheads([record(1, 0, 1), record(2, 2, 3, "failed")], 0)
+
+
+def test_ratio_of_means() -> None:
+    found = orchestration.ratio(Interval(5, 40.0, half_width=1.2), Interval(20, 10.0, half_width=0.4))
+    assert found == "4.00 (3.80 to 4.21)"  # the widths, 3% and 4%, make 5%
+
+
+def script(folder: Path, text: str) -> None:
+    (folder / "flent").write_text("#!/bin/sh\n" + text)
+    (folder / "flent").chmod(0o755)
+
+
+def test_flent_says_itself_why_it_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert orchestration.flent(tmp_path).startswith("not installed")
+    script(tmp_path, 'echo "ERROR: No netperf binary found in PATH." >&2\n')  # and status 0, as flent does
+    assert orchestration.flent(tmp_path) == "cannot run here: ERROR: No netperf binary found in PATH."
+    script(tmp_path, "exit 3\n")
+    assert orchestration.flent(tmp_path) == "cannot run here: it ended with status 3 and no data"
+    script(tmp_path, 'echo "$@" > "$7/x.flent.gz"\n')
+    assert orchestration.flent(tmp_path).endswith(" ms (one run)")
+    assert (tmp_path / "x.flent.gz").read_text().split()[:3] == ["tcp_1up_noping", "-H", "127.0.0.1"]
+
+
+def test_a_part_becomes_a_table() -> None:
+    rows = (Row("a", "1", "2", "0.5", "at most 1", True), Row("b", "3", "2", "1.5", "at most 1", False))
+    part = Part("Title", "How.", (*rows, Row("c", "1", "none", "", "", None)), ("A note.",))
+    assert markdown(part).splitlines() == [
+        "## Title",
+        "",
+        "How.",
+        "",
+        "| | netbench | peer | result | budget | |",
+        "|---|---|---|---|---|---|",
+        "| a | 1 | 2 | 0.5 | at most 1 | holds |",
+        "| b | 3 | 2 | 1.5 | at most 1 | **missed** |",
+        "| c | 1 | none |  |  |  |",
+        "",
+        "- A note.",
+    ]
