@@ -19,7 +19,7 @@
 #endif
 
 enum {
-	NB_PROTOCOL = 1,       /* version of this file's frames */
+	NB_PROTOCOL = 2,       /* version of this file's frames */
 	NB_MAGIC = 0x4e42454e, /* "NBEN" in a little-endian worker's hello */
 	NB_BYTE_ORDER = 0x01020304,
 	NB_FRAME_MAX = 4 * 1024 * 1024, /* longest payload either side accepts */
@@ -45,7 +45,7 @@ enum nb_frame_type {
 	NB_BEAT,      /* nothing: I am alive */
 	NB_OP,	      /* values: read or change something of the host */
 	NB_OP_DONE,   /* vectors: what was read before and after */
-	NB_UNDO,      /* nothing: put back everything held, in reverse */
+	NB_UNDO,      /* nothing, or u32 little-endian scope: put back what is held in it and above, in reverse */
 	NB_UNDONE,    /* nothing */
 	NB_BYE,	      /* nothing: undo everything, exit */
 	NB_FRAME_TYPES

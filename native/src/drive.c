@@ -233,7 +233,8 @@ static int end_stream(struct nb_flow *flow)
 {
 	if (flow->job->role == NB_ROLE_SEND && flow->moved == 0)
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source", "keep the source as it is during a run",
-			       "the source ended before its size: it was cut short during the run");
+			       "%.150s ended before its size: it was cut short during the run",
+			       flow->job->source_path[0] ? flow->job->source_path : "the source");
 	if (flow->method->drain && flow->method->drain(flow))
 		return -1;
 	shutdown(flow->socket, SHUT_WR);
@@ -325,8 +326,10 @@ int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error)
 	flow->started = !status;
 	errno = status;
 	if (status)
-		return nb_fail_errno(error, "start flow", "pin to a CPU that this process may use (see `nproc`, `taskset -p $$`)",
-				     "a thread for stream %u", flow->index);
+		return nb_fail_errno(
+			error, "start flow",
+			"pin to a CPU that this process may use (`taskset -p $$`), or raise the limit on threads (ulimit -u)",
+			"a thread for stream %u", flow->index);
 	return 0;
 }
 

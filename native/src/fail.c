@@ -31,8 +31,9 @@ int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, co
 int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy, const char *format, ...)
 {
 	int number = errno;
+	const char *words = strerrordesc_np(number) ? strerrordesc_np(number) : "unknown error";
 	enum nb_code code = NB_ERR_SYSTEM;
-	size_t used;
+	size_t used, room;
 	va_list args;
 
 	if (number == EPIPE || number == ECONNRESET || number == ECONNABORTED)
@@ -46,8 +47,10 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 	vsnprintf(error->message, sizeof(error->message), format, args);
 	va_end(args);
 	used = strlen(error->message);
-	snprintf(error->message + used, sizeof(error->message) - used, ": %s",
-		 strerrordesc_np(number) ? strerrordesc_np(number) : "unknown error");
+	room = sizeof(error->message) - strlen(words) - sizeof(": "); /* a long path is cut, not what happened to it */
+	if (used > room)
+		used = room;
+	snprintf(error->message + used, sizeof(error->message) - used, ": %s", words);
 	return -(int)code;
 }
 

@@ -43,6 +43,17 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 	return nb_fail_errno(&flow->error, operation, remedy, "%s", what);
 }
 
+ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation)
+{
+	return nb_flow_fail(flow, operation, "free some space, or write bytes: instead of duration:",
+			    flow->sink.path[0] ? flow->sink.path : "to the sink");
+}
+
+ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy)
+{
+	return nb_flow_fail(flow, operation, remedy, flow->job->source_path[0] ? flow->job->source_path : "the source");
+}
+
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size_t)flow->job->align + size;
@@ -95,7 +106,8 @@ int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 	else if (flow->job->role == NB_ROLE_RECEIVE)
 		status = nb_sink_open(&flow->sink, flow->job, flow->index, error);
 	if (!status && flow->source.count && !flow->job->chunk && flow->source.largest == NB_MISSING)
-		status = nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk", "this source is endless");
+		status = nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
+				 "chunk: file sends a whole file a call, and this source has no end");
 	if (!status && flow->method->open)
 		status = flow->method->open(flow, error);
 	return status;

@@ -83,6 +83,9 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* Fail a step: fill flow->error from errno. Returns a negative code. */
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what);
+/* The same where the sink takes no more, or the source gives none. */
+ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
+ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
 
 /* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
 static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls,
@@ -96,8 +99,10 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 		nb_count(flow, calls, 1);
 		if (written < 0 && errno == EINTR)
 			continue;
+		if (written < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
+			return nb_flow_fail_source(flow, "write", "it was cut short: keep the source as it is during a run");
 		if (written < 0)
-			return nb_flow_fail(flow, "write", "keep the source as it is during a run", "to the connection");
+			return nb_flow_fail(flow, "write", "check the path between the data addresses", "to the connection");
 		done += (size_t)written;
 		if (done < length)
 			nb_count(flow, shorts, 1);

@@ -259,7 +259,7 @@ int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
 	if (!status)
 		status = greet(fd, job, index, deadline, error);
 	if (!status && fcntl(fd, F_SETFL, 0))
-		status = nb_fail_errno(error, "connect", "try again", "fcntl");
+		status = nb_fail_errno(error, "connect", "report it as a defect of netbench", "fcntl");
 	if (status)
 		close(fd);
 	return status ? status : fd;

@@ -84,8 +84,8 @@ static void make(void)
 		add_method(NB_ROW_RECEIVE, nb_receive_methods[i]);
 	for (size_t i = 0; nb_meters[i]; i++)
 		add_meter(nb_meters[i]);
-	for (size_t i = 0; nb_ops[i].name; i++) {
-		struct nb_row *row = add(NB_ROW_OP, NB_NO_ROW, &nb_ops[i], nb_ops[i].name, nb_ops[i].about);
+	for (size_t i = 0; nb_ops[i]; i++) {
+		struct nb_row *row = add(NB_ROW_OP, NB_NO_ROW, nb_ops[i], nb_ops[i]->name, nb_ops[i]->about);
 
 		if (!i) /* arguments are the same for all operations: declared once, by the first */
 			add_fields(NB_ROW_OPTION, row->id, nb_op_arguments, nb_op_arguments_count);
@@ -128,6 +128,11 @@ uint16_t nb_row_of_readback(size_t index)
 uint16_t nb_row_of_method(const void *method)
 {
 	return row_of(method);
+}
+
+uint16_t nb_row_of_op_argument(size_t index)
+{
+	return row_of(&nb_op_arguments[index]);
 }
 
 uint16_t nb_row_of_proof(const void *method, size_t index)

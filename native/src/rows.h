@@ -29,6 +29,7 @@ struct nb_field {
 uint16_t nb_row_of_option(size_t index);
 uint16_t nb_row_of_readback(size_t index);
 uint16_t nb_row_of_method(const void *method);
+uint16_t nb_row_of_op_argument(size_t index);
 uint16_t nb_row_of_proof(const void *method, size_t index);
 uint16_t nb_row_of_counter(const void *meter, size_t index);
 

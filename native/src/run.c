@@ -286,7 +286,7 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 	uint64_t now = nb_now();
 
 	if (run->phase != NB_PREPARED)
-		return nb_fail(error, NB_ERR_PROTOCOL, "go", "report this", "the run is already under way");
+		return nb_fail(error, NB_ERR_PROTOCOL, "go", "report it as a defect of netbench", "the run is already under way");
 	if (run->connected < run->flows_count)
 		return nb_fail(error, NB_ERR_PEER, "go", "look at the sender's error", "%zu of %zu streams are connected",
 			       run->connected, run->flows_count);
@@ -325,7 +325,8 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		close_window(run);
 		return NB_NEWS_CLOSE;
 	}
-	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report this", "the run waits for no mark of %zu bytes", length);
+	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report it as a defect of netbench",
+		       "the run waits for no mark of %zu bytes", length);
 }
 
 void nb_run_warm(const struct nb_run *run, struct nb_writer *writer)
@@ -345,7 +346,8 @@ static void stop_flows(struct nb_run *run, enum nb_stop stop)
 int nb_run_stop(struct nb_run *run, struct nb_error *error)
 {
 	if (run->phase != NB_CLOSED)
-		return nb_fail(error, NB_ERR_PROTOCOL, "stop", "report this", "the measured window is not closed");
+		return nb_fail(error, NB_ERR_PROTOCOL, "stop", "report it as a defect of netbench",
+			       "the measured window is not closed");
 	stop_flows(run, NB_STOP_ALL);
 	if (run->job.marks)
 		nb_tool_kill(&run->tool); /* a server that waits for the next client */
@@ -476,7 +478,7 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 		run->phase = NB_DRAINING;
 	} else if (run->phase != NB_DRAINING && run->phase != NB_CLOSED) {
 		return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
-			       "it ended with status %d before the measured window was closed: %.*s",
+			       "%.40s ended with status %d before the measured window was closed: %.*s", run->job.argv,
 			       WIFEXITED(run->tool.status) ? WEXITSTATUS(run->tool.status) : 128 + WTERMSIG(run->tool.status),
 			       said ? (int)said : 150, said ? run->tool.errors.text : "it printed no error");
 	}

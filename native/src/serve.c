@@ -33,6 +33,7 @@ struct worker {
 	uint64_t beat_at;
 	int greeted;
 	int leaving;
+	int alone; /* nobody there to tell */
 };
 
 void nb_greet(struct nb_hello *hello)
@@ -68,7 +69,7 @@ static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t t
 	worker->beat_at = nb_now() + NB_BEAT_SECONDS * SECOND;
 	if (!nb_send_frame(worker->out, type, tag, payload, length))
 		return 0;
-	worker->leaving = 1; /* nobody there to tell */
+	worker->leaving = worker->alone = 1;
 	return -1;
 }
 
@@ -76,7 +77,7 @@ static _Thread_local struct worker *serving;
 
 void nb_beat(void)
 {
-	if (serving && !serving->leaving && nb_now() >= serving->beat_at)
+	if (serving && !serving->alone && nb_now() >= serving->beat_at)
 		send_frame(serving, NB_BEAT, 0, NULL, 0);
 }
 
@@ -92,7 +93,8 @@ static void send_written(struct worker *worker, enum nb_frame_type type, uint16_
 	if (!writer->failed && writer->used <= NB_FRAME_MAX) {
 		send_frame(worker, type, tag, writer->data, writer->used);
 	} else {
-		nb_fail(&error, NB_ERR_MEMORY, "send frame", "use fewer streams", "an answer of %zu bytes", writer->used);
+		nb_fail(&error, NB_ERR_MEMORY, "send frame", "use fewer streams", "an answer of %zu bytes, at most %d fit",
+			writer->used, NB_FRAME_MAX);
 		send_error(worker, tag, &error);
 	}
 	nb_writer_free(writer);
@@ -168,7 +170,7 @@ static void start_job(struct worker *worker, uint16_t tag, const unsigned char *
 	int status;
 
 	if (!run) {
-		nb_fail(&error, worker->run ? NB_ERR_PROTOCOL : NB_ERR_MEMORY, "job", "report this", "%s",
+		nb_fail(&error, worker->run ? NB_ERR_PROTOCOL : NB_ERR_MEMORY, "job", "report it as a defect of netbench", "%s",
 			worker->run ? "a run is already under way" : "no memory for a run");
 		send_error(worker, tag, &error);
 		return;
@@ -274,11 +276,20 @@ static void do_operation(struct worker *worker, uint16_t tag, const unsigned cha
 	send_written(worker, NB_OP_DONE, tag, &writer);
 }
 
-static void undo(struct worker *worker, uint16_t tag)
+static void undo(struct worker *worker, uint16_t tag, const unsigned char *payload, size_t length)
 {
+	uint32_t scope = 0;
 	struct nb_error error;
+	int status = 0;
 
-	if (nb_op_undo(&worker->held, &error))
+	if (length && length != sizeof(scope))
+		status = nb_fail(&error, NB_ERR_REQUEST, "undo", "use the same netbench version on both sides",
+				 "a scope of %zu bytes", length);
+	for (size_t i = 0; !status && i < length; i++)
+		scope |= (uint32_t)payload[i] << 8 * i;
+	if (!status)
+		status = nb_op_undo(&worker->held, scope, &error);
+	if (status)
 		send_error(worker, tag, &error);
 	else
 		send_frame(worker, NB_UNDONE, tag, NULL, 0);
@@ -313,7 +324,7 @@ static int handle(struct worker *worker, const struct nb_frame *frame, const uns
 		do_operation(worker, frame->tag, payload, frame->length);
 		return 0;
 	case NB_UNDO:
-		undo(worker, frame->tag);
+		undo(worker, frame->tag, payload, frame->length);
 		return 0;
 	case NB_BEAT:
 		return 0;
@@ -339,7 +350,7 @@ static int hear(struct worker *worker)
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	if (got <= 0) {
-		worker->leaving = 1;
+		worker->leaving = worker->alone = 1;
 		return 0;
 	}
 	worker->heard_at = nb_now();
@@ -402,10 +413,10 @@ int nb_serve(int in, int out)
 		if (now >= worker.beat_at)
 			send_frame(&worker, NB_BEAT, 0, NULL, 0);
 		if (now >= worker.heard_at + NB_SILENCE_SECONDS * SECOND)
-			break; /* the controller is gone */
+			worker.leaving = worker.alone = 1; /* the controller is gone */
 	}
 	end_run(&worker);
-	nb_op_undo(&worker.held, &ignored);
+	nb_op_undo(&worker.held, 0, &ignored);
 	nb_source_forget();
 	nb_reader_free(&worker.reader);
 	serving = NULL;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "beat.h"
@@ -98,11 +99,32 @@ static void allow_files(uint64_t wanted)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Filling a disk takes long, and harms who else uses it. */
+static int find_room(const struct nb_job *job, const char *directory, struct nb_error *error)
+{
+	struct statvfs disk;
+	uint64_t room;
+
+	if (statvfs(directory, &disk))
+		return 0; /* making the first file will say why */
+	room = (uint64_t)disk.f_bavail * disk.f_frsize;
+	if (job->source_size <= room / job->source_files)
+		return 0;
+	return nb_fail(error, NB_ERR_SYSTEM, "make files", "free some space, or use fewer or smaller files",
+		       "%llu files of %llu bytes do not fit in %s: %llu bytes are free", (unsigned long long)job->source_files,
+		       (unsigned long long)job->source_size, directory, (unsigned long long)room);
+}
+
 static int make_files(const struct nb_job *job, const char *directory, struct nb_error *error)
 {
+	int status;
+
 	if (made.fds && made.count == job->source_files && made.size == job->source_size && !strcmp(made.directory, directory))
 		return 0;
 	nb_source_forget();
+	status = find_room(job, directory, error);
+	if (status)
+		return status;
 	allow_files(job->source_files * (job->streams + 1) + 256);
 	made.fds = calloc(job->source_files, sizeof(*made.fds));
 	if (!made.fds)
@@ -112,18 +134,19 @@ static int make_files(const struct nb_job *job, const char *directory, struct nb
 		int fd = nameless_file(directory);
 
 		if (fd >= 0 && fill_file(fd, job->source_size, made.count * job->source_size)) {
-			int status = nb_fail_errno(error, "make files", "free some space or use smaller files",
-						   "file %llu of %llu bytes in %s", (unsigned long long)made.count,
-						   (unsigned long long)job->source_size, directory);
+			status = nb_fail_errno(error, "make files", "free some space or use smaller files",
+					       "file %llu of %llu bytes in %s", (unsigned long long)made.count,
+					       (unsigned long long)job->source_size, directory);
 
 			close(fd);
 			nb_source_forget();
 			return status;
 		}
 		if (fd < 0) {
-			int status =
-				nb_fail_errno(error, "make files", "name a directory that can be written, or use fewer files",
-					      "file %llu in %s", (unsigned long long)made.count, directory);
+			status = nb_fail_errno(
+				error, "make files",
+				"use fewer files, raise the limit on open files (ulimit -n), or make the directory writable",
+				"file %llu in %s", (unsigned long long)made.count, directory);
 
 			nb_source_forget();
 			return status;
@@ -231,7 +254,7 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 	} else {
 		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return nb_fail_errno(error, "open source", "make /dev/zero", "/dev/zero");
+			return nb_fail_errno(error, "open source", "make it anew (mknod -m 666 /dev/zero c 1 5)", "/dev/zero");
 	}
 	if (fd < 0)
 		return fd;

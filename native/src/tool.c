@@ -216,7 +216,8 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	pid_t pid;
 
 	if (length >= sizeof(copy))
-		return nb_fail(error, NB_ERR_REQUEST, "exec", "shorten it", "a command of %zu bytes", length);
+		return nb_fail(error, NB_ERR_REQUEST, "exec", "shorten it", "a command of %zu bytes, at most %zu fit", length,
+			       sizeof(copy) - 1);
 	memset(copy, 0, sizeof(copy));
 	memcpy(copy, argv, length);
 	if (!split_arguments(copy, sizeof(copy), arguments))

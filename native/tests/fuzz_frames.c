@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "job.h"
+#include "ops.h"
 #include "wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +41,7 @@ static void decode(const unsigned char *payload, size_t length)
 		memcpy(exact, payload, length);
 	walk(exact, length);
 	nb_job_decode(&job, exact, length, &error);
+	nb_op_check(exact, length, &error);
 	free(exact);
 }
 

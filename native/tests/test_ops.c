@@ -20,6 +20,7 @@ struct wish {
 	int hold;
 	const char *undo;
 	size_t undo_length;
+	unsigned int scope;
 };
 
 static void put_argument(struct nb_writer *writer, const char *name, const char *text, size_t length)
@@ -31,6 +32,7 @@ static void put_argument(struct nb_writer *writer, const char *name, const char 
 static int perform(const struct wish *wish, struct nb_held **held, struct vectors *answer, struct nb_error *error)
 {
 	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
+	struct nb_value scope = { .row = row_named("file", "scope"), .number = wish->scope };
 	struct nb_writer request = { 0 }, written = { 0 };
 	int status;
 
@@ -41,6 +43,8 @@ static int perform(const struct wish *wish, struct nb_held **held, struct vector
 	put_argument(&request, "undo", wish->undo, wish->undo_length);
 	if (wish->hold)
 		nb_put(&request, &hold, sizeof(hold));
+	if (wish->scope)
+		nb_put(&request, &scope, sizeof(scope));
 	status = nb_op_execute(request.data, request.used, held, &written, error);
 	*answer = (struct vectors){ written.data, written.used };
 	nb_writer_free(&request);
@@ -128,12 +132,12 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 	must(&(struct wish){ .op = "exec", .target = "true", .undo = undo, .undo_length = (size_t)length }, &held);
 	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1 }, &held);
 	assert_true(file_holds(one, "11", 2) && file_holds(two, "2", 1) && file_holds(log, "", 0));
-	assert_int_equal(0, nb_op_undo(&held, &error));
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3) && file_holds(two, "two", 3));
 	/* When the exec was undone, what came after it had been put back and what came before it had not. */
 	assert_true(file_holds(log, "11two", 5));
-	assert_int_equal(0, nb_op_undo(&held, &error));
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
 	free(undo);
 	forget_file(one);
 	forget_file(two);
@@ -151,7 +155,7 @@ static void one_failed_undo_does_not_stop_the_others(void **state)
 	must(&(struct wish){ .op = "file", .target = gone, .value = "2", .hold = 1 }, &held);
 	must(&(struct wish){ .op = "exec", .target = "true", .undo = "false", .undo_length = 5 }, &held);
 	unlink(gone);
-	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, &error));
+	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
 	assert_string_equal("exec", error.operation); /* the first that failed */
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3));
@@ -171,9 +175,170 @@ static void a_change_that_fails_is_held_all_the_same(void **state)
 	assert_true(perform(&refused, &held, &answer, &error) < 0);
 	assert_non_null(held);
 	vectors_free(&answer);
-	assert_int_equal(0, nb_op_undo(&held, &error));
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
 	must(&wish, &held);
-	assert_int_equal(0, nb_op_undo(&held, &error));
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+}
+
+static void scopes_are_undone_from_the_top(void **state)
+{
+	char *one = temporary_file("one", 3), *two = temporary_file("two", 3);
+	struct nb_held *held = NULL;
+	struct vectors answer;
+	struct nb_error error;
+
+	(void)state;
+	must(&(struct wish){ .op = "file", .target = one, .value = "0", .hold = 1 }, &held);
+	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1, .scope = 1 }, &held);
+	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1, .scope = 2 }, &held);
+	must(&(struct wish){ .op = "file", .target = one, .value = "22", .hold = 1, .scope = 2 }, &held);
+	assert_int_equal(0, nb_op_undo(&held, 3, &error));
+	assert_true(file_holds(one, "22", 2) && file_holds(two, "2", 1));
+	assert_int_equal(0, nb_op_undo(&held, 2, &error));
+	assert_true(file_holds(one, "1", 1) && file_holds(two, "two", 3));
+	/* A scope below the one that is held cannot be undone first: nothing is done. */
+	assert_int_equal(-NB_ERR_REQUEST, perform(&(struct wish){ .op = "file", .target = two, .value = "no", .hold = 1 }, &held,
+						  &answer, &error));
+	assert_non_null(strstr(error.message, "operations nest"));
+	vectors_free(&answer);
+	assert_int_equal(-NB_ERR_REQUEST,
+			 perform(&(struct wish){ .op = "exec", .target = "false", .undo = "true" }, &held, &answer, &error));
+	vectors_free(&answer);
+	assert_true(file_holds(two, "two", 3));
+	must(&(struct wish){ .op = "file", .target = two, .value = "unheld" }, &held);
+	assert_int_equal(0, nb_op_undo(&held, 1, &error));
+	assert_true(file_holds(one, "0", 1));
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_true(file_holds(one, "one", 3));
+	assert_null(held);
+	forget_file(one);
+	forget_file(two);
+}
+
+/* In a file that is no file of the kernel's, the chosen word takes the place of the choice: which is seen, and said. */
+static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **state)
+{
+	char *choice = temporary_file("always [madvise] never\n", 23), *plain = temporary_file("a [b] c\nd", 9);
+	struct nb_held *held = NULL;
+	struct nb_error error;
+
+	(void)state;
+	must(&(struct wish){ .op = "file", .target = choice, .value = "always", .hold = 1 }, &held);
+	must(&(struct wish){ .op = "file", .target = plain, .value = "x", .hold = 1 }, &held);
+	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
+	assert_true(file_holds(choice, "madvise", 7) && file_holds(plain, "a [b] c\nd", 9));
+	assert_string_equal("undo", error.operation);
+	assert_non_null(strstr(error.message, choice));
+	assert_non_null(strstr(error.message, "reads 'madvise', it was 'always [madvise] never'"));
+	assert_null(strstr(error.message, "more"));
+	forget_file(choice);
+	forget_file(plain);
+}
+
+static void all_that_could_not_be_put_back_is_counted(void **state)
+{
+	static const char choice[] = "[yes] no";
+	char *paths[4];
+	struct nb_held *held = NULL;
+	struct nb_error error;
+
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(paths); i++) {
+		paths[i] = temporary_file(i ? choice : "plain", i ? strlen(choice) : 5);
+		must(&(struct wish){ .op = "file", .target = paths[i], .value = "no", .hold = 1 }, &held);
+	}
+	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
+	assert_non_null(strstr(error.message, paths[3])); /* the first in reverse */
+	assert_non_null(strstr(error.message, "; 2 more could not be put back"));
+	assert_null(held);
+	assert_true(file_holds(paths[0], "plain", 5));
+	for (size_t i = 0; i < NB_LENGTH(paths); i++)
+		forget_file(paths[i]);
+}
+
+/* If it were, a word would take the place of this choice. */
+static void what_reads_as_it_did_is_not_written(void **state)
+{
+	char *path = temporary_file("[yes] no", 8);
+	struct nb_held *held = NULL;
+	struct nb_error error;
+
+	(void)state;
+	must(&(struct wish){ .op = "file", .target = path, .value = "[yes] no", .hold = 1 }, &held);
+	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_true(file_holds(path, "[yes] no", 8));
+	forget_file(path);
+}
+
+static void a_folder_is_listed_in_order(void **state)
+{
+	struct wish wish = { .op = "list", .target = "/proc/self/ns" };
+	struct nb_held *held = NULL;
+	struct vectors answer;
+	struct nb_error error;
+	char *names, *last = NULL;
+
+	(void)state;
+	assert_int_equal(0, perform(&wish, &held, &answer, &error));
+	names = answered(&answer, 0);
+	assert_non_null(strstr(names, "\nnet\n"));
+	for (char *name = strtok(names, "\n"); name; last = name, name = strtok(NULL, "\n"))
+		assert_true(name[0] != '.' && (!last || strcmp(last, name) < 0));
+	free(names);
+	vectors_free(&answer);
+	must_not(&(struct wish){ .op = "list", .target = "/no/such/folder" }, "/no/such/folder");
+	must_not(&(struct wish){ .op = "list", .target = "/proc/self/ns", .value = "x" }, "list cannot write");
+}
+
+/* What a controller says over the wire: a scope to undo, or none. */
+static void undo_over(struct desk *desk, const void *scope, size_t length)
+{
+	desk->tag++;
+	desk_send(desk, NB_UNDO, scope, length);
+}
+
+static void hold_over(struct desk *desk, const char *path, const char *value, unsigned int scope)
+{
+	struct nb_value numbers[] = { { .row = row_named("file", "hold"), .number = 1 },
+				      { .row = row_named("file", "scope"), .number = scope } };
+	struct nb_writer request = { 0 };
+	struct vectors answer;
+
+	put_argument(&request, "op", "file", 0);
+	put_argument(&request, "target", path, 0);
+	put_argument(&request, "value", value, 0);
+	nb_put(&request, numbers, sizeof(numbers));
+	desk_request(desk, NB_OP, &request);
+	answer = desk_await(desk, NB_OP_DONE);
+	vectors_free(&answer);
+}
+
+static void a_controller_undoes_a_scope_or_everything(void **state)
+{
+	static const unsigned char one[4] = { 1 }, far[4] = { 0, 1 };
+	char *low = temporary_file("low", 3), *high = temporary_file("high", 4);
+	struct vectors answer;
+	struct desk desk;
+
+	(void)state;
+	desk_open(&desk);
+	hold_over(&desk, low, "0", 0);
+	hold_over(&desk, high, "1", 1);
+	undo_over(&desk, one, 3);
+	assert_int_equal(NB_ERR_REQUEST, desk_error(&desk).code);
+	undo_over(&desk, far, sizeof(far));
+	answer = desk_await(&desk, NB_UNDONE);
+	vectors_free(&answer);
+	assert_true(file_holds(low, "0", 1) && file_holds(high, "1", 1));
+	undo_over(&desk, one, sizeof(one));
+	answer = desk_await(&desk, NB_UNDONE);
+	vectors_free(&answer);
+	assert_true(file_holds(low, "0", 1) && file_holds(high, "high", 4));
+	hold_over(&desk, high, "11", 7);
+	assert_int_equal(0, desk_vanish(&desk)); /* everything, in all scopes */
+	assert_true(file_holds(low, "low", 3) && file_holds(high, "high", 4));
+	forget_file(low);
+	forget_file(high);
 }
 
 static void what_would_be_put_back_in_part_is_refused(void **state)
@@ -206,6 +371,10 @@ static void wrong_requests_are_refused(void **state)
 	must_not(&(struct wish){ .op = "exec", .target = "true", .value = "x" }, "cannot write");
 	must_not(&(struct wish){ .op = "file", .target = "/no/such/file", .value = "x", .hold = 1 }, "No such file");
 	must_not(&(struct wish){ .op = "exec", .target = "" }, "no program is named");
+	must_not(&(struct wish){ .op = "link", .target = "lo" }, "the target of link is 2 words, not 1");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self\0comm", .target_length = 15 }, "is 1 words, not 2");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .undo = "true" }, "not by a program");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .scope = 256 }, "scope 256");
 	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray), &held, &answer, &error));
 	assert_non_null(strstr(error.message, "no argument of an operation"));
 }
@@ -285,6 +454,12 @@ int main(void)
 		cmocka_unit_test(what_is_held_is_put_back_in_reverse),
 		cmocka_unit_test(one_failed_undo_does_not_stop_the_others),
 		cmocka_unit_test(a_change_that_fails_is_held_all_the_same),
+		cmocka_unit_test(scopes_are_undone_from_the_top),
+		cmocka_unit_test(of_a_choice_the_word_is_put_back_and_the_whole_is_compared),
+		cmocka_unit_test(all_that_could_not_be_put_back_is_counted),
+		cmocka_unit_test(what_reads_as_it_did_is_not_written),
+		cmocka_unit_test(a_folder_is_listed_in_order),
+		cmocka_unit_test(a_controller_undoes_a_scope_or_everything),
 		cmocka_unit_test(what_would_be_put_back_in_part_is_refused),
 		cmocka_unit_test(wrong_requests_are_refused),
 		cmocka_unit_test(a_program_answers_with_its_output),

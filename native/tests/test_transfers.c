@@ -762,7 +762,7 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	error = desk_error(&desk);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	/* The tool's own words, and nothing behind them. */
-	assert_string_equal("it ended with status 9 before the measured window was closed: bad luck\n", error.message);
+	assert_string_equal("sh ended with status 9 before the measured window was closed: bad luck\n", error.message);
 	request_tool(&desk, "", 0, 0, NULL);
 	free(desk_await(&desk, NB_READY).data);
 	desk_send(&desk, NB_GO, NULL, 0);

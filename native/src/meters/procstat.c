@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/stat (proc(5)): where the time of all CPUs went, in ticks. */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +34,25 @@ struct text {
 	size_t room;
 	char bytes[];
 };
+
+/* A container may have no /proc/stat, or an empty one. */
+static int probe_stat(char *why, size_t room)
+{
+	char text[4];
+	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	int number = errno;
+
+	if (fd >= 0)
+		close(fd);
+	if (length < 0)
+		snprintf(why, room, "/proc/stat: %s", strerrordesc_np(number));
+	else if (length < (ssize_t)sizeof(text) || memcmp(text, "cpu ", sizeof(text)))
+		snprintf(why, room, "/proc/stat counts no CPU time");
+	else
+		return 0;
+	return -1;
+}
 
 static int open_stat(struct nb_reading *reading, struct nb_error *error)
 {
@@ -92,6 +113,7 @@ const struct nb_meter nb_meter_procstat = {
 	.flags = NB_HOST_WIDE,
 	.counters = counters,
 	.counters_count = NB_LENGTH(counters),
+	.probe = probe_stat,
 	.open = open_stat,
 	.read = read_stat,
 	.close = close_stat,

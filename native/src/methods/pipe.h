@@ -29,8 +29,10 @@ static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length,
 		nb_count(flow, calls, 1);
 		if (moved < 0 && errno == EINTR)
 			continue;
+		if (moved < 0 && fd != flow->socket)
+			return nb_flow_fail_sink(flow, "splice");
 		if (moved < 0)
-			return nb_flow_fail(flow, "splice", "check the space that is left for the sink", "out of the pipe");
+			return nb_flow_fail(flow, "splice", "look at the other side's error", "from the pipe to the connection");
 		done += (size_t)moved;
 		if (done < length)
 			nb_count(flow, shorts, 1);

@@ -24,8 +24,7 @@ static int write_sink(struct nb_flow *flow, size_t length)
 
 		nb_count(flow, WRITES, 1);
 		if (written < 0 && errno != EINTR)
-			return (int)nb_flow_fail(flow, "write sink",
-						 "free some space or use bytes: instead of duration:", "to the sink");
+			return (int)nb_flow_fail_sink(flow, "write sink");
 		if (written > 0)
 			done += (size_t)written;
 	}

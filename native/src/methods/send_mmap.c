@@ -22,12 +22,12 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t written;
 
 	if (map == MAP_FAILED)
-		return nb_flow_fail(flow, "mmap", "use a source that can be mapped", "of the source");
+		return nb_flow_fail_source(flow, "mmap", "use a source that can be mapped");
 	nb_count(flow, MAPS, 1);
 	nb_count(flow, MAPPED, length);
 	written = nb_flow_write(flow, map + into, length, WRITES, SHORT);
 	if (munmap(map, into + length))
-		return nb_flow_fail(flow, "munmap", "report this", "of the source");
+		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench", "of the source");
 	if (written > 0)
 		nb_source_advance(&flow->source, (size_t)written);
 	return written;

@@ -35,12 +35,12 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail(flow, "read", "check the disk that holds the source", "from the source");
+		return nb_flow_fail_source(flow, "read", "check the disk that holds the source");
 	if (got == 0)
 		return 0;
 	nb_source_advance(&flow->source, (size_t)got);
 	if (flow->source.rewinds && flow->source.offset == 0 && lseek(fd, 0, SEEK_SET) < 0)
-		return nb_flow_fail(flow, "lseek", "use a source that can be read again", "to the start of the source");
+		return nb_flow_fail_source(flow, "lseek", "use a source that can be read again");
 	return nb_flow_write(flow, flow->buffer, (size_t)got, WRITES, SHORT);
 }
 

@@ -40,7 +40,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail(flow, "splice", "use a source that can be spliced", "from the source to the pipe");
+		return nb_flow_fail_source(flow, "splice", "use a source that can be spliced");
 	if ((size_t)got < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)got);

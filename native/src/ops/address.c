@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Where an IP address is: the interface that has it, and the way to it. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "netlink.h"
+
+struct address {
+	const char *text;
+	int family;
+	size_t length;
+	unsigned char bytes[sizeof(struct in6_addr)];
+	char interface[IFNAMSIZ]; /* of an address such as fe80::1%eth1, or "" */
+};
+
+static int parse(const struct nb_target *target, struct address *address, const char *operation, struct nb_error *error)
+{
+	const char *text = nb_target_word(target, 0), *zone = strchr(text, '%');
+	char plain[INET6_ADDRSTRLEN] = "";
+	size_t length = zone ? (size_t)(zone - text) : strlen(text);
+
+	memset(address, 0, sizeof(*address));
+	address->text = text;
+	if (length < sizeof(plain))
+		memcpy(plain, text, length);
+	if (inet_pton(AF_INET, plain, address->bytes) == 1)
+		address->family = AF_INET;
+	else if (inet_pton(AF_INET6, plain, address->bytes) == 1)
+		address->family = AF_INET6;
+	address->length = address->family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	if (zone && strlen(zone + 1) < IFNAMSIZ)
+		strcpy(address->interface, zone + 1);
+	if (address->family && (!zone || address->interface[0]))
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, operation, "write a numeric address such as 192.0.2.1", "'%.60s' is no IP address",
+		       text);
+}
+
+static const void *bytes_of(const struct sockaddr *socket)
+{
+	if (socket->sa_family == AF_INET)
+		return &((const struct sockaddr_in *)socket)->sin_addr;
+	return &((const struct sockaddr_in6 *)socket)->sin6_addr;
+}
+
+static int is_same_net(const unsigned char *one, const unsigned char *other, const unsigned char *mask, size_t length)
+{
+	size_t i = 0;
+
+	while (i < length && (one[i] & mask[i]) == (other[i] & mask[i]))
+		i++;
+	return i == length;
+}
+
+/* Of a loopback interface the host has every address in its net: 127.0.0.2 too. */
+static int has_address(const struct ifaddrs *one, const struct address *address)
+{
+	if (!one->ifa_addr || one->ifa_addr->sa_family != address->family)
+		return 0;
+	if (address->interface[0] && strcmp(address->interface, one->ifa_name) != 0)
+		return 0;
+	if (one->ifa_flags & IFF_LOOPBACK && one->ifa_netmask)
+		return is_same_net(bytes_of(one->ifa_addr), address->bytes, bytes_of(one->ifa_netmask), address->length);
+	return !memcmp(bytes_of(one->ifa_addr), address->bytes, address->length);
+}
+
+static int get_interface(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+{
+	struct ifaddrs *all = NULL;
+	struct address address;
+	int status = parse(target, &address, "interface", error);
+
+	if (status)
+		return status;
+	if (getifaddrs(&all))
+		return nb_fail_errno(error, "interface", "see what the host's log says", "reading the host's addresses");
+	for (struct ifaddrs *one = all; one && !text->used; one = one->ifa_next)
+		if (has_address(one, &address))
+			nb_text_add(text, "%s\n", one->ifa_name);
+	freeifaddrs(all);
+	return text->used ? 0
+			  : nb_fail(error, NB_ERR_SYSTEM, "interface", "see `ip address` there, and correct the host's address",
+				    "no interface of this host has the address %s", address.text);
+}
+
+static void add_address(struct nb_text *text, const char *key, int family, const void *bytes, size_t size)
+{
+	char word[INET6_ADDRSTRLEN];
+
+	if (size >= (family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr)) &&
+	    inet_ntop(family, bytes, word, sizeof(word)))
+		nb_text_add(text, "%s: %s\n", key, word);
+}
+
+/* A gateway of the other family (IPv4 by way of IPv6) is in RTA_VIA. */
+static void add_gateway(struct nb_text *text, int family, const void *attributes, size_t length)
+{
+	size_t size;
+	const unsigned char *found = nb_attribute(attributes, length, RTA_GATEWAY, &size);
+	struct rtvia via;
+
+	if (found) {
+		add_address(text, "gateway", family, found, size);
+		return;
+	}
+	found = nb_attribute(attributes, length, RTA_VIA, &size);
+	if (!found || size < sizeof(via))
+		return;
+	memcpy(&via, found, sizeof(via));
+	if (via.rtvia_family == AF_INET || via.rtvia_family == AF_INET6)
+		add_address(text, "gateway", via.rtvia_family, found + sizeof(via), size - sizeof(via));
+}
+
+static void add_route(struct nb_text *text, int family, const void *attributes, size_t length)
+{
+	char name[IF_NAMESIZE];
+	const void *source;
+	uint32_t index;
+	size_t size;
+
+	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) && if_indextoname(index, name))
+		nb_text_add(text, "interface: %s\n", name);
+	add_gateway(text, family, attributes, length);
+	source = nb_attribute(attributes, length, RTA_PREFSRC, &size);
+	if (source)
+		add_address(text, "source", family, source, size);
+}
+
+static int ask_route(struct nb_netlink *netlink, const struct address *address, struct nb_error *error)
+{
+	struct rtmsg route = { .rtm_family = (unsigned char)address->family,
+			       .rtm_dst_len = (unsigned char)(address->length * 8) };
+	int index = 0;
+
+	if (address->interface[0]) {
+		index = nb_interface(address->interface, "route", error);
+		if (index < 0)
+			return index;
+	}
+	nb_netlink_begin(netlink, RTM_GETROUTE, 0, &route, sizeof(route));
+	nb_netlink_put(netlink, RTA_DST, address->bytes, address->length);
+	if (index)
+		nb_netlink_put(netlink, RTA_OIF, &index, sizeof(index));
+	if (!nb_netlink_ask(netlink))
+		return 0;
+	return nb_fail_errno(error, "route", "see `ip route get` there, and correct the address or the host's routes",
+			     "there is no way to %s", address->text);
+}
+
+static int get_route(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+{
+	struct nb_netlink netlink = { 0 };
+	struct address address;
+	struct rtmsg route;
+	const void *attributes;
+	size_t at = 0, length;
+	int status = parse(target, &address, "route", error);
+
+	if (!status)
+		status = ask_route(&netlink, &address, error);
+	if (!status && nb_netlink_next(&netlink, &at, RTM_NEWROUTE, &route, sizeof(route), &attributes, &length))
+		add_route(text, address.family, attributes, length);
+	nb_netlink_free(&netlink);
+	return status;
+}
+
+const struct nb_op nb_op_interface = {
+	.name = "interface",
+	.about = "name of the interface that has an IP address",
+	.words = 1,
+	.get = get_interface,
+};
+
+const struct nb_op nb_op_route = {
+	.name = "route",
+	.about = "the way to an IP address: interface, gateway, source",
+	.words = 1,
+	.get = get_route,
+};

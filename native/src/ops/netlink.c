@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "netlink.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { DUMPS_MAX = 20, ANSWER_SECONDS = 5, SEQUENCE = 1, INTERRUPTED = 1 };
+
+static const size_t DATAGRAM = 65536;
+
+static void pad(struct nb_writer *writer)
+{
+	static const unsigned char zeros[NLMSG_ALIGNTO];
+
+	nb_put(writer, zeros, NLMSG_ALIGN(writer->used) - writer->used);
+}
+
+void nb_netlink_begin(struct nb_netlink *netlink, uint16_t type, uint16_t flags, const void *head, size_t length)
+{
+	/* A dump ends with a message of its own, everything else with an acknowledgement. To other than RTM_GET... its bits mean
+	 * NLM_F_REPLACE and NLM_F_EXCL. */
+	int dumps = (type & 3) == (RTM_GETLINK & 3) && (flags & NLM_F_DUMP) == NLM_F_DUMP;
+	uint16_t ends = dumps ? 0 : NLM_F_ACK;
+	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | ends | flags, .nlmsg_seq = SEQUENCE };
+
+	memset(netlink, 0, sizeof(*netlink));
+	nb_put(&netlink->request, &header, sizeof(header));
+	nb_put(&netlink->request, head, length);
+	pad(&netlink->request);
+}
+
+void nb_netlink_put(struct nb_netlink *netlink, uint16_t type, const void *data, size_t length)
+{
+	struct rtattr head = { .rta_type = type, .rta_len = (unsigned short)RTA_LENGTH(length) };
+
+	if (RTA_LENGTH(length) > UINT16_MAX)
+		netlink->request.failed = 1;
+	nb_put(&netlink->request, &head, sizeof(head));
+	nb_put(&netlink->request, data, length);
+	pad(&netlink->request);
+}
+
+void nb_netlink_free(struct nb_netlink *netlink)
+{
+	nb_writer_free(&netlink->request);
+	nb_writer_free(&netlink->answers);
+}
+
+static int open_socket(void)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -1;
+	/* Old kernels have no words and no short acknowledgements: they are done without. */
+	setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, &one, sizeof(one));
+	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
+	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	    !connect(fd, (struct sockaddr *)&kernel, sizeof(kernel)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int send_request(int fd, struct nb_writer *request)
+{
+	uint32_t length = (uint32_t)request->used;
+	ssize_t sent;
+
+	if (request->failed) {
+		errno = ENOMEM;
+		return -1;
+	}
+	memcpy(request->data, &length, sizeof(length)); /* nlmsg_len is its first field */
+	do
+		sent = send(fd, request->data, request->used, 0);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)request->used ? 0 : -1;
+}
+
+/* One datagram. Returns its length, or -1 with errno. */
+static ssize_t receive(int fd, unsigned char *data)
+{
+	ssize_t got;
+
+	do
+		got = recv(fd, data, DATAGRAM, MSG_TRUNC);
+	while (got < 0 && errno == EINTR);
+	if (got > (ssize_t)DATAGRAM || !got) {
+		errno = EMSGSIZE;
+		return -1;
+	}
+	return got;
+}
+
+static void take_words(struct nb_netlink *netlink, const struct nlmsghdr *message, size_t at)
+{
+	const char *body = (const char *)message;
+	size_t size;
+	const char *words;
+
+	if (!(message->nlmsg_flags & NLM_F_ACK_TLVS) || at > message->nlmsg_len)
+		return;
+	words = nb_attribute(body + at, message->nlmsg_len - at, NLMSGERR_ATTR_MSG, &size);
+	if (words)
+		snprintf(netlink->why, sizeof(netlink->why), "%.*s",
+			 (int)(size < sizeof(netlink->why) ? size : sizeof(netlink->why) - 1), words);
+}
+
+/* The end of a request: 0, or -1 with errno. */
+static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
+{
+	struct nlmsgerr end;
+	size_t words = NLMSG_HDRLEN + sizeof(end);
+	int number;
+
+	if (message->nlmsg_len < NLMSG_HDRLEN + sizeof(number)) {
+		errno = EBADMSG;
+		return -1;
+	}
+	memcpy(&number, NLMSG_DATA(message), sizeof(number));
+	if (message->nlmsg_type == NLMSG_DONE) {
+		words = NLMSG_HDRLEN + sizeof(number);
+	} else if (message->nlmsg_len >= NLMSG_HDRLEN + sizeof(end) && !(message->nlmsg_flags & NLM_F_CAPPED)) {
+		memcpy(&end, NLMSG_DATA(message), sizeof(end));
+		words += NLMSG_ALIGN(end.msg.nlmsg_len) - sizeof(end.msg);
+	}
+	if (number < 0)
+		take_words(netlink, message, words);
+	errno = -number;
+	return number < 0 ? -1 : 0;
+}
+
+/*
+ * Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with errno. *interrupted is set
+ * when what was dumped changed meanwhile.
+ */
+static int take_messages(struct nb_netlink *netlink, const unsigned char *data, size_t length, int *interrupted)
+{
+	size_t step;
+
+	for (size_t at = 0; at < length; at += step) {
+		const struct nlmsghdr *message = (const struct nlmsghdr *)(data + at);
+
+		if (length - at < sizeof(*message) || message->nlmsg_len < sizeof(*message) || message->nlmsg_len > length - at) {
+			errno = EBADMSG;
+			return -1;
+		}
+		step = NLMSG_ALIGN(message->nlmsg_len);
+		if (message->nlmsg_seq != SEQUENCE)
+			continue;
+		*interrupted |= (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+		if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE)
+			return take_end(netlink, message);
+		nb_put(&netlink->answers, message, message->nlmsg_len);
+		pad(&netlink->answers);
+	}
+	return 1;
+}
+
+static int ask_once(struct nb_netlink *netlink, unsigned char *data)
+{
+	int fd = open_socket(), more = -1, interrupted = 0, number;
+
+	if (fd < 0)
+		return -1;
+	netlink->answers.used = 0;
+	if (!send_request(fd, &netlink->request))
+		more = 1;
+	while (more > 0) {
+		ssize_t got = receive(fd, data);
+
+		more = got < 0 ? -1 : take_messages(netlink, data, (size_t)got, &interrupted);
+	}
+	number = errno;
+	close(fd);
+	errno = number;
+	return more ? more : interrupted;
+}
+
+int nb_netlink_ask(struct nb_netlink *netlink)
+{
+	unsigned char *data = malloc(DATAGRAM);
+	int status = INTERRUPTED;
+
+	if (!data)
+		return -1;
+	for (int i = 0; i < DUMPS_MAX && status == INTERRUPTED; i++)
+		status = ask_once(netlink, data);
+	free(data);
+	if (status == INTERRUPTED)
+		errno = EBUSY;
+	if (netlink->answers.failed)
+		errno = ENOMEM;
+	return status || netlink->answers.failed ? -1 : 0;
+}
+
+int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head, size_t head_length,
+		    const void **attributes, size_t *length)
+{
+	while (*at < netlink->answers.used) {
+		const unsigned char *message = netlink->answers.data + *at;
+		size_t begin = NLMSG_HDRLEN + NLMSG_ALIGN(head_length);
+		struct nlmsghdr header;
+
+		memcpy(&header, message, sizeof(header)); /* its length was checked when it was taken in */
+		*at += NLMSG_ALIGN(header.nlmsg_len);
+		if (header.nlmsg_type != type || header.nlmsg_len < begin)
+			continue;
+		memcpy(head, message + NLMSG_HDRLEN, head_length);
+		*attributes = message + begin;
+		*length = header.nlmsg_len - begin;
+		return 1;
+	}
+	return 0;
+}
+
+const void *nb_attribute(const void *attributes, size_t length, uint16_t type, size_t *size)
+{
+	const unsigned char *at = attributes;
+	struct rtattr head;
+
+	while (length >= sizeof(head)) {
+		size_t step;
+
+		memcpy(&head, at, sizeof(head));
+		if (head.rta_len < sizeof(head) || head.rta_len > length)
+			return NULL;
+		if ((head.rta_type & NLA_TYPE_MASK) == type) {
+			*size = head.rta_len - sizeof(head);
+			return at + sizeof(head);
+		}
+		step = RTA_ALIGN(head.rta_len) < length ? RTA_ALIGN(head.rta_len) : length;
+		at += step;
+		length -= step;
+	}
+	return NULL;
+}
+
+int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void *value, size_t size)
+{
+	size_t there = 0;
+	const void *data = nb_attribute(attributes, length, type, &there);
+
+	if (!data || there < size)
+		return 0;
+	memcpy(value, data, size);
+	return 1;
+}
+
+/* "lo, data0" */
+static void list_interfaces(char *names, size_t room)
+{
+	struct if_nameindex *all = if_nameindex();
+	size_t used = 0;
+
+	names[0] = 0;
+	for (size_t i = 0; all && all[i].if_index && used < room; i++)
+		used += (size_t)snprintf(names + used, room - used, "%s%s", i ? ", " : "", all[i].if_name);
+	if (all)
+		if_freenameindex(all);
+}
+
+int nb_interface(const char *name, const char *operation, struct nb_error *error)
+{
+	char names[200], remedy[240];
+	unsigned int index = 0;
+
+	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
+		return nb_fail(error, NB_ERR_REQUEST, operation, "an interface is called something like eth0",
+			       "'%.40s' is no name of an interface", name);
+	index = if_nametoindex(name);
+	if (index && index <= INT32_MAX)
+		return (int)index;
+	if (errno != ENODEV && errno != ENXIO)
+		return nb_fail_errno(error, operation, "see what the host's log says", "looking for interface %s", name);
+	list_interfaces(names, sizeof(names));
+	snprintf(remedy, sizeof(remedy), "name one of %s", names);
+	nb_fail(error, NB_ERR_SYSTEM, operation, remedy, "no interface '%s' on this host", name);
+	if (error)
+		error->error = ENODEV;
+	return -NB_ERR_SYSTEM;
+}

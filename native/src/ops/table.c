@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* One row a kind of operation. */
+#include "../ops.h"
+
+/* clang-format off */
+#define OPERATIONS(row) \
+	row(file) \
+	row(list) \
+	row(exec) \
+	row(features) \
+	row(link) \
+	row(rings) \
+	row(coalesce) \
+	row(channels) \
+	row(qdisc) \
+	row(driver) \
+	row(statistics) \
+	row(interface) \
+	row(route) \
+	row(lock)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct nb_op nb_op_##name;
+#define ROW(name) &nb_op_##name,
+
+OPERATIONS(DECLARE)
+
+const struct nb_op *const nb_ops[] = { OPERATIONS(ROW) NULL };

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations on interfaces, on real ones of a network namespace of this test's own; and what they make of answers that no kernel
+ * gives. Whether they say the same as other tools is tests/test_ops.py's to find out.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "desk.h"
+#include "ops.h"
+#include "ops/netlink.h"
+#include "ops/qdisc.h"
+#include "tool.h"
+
+/* Datagrams that the kernel is made to have said, in turn; an empty one is an interrupted call. */
+static struct {
+	unsigned char data[256];
+	size_t length;
+} script[64];
+static size_t said, scripted;
+
+ssize_t recv(int fd, void *data, size_t length, int flags)
+{
+	if (said == scripted)
+		return syscall(SYS_recvfrom, fd, data, length, flags, NULL, NULL);
+	memcpy(data, script[said].data, script[said].length);
+	if (script[said++].length)
+		return (ssize_t)script[said - 1].length;
+	errno = EINTR;
+	return -1;
+}
+
+static int alone; /* in a namespace of its own, with the interfaces va and vb of one veth */
+static char room[NB_OP_TEXT];
+static struct nb_text text = { .data = room, .room = sizeof(room) };
+static struct nb_error error;
+
+static const struct nb_op *op_named(const char *name)
+{
+	size_t i = 0;
+
+	while (nb_ops[i] && strcmp(nb_ops[i]->name, name) != 0)
+		i++;
+	assert_non_null(nb_ops[i]);
+	return nb_ops[i];
+}
+
+/* "link va mtu" as an operation and its target. */
+static const struct nb_op *operation(const char *words, char *copy, struct nb_target *target)
+{
+	char *at;
+
+	strcpy(copy, words);
+	at = strchr(copy, ' ');
+	*at++ = 0;
+	*target = (struct nb_target){ at, strlen(at) };
+	for (; *at; at++)
+		*at = *at == ' ' ? 0 : *at;
+	return op_named(copy);
+}
+
+static const char *get(const char *words)
+{
+	char copy[128];
+	struct nb_target target;
+	const struct nb_op *op = operation(words, copy, &target);
+
+	text.used = 0;
+	room[0] = 0;
+	if (op->get(&target, &text, &error))
+		fail_msg("%s: %s", words, error.message);
+	assert_false(text.full);
+	return room;
+}
+
+static int try_set(const char *words, const char *value)
+{
+	char copy[128];
+	struct nb_target target;
+	const struct nb_op *op = operation(words, copy, &target);
+
+	memset(&error, 0, sizeof(error));
+	return op->set(&target, value, &error);
+}
+
+static void set(const char *words, const char *value)
+{
+	if (try_set(words, value))
+		fail_msg("%s: %s", words, error.message);
+}
+
+static void must_not(const char *words, const char *value, int code, const char *expected)
+{
+	char copy[128];
+	struct nb_target target;
+	const struct nb_op *op = operation(words, copy, &target);
+
+	text.used = 0;
+	assert_int_equal(-code, value ? try_set(words, value) : op->get(&target, &text, &error));
+	if (!strstr(error.message, expected))
+		fail_msg("'%s' does not say '%s'", error.message, expected);
+	assert_true(error.remedy[0]);
+}
+
+static void restore(const char *words, const char *was)
+{
+	char copy[128];
+	struct nb_target target;
+	const struct nb_op *op = operation(words, copy, &target);
+
+	if ((op->restore ? op->restore : op->set)(&target, was, &error))
+		fail_msg("%s: %s", words, error.message);
+	assert_string_equal(was, get(words));
+}
+
+static void command(const char *line)
+{
+	char argv[256], output[1024];
+	size_t length = strlen(line);
+
+	for (size_t i = 0; i <= length; i++)
+		argv[i] = line[i] == ' ' ? 0 : line[i];
+	if (nb_exec(argv, length, 5000000000ULL, output, sizeof(output), &error))
+		fail_msg("%s: %s", line, output);
+}
+
+static int enter(void **state)
+{
+	char output[256];
+
+	(void)state;
+	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &error) && !unshare(CLONE_NEWNET);
+	if (alone)
+		command("ip link add dev va numtxqueues 2 numrxqueues 2 type veth peer name vb");
+	return 0;
+}
+
+static void need_namespace(void)
+{
+	if (!alone) {
+		print_message("not run: it needs root, and ip(8)\n");
+		skip();
+	}
+}
+
+static void numbers_of_a_link_are_set_and_put_back(void **state)
+{
+	static const char *const links[][2] = { { "link va mtu", "9000" },
+						{ "link va txqueuelen", "77" },
+						{ "link va gso_max_size", "30000" },
+						{ "link va gro_ipv4_max_size", "20000\n" } };
+	char before[64], expected[64];
+
+	(void)state;
+	need_namespace();
+	for (size_t i = 0; i < NB_LENGTH(links); i++) {
+		strcpy(before, get(links[i][0]));
+		set(links[i][0], links[i][1]);
+		snprintf(expected, sizeof(expected), "%d\n", atoi(links[i][1]));
+		assert_string_equal(expected, get(links[i][0]));
+		restore(links[i][0], before);
+	}
+	assert_string_equal("down\n", get("link va state"));
+	command("ip link set va up");
+	assert_string_equal("no carrier\n", get("link va state"));
+	command("ip link set va down");
+}
+
+static void what_is_no_link_is_refused(void **state)
+{
+	(void)state;
+	must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	must_not("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	must_not("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
+	assert_non_null(strstr(error.remedy, "name one of "));
+	assert_non_null(strstr(error.remedy, "lo"));
+	must_not("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
+	must_not("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
+	must_not("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");
+	must_not("link lo mtu", "1500 bytes", NB_ERR_REQUEST, "'1500 bytes' for mtu");
+	must_not("link lo mtu", "99999999999999999999", NB_ERR_REQUEST, "for mtu");
+	need_namespace();
+	must_not("link va mtu", "1", NB_ERR_SYSTEM, "mtu of va");
+}
+
+static void ipv6_addresses_are_not_lost_to_a_small_mtu(void **state)
+{
+	(void)state;
+	need_namespace();
+	if (access("/proc/sys/net/ipv6", F_OK))
+		skip();
+	set("link va mtu", "1000");
+	set("link va mtu", "1500");
+	command("ip address add 2001:db8::1/64 dev va nodad");
+	must_not("link va mtu", "1279", NB_ERR_UNSUPPORTED, "IPv6 addresses of va");
+	set("link va mtu", "1280");
+	set("link va mtu", "1500");
+	assert_string_equal("va\n", get("interface 2001:db8::1"));
+	command("ip address del 2001:db8::1/64 dev va");
+}
+
+static void features_are_set_and_put_back(void **state)
+{
+	char before[8192];
+
+	(void)state;
+	need_namespace();
+	strcpy(before, get("features va"));
+	assert_non_null(strstr(before, "tx-scatter-gather: on\n"));
+	assert_non_null(strstr(before, "[fixed]\n"));
+	set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
+	assert_non_null(strstr(get("features va"), "tx-scatter-gather: off\n"));
+	assert_non_null(strstr(get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
+	restore("features va", before);
+	must_not("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
+	must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST, "'maybe' for tx-scatter-gather");
+	must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST, "without a name and a state");
+	assert_string_equal(before, get("features va"));
+}
+
+static void a_root_that_is_the_kernels_own_comes_back(void **state)
+{
+	char before[4096];
+
+	(void)state;
+	need_namespace();
+	command("ip link set va up");
+	strcpy(before, get("qdisc va"));
+	assert_string_equal("root noqueue default\n", before);
+	set("qdisc va", "pfifo");
+	assert_memory_equal("root pfifo ", get("qdisc va"), 11);
+	set("qdisc va", "bfifo\n");
+	set("qdisc va", "bfifo");
+	assert_memory_equal("root bfifo ", get("qdisc va"), 11);
+	restore("qdisc va", before);
+	restore("qdisc va", before);
+	must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
+	must_not("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
+	must_not("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
+	assert_string_equal(before, get("qdisc va"));
+}
+
+static void a_root_of_somebodys_comes_back_with_its_options(void **state)
+{
+	char before[4096];
+
+	(void)state;
+	need_namespace();
+	command("ip link set va up");
+	command("tc qdisc replace dev va root handle 5: pfifo limit 77");
+	strcpy(before, get("qdisc va"));
+	assert_string_equal("root pfifo 5: 4d000000\n", before);
+	set("qdisc va", "pfifo"); /* with its own options, not those of the one before */
+	assert_null(strstr(get("qdisc va"), "4d000000"));
+	restore("qdisc va", before);
+	must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc");
+	assert_string_equal(before, get("qdisc va"));
+	set("qdisc va", "mq");
+	assert_non_null(strstr(get("qdisc va"), ":2 pfifo_fast default"));
+	restore("qdisc va", before);
+	command("tc qdisc del dev va root");
+}
+
+static void a_root_that_could_not_come_back_stays(void **state)
+{
+	static const char *const loads[][2] = {
+		{ "tc class add dev va parent 6: classid 6:1 htb rate 1mbit", "classes" },
+		{ "tc qdisc add dev va parent 6:1 handle 7: pfifo", "qdiscs below it" },
+	};
+	char before[4096];
+
+	(void)state;
+	need_namespace();
+	command("ip link set va up");
+	command("tc qdisc replace dev va root handle 6: htb");
+	for (size_t i = 0; i < NB_LENGTH(loads); i++) {
+		command(loads[i][0]);
+		strcpy(before, get("qdisc va"));
+		must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, loads[i][1]);
+		assert_string_equal(before, get("qdisc va"));
+	}
+	command("tc qdisc del dev va root");
+	command("tc qdisc replace dev va root handle 6: htb");
+	command("tc filter add dev va parent 6: protocol ip u32 match u32 0 0 flowid 6:1");
+	must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, "filters");
+	command("tc qdisc del dev va root");
+	command("tc qdisc replace dev va root handle 6: stab overhead 24 linklayer ethernet pfifo");
+	must_not("qdisc va", "bfifo", NB_ERR_UNSUPPORTED, "size table");
+	command("tc qdisc del dev va root");
+}
+
+static void ways_and_places_of_addresses_are_told(void **state)
+{
+	(void)state;
+	must_not("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
+	must_not("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
+	must_not("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
+	need_namespace();
+	command("ip link set lo up");
+	command("ip link set va up");
+	command("ip address add 192.0.2.1/24 dev va");
+	command("ip route add 198.51.100.0/24 via 192.0.2.9");
+	assert_string_equal("va\n", get("interface 192.0.2.1"));
+	assert_string_equal("lo\n", get("interface 127.0.0.7"));
+	must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM, "no interface of this host has the address 192.0.2.2");
+	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n", get("route 198.51.100.7"));
+	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", get("route 192.0.2.1"));
+	must_not("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
+	command("ip address del 192.0.2.1/24 dev va");
+}
+
+static void a_lock_is_taken_once(void **state)
+{
+	struct nb_target kernel = { "kernel", 6 };
+	int status;
+
+	(void)state;
+	must_not("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
+	must_not("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
+	need_namespace();
+	assert_string_equal("", get("lock host"));
+	set("lock host", "me");
+	set("lock host", "me");
+	assert_string_equal("me\n", get("lock host"));
+	must_not("lock host", "you", NB_ERR_REQUEST, "locked by me");
+	/* Looked at from a thread in another namespace: this one stays where it is. */
+	text.used = 0;
+	status = op_named("lock")->get(&kernel, &text, &error);
+	assert_true(!status || error.code == NB_ERR_SYSTEM);
+	assert_string_equal("me\n", get("lock host"));
+}
+
+static void attributes_end_where_their_message_ends(void **state)
+{
+	struct {
+		struct rtattr head;
+		uint32_t number;
+		struct rtattr tail;
+	} one = { { 8, 3 }, 77, { 4, 5 } };
+	size_t size;
+	uint32_t number = 0;
+
+	(void)state;
+	for (size_t length = 0; length <= sizeof(one); length++) {
+		unsigned char *exact = malloc(length ? length : 1); /* the sanitizer sees what reads past it */
+
+		assert_non_null(exact);
+		memcpy(exact, &one, length);
+		assert_int_equal(length >= 8, nb_attribute_copy(exact, length, 3, &number, sizeof(number)));
+		assert_int_equal(length >= 12, nb_attribute(exact, length, 5, &size) != NULL);
+		assert_null(nb_attribute(exact, length, 4, &size));
+		free(exact);
+	}
+	assert_int_equal(77, number);
+	assert_false(nb_attribute_copy(&one, sizeof(one), 5, &number, sizeof(number))); /* too short a one */
+	one.head.rta_len = 3;
+	assert_null(nb_attribute(&one, sizeof(one), 5, &size));
+	one.head.rta_len = 13;
+	assert_null(nb_attribute(&one, sizeof(one), 3, &size));
+	one.head = (struct rtattr){ 8, 3 | NLA_F_NESTED };
+	assert_non_null(nb_attribute(&one, sizeof(one), 3, &size));
+}
+
+static void say(void)
+{
+	script[scripted++].length = 0;
+}
+
+/* Another message in the last datagram. */
+static void add(uint16_t type, uint16_t flags, uint32_t sequence, const void *body, size_t length)
+{
+	struct nlmsghdr head = { (uint32_t)(sizeof(head) + length), type, flags, sequence, 0 };
+	size_t *used = &script[scripted - 1].length;
+
+	assert_true(*used + sizeof(head) + length <= sizeof(script[0].data));
+	memcpy(script[scripted - 1].data + *used, &head, sizeof(head));
+	memcpy(script[scripted - 1].data + *used + sizeof(head), body, length);
+	*used += NLMSG_ALIGN(sizeof(head) + length);
+}
+
+/* Ask for qdiscs, of which the script says something. Returns the errno, or 0. */
+static int ask(struct nb_netlink *netlink)
+{
+	struct tcmsg head = { 0 };
+	int number;
+
+	nb_netlink_begin(netlink, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof(head));
+	number = nb_netlink_ask(netlink) ? errno : 0;
+	assert_int_equal(scripted, said);
+	said = scripted = 0;
+	return number;
+}
+
+static void say_one(uint16_t flags, int index)
+{
+	struct tcmsg head = { .tcm_ifindex = index };
+
+	say();
+	add(RTM_NEWQDISC, flags, 1, &head, sizeof(head));
+}
+
+static void say_done(void)
+{
+	int number = 0;
+
+	say();
+	add(NLMSG_DONE, 0, 1, &number, sizeof(number));
+}
+
+static void an_interrupted_dump_is_asked_for_again(void **state)
+{
+	struct nb_netlink netlink;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length;
+
+	(void)state;
+	say_one(0, 1);
+	say_one(NLM_F_DUMP_INTR, 2);
+	say_done();
+	say(); /* a signal */
+	say_one(0, 3);
+	add(RTM_NEWQDISC, 0, 77, &head, sizeof(head)); /* to somebody else's question */
+	say_done();
+	assert_int_equal(0, ask(&netlink));
+	assert_int_equal(1, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	assert_int_equal(3, head.tcm_ifindex);
+	assert_int_equal(0, length);
+	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	nb_netlink_free(&netlink);
+	for (int i = 0; i < 20; i++) {
+		say_one(NLM_F_DUMP_INTR, 1);
+		say_done();
+	}
+	assert_int_equal(EBUSY, ask(&netlink));
+	nb_netlink_free(&netlink);
+}
+
+static void answers_that_lie_about_their_length_are_refused(void **state)
+{
+	static const uint32_t lengths[] = { 0, 15, 1000, UINT32_MAX };
+	struct nb_netlink netlink;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length;
+
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(lengths); i++) {
+		say_one(0, 1);
+		memcpy(script[0].data, &lengths[i], sizeof(lengths[i]));
+		assert_int_equal(EBADMSG, ask(&netlink));
+		nb_netlink_free(&netlink);
+	}
+	say();
+	script[0].length = 7;
+	assert_int_equal(EBADMSG, ask(&netlink));
+	nb_netlink_free(&netlink);
+	say();
+	add(NLMSG_DONE, 0, 1, "", 0);
+	assert_int_equal(EBADMSG, ask(&netlink));
+	nb_netlink_free(&netlink);
+	say();
+	add(RTM_NEWQDISC, 0, 1, "short", 5); /* no struct tcmsg: passed over */
+	say_done();
+	assert_int_equal(0, ask(&netlink));
+	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	nb_netlink_free(&netlink);
+}
+
+static void the_kernels_words_are_heard(void **state)
+{
+	struct {
+		struct nlmsgerr end;
+		struct rtattr head;
+		char words[16];
+	} failed = { { -EINVAL, { .nlmsg_len = 16 } }, { 20, NLMSGERR_ATTR_MSG }, "no such thing" };
+	struct nb_netlink netlink;
+
+	(void)state;
+	for (size_t length = sizeof(failed.end); length <= sizeof(failed); length += 4) {
+		say();
+		add(NLMSG_ERROR, NLM_F_ACK_TLVS, 1, &failed, length);
+		assert_int_equal(EINVAL, ask(&netlink));
+		assert_string_equal(length == sizeof(failed) ? "no such thing" : "", netlink.why);
+		nb_netlink_free(&netlink);
+	}
+	failed.end.msg.nlmsg_len = UINT32_MAX; /* the words would be past the end */
+	say();
+	add(NLMSG_ERROR, NLM_F_ACK_TLVS, 1, &failed, sizeof(failed));
+	assert_int_equal(EINVAL, ask(&netlink));
+	assert_string_equal("", netlink.why);
+	nb_netlink_free(&netlink);
+}
+
+struct numbers {
+	struct {
+		struct rtattr head;
+		uint32_t number;
+	} of[3];
+};
+
+/* As codel keeps its times: in units of 1024 ns, of which it tells whole microseconds. */
+static void round_down(struct numbers *got, const struct numbers *given)
+{
+	*got = *given;
+	for (size_t i = 0; i < 2; i++)
+		got->of[i].number = (uint32_t)(((uint64_t)given->of[i].number * 1000 >> 10 << 10) / 1000);
+}
+
+static void what_rounds_is_aimed_at_again(void **state)
+{
+	struct numbers wanted = { { { { 8, 1 }, 4999 }, { { 8, 2 }, 99999 }, { { 8, 3 }, 1024 } } }, aim = wanted, got;
+	int tries = 0;
+
+	(void)state;
+	for (round_down(&got, &aim); nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)); tries++)
+		round_down(&got, &aim);
+	assert_in_range(tries, 1, 3);
+	assert_memory_equal(&wanted, &got, sizeof(wanted));
+	got.of[1].head.rta_type = 9; /* another layout: nothing to compare */
+	got.of[2].number = 0;
+	assert_int_equal(0, nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)));
+	assert_int_equal(0, nb_qdisc_aim((void *)"\1", (const void *)"\2", (const void *)"\3", 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_of_a_link_are_set_and_put_back),
+		cmocka_unit_test(what_is_no_link_is_refused),
+		cmocka_unit_test(ipv6_addresses_are_not_lost_to_a_small_mtu),
+		cmocka_unit_test(features_are_set_and_put_back),
+		cmocka_unit_test(a_root_that_is_the_kernels_own_comes_back),
+		cmocka_unit_test(a_root_of_somebodys_comes_back_with_its_options),
+		cmocka_unit_test(a_root_that_could_not_come_back_stays),
+		cmocka_unit_test(ways_and_places_of_addresses_are_told),
+		cmocka_unit_test(a_lock_is_taken_once),
+		cmocka_unit_test(attributes_end_where_their_message_ends),
+		cmocka_unit_test(an_interrupted_dump_is_asked_for_again),
+		cmocka_unit_test(answers_that_lie_about_their_length_are_refused),
+		cmocka_unit_test(the_kernels_words_are_heard),
+		cmocka_unit_test(what_rounds_is_aimed_at_again),
+	};
+
+	return cmocka_run_group_tests_name("devices", tests, enter, NULL);
+}

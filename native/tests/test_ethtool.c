@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is asked of a driver, and what is made of its answers: with a driver in this file in place of lo's, since there is no
+ * device here that has all of it, and none that misbehaves.
+ */
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "desk.h"
+#include "ops.h"
+
+enum { FEATURES = 35, LINK_WORDS = 4 };
+
+static const char LONG_NAME[ETH_GSTRING_LEN + 1] = "a-name-that-fills-all-of-its-roo";
+
+static struct {
+	int error; /* of everything that is asked; 0: none */
+	struct ethtool_ringparam rings;
+	struct ethtool_coalesce coalesce;
+	size_t sets;
+	uint32_t statistics;
+	uint32_t grows; /* statistics that come between two questions, as often as `times` says */
+	size_t times;
+	struct ethtool_link_settings link;
+	int link_words;
+	struct ethtool_drvinfo driver;
+	struct ethtool_get_features_block features[2];
+	struct ethtool_set_features_block asked[2];
+} device;
+
+static void feature_name(uint32_t i, char *name)
+{
+	if (i == 1)
+		memcpy(name, LONG_NAME, ETH_GSTRING_LEN);
+	else if (i != 3) /* this kernel has no feature of that number */
+		snprintf(name, ETH_GSTRING_LEN, "feature-%u", i);
+}
+
+static int tell_names(struct ethtool_gstrings *names)
+{
+	uint32_t count = names->string_set == ETH_SS_FEATURES ? FEATURES : device.statistics;
+
+	if (names->string_set == ETH_SS_STATS && device.times) {
+		device.times--;
+		count = device.statistics += device.grows;
+	}
+	names->len = count;
+	for (uint32_t i = 0; i < count; i++) {
+		char *name = (char *)names->data + (size_t)i * ETH_GSTRING_LEN;
+
+		if (names->string_set == ETH_SS_FEATURES)
+			feature_name(i, name);
+		else
+			snprintf(name, ETH_GSTRING_LEN, "counter %u", i);
+	}
+	return 0;
+}
+
+static int tell_statistics(struct ethtool_stats *numbers)
+{
+	numbers->n_stats = device.statistics;
+	for (uint32_t i = 0; i < device.statistics; i++)
+		numbers->data[i] = (uint64_t)i << 33;
+	return 0;
+}
+
+static int tell_size(struct ethtool_sset_info *info)
+{
+	info->data[0] = info->sset_mask == 1ULL << ETH_SS_FEATURES ? FEATURES : device.statistics;
+	return 0;
+}
+
+static int tell_link(struct ethtool_link_settings *link)
+{
+	int8_t words = link->link_mode_masks_nwords;
+
+	*link = device.link;
+	link->link_mode_masks_nwords = (int8_t)(words == device.link_words ? words : -device.link_words);
+	if (words == device.link_words)
+		memset(link + 1, 0xff, 3 * LINK_WORDS * sizeof(uint32_t));
+	return 0;
+}
+
+static int take_rings(const struct ethtool_ringparam *rings)
+{
+	if (rings->rx_pending > device.rings.rx_max_pending) {
+		errno = EINVAL;
+		return -1;
+	}
+	device.rings = *rings;
+	device.sets++;
+	return 0;
+}
+
+static int take_features(const struct ethtool_sfeatures *wishes)
+{
+	assert_int_equal(2, wishes->size);
+	memcpy(device.asked, wishes->features, sizeof(device.asked));
+	return ETHTOOL_F_WISH; /* a wish that did not come true is no failure */
+}
+
+static int answer(void *command)
+{
+	uint32_t number;
+
+	memcpy(&number, command, sizeof(number));
+	errno = device.error;
+	if (device.error)
+		return -1;
+	switch (number) {
+	case ETHTOOL_GRINGPARAM:
+		memcpy(command, &device.rings, sizeof(device.rings));
+		return 0;
+	case ETHTOOL_SRINGPARAM:
+		return take_rings(command);
+	case ETHTOOL_GCOALESCE:
+		memcpy(command, &device.coalesce, sizeof(device.coalesce));
+		return 0;
+	case ETHTOOL_SCOALESCE:
+		memcpy(&device.coalesce, command, sizeof(device.coalesce));
+		return 0;
+	case ETHTOOL_GSSET_INFO:
+		return tell_size(command);
+	case ETHTOOL_GSTRINGS:
+		return tell_names(command);
+	case ETHTOOL_GSTATS:
+		return tell_statistics(command);
+	case ETHTOOL_GDRVINFO:
+		memcpy(command, &device.driver, sizeof(device.driver));
+		return 0;
+	case ETHTOOL_GLINKSETTINGS:
+		return tell_link(command);
+	case ETHTOOL_GFEATURES:
+		memcpy((char *)command + 2 * sizeof(uint32_t), device.features, sizeof(device.features));
+		return 0;
+	case ETHTOOL_SFEATURES:
+		return take_features(command);
+	default:
+		fail_msg("nobody answers command %#x", number);
+		return -1;
+	}
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *given;
+
+	va_start(args, request);
+	given = va_arg(args, void *);
+	va_end(args);
+	if (request != SIOCETHTOOL)
+		return (int)syscall(SYS_ioctl, fd, request, given);
+	assert_string_equal("lo", ((struct ifreq *)given)->ifr_name);
+	return answer(((struct ifreq *)given)->ifr_data);
+}
+
+static char room[NB_OP_TEXT];
+static struct nb_text text;
+static struct nb_error error;
+static const struct nb_target lo = { "lo", 2 };
+
+static const struct nb_op *op_named(const char *name)
+{
+	size_t i = 0;
+
+	while (nb_ops[i] && strcmp(nb_ops[i]->name, name) != 0)
+		i++;
+	assert_non_null(nb_ops[i]);
+	return nb_ops[i];
+}
+
+static int try_get(const char *op)
+{
+	text = (struct nb_text){ .data = room, .room = sizeof(room) };
+	room[0] = 0;
+	return op_named(op)->get(&lo, &text, &error);
+}
+
+static const char *get(const char *op)
+{
+	if (try_get(op))
+		fail_msg("%s: %s", op, error.message);
+	return room;
+}
+
+static void set(const char *op, const char *value)
+{
+	if (op_named(op)->set(&lo, value, &error))
+		fail_msg("%s: %s", op, error.message);
+}
+
+static void must_not(const char *op, const char *value, int code, const char *expected)
+{
+	assert_int_equal(-code, value ? op_named(op)->set(&lo, value, &error) : try_get(op));
+	if (!strstr(error.message, expected))
+		fail_msg("'%s' does not say '%s'", error.message, expected);
+	assert_true(error.remedy[0]);
+}
+
+static int renew(void **state)
+{
+	(void)state;
+	memset(&device, 0, sizeof(device));
+	return 0;
+}
+
+static void rings_are_set_one_by_one(void **state)
+{
+	static const char before[] =
+		"rx: 256\nrx_mini: 1\nrx_jumbo: 2\ntx: 128\nrx_max: 4096\nrx_mini_max: 10\nrx_jumbo_max: 20\ntx_max: 1024\n";
+
+	(void)state;
+	device.rings = (struct ethtool_ringparam){ ETHTOOL_GRINGPARAM, 4096, 10, 20, 1024, 256, 1, 2, 128 };
+	assert_string_equal(before, get("rings"));
+	set("rings", "rx 512\n");
+	assert_int_equal(512, device.rings.rx_pending);
+	assert_int_equal(128, device.rings.tx_pending);
+	set("rings", "rx 512");
+	assert_int_equal(1, device.sets); /* nothing to change: the driver is left alone */
+	set("rings", before);
+	assert_string_equal(before, get("rings"));
+	must_not("rings", "rx 5000", NB_ERR_SYSTEM, "ring sizes of lo");
+	must_not("rings", "rx_max 5000", NB_ERR_UNSUPPORTED, "cannot be set");
+	must_not("rings", "ry 5", NB_ERR_UNSUPPORTED, "'ry' of lo is not known");
+	must_not("rings", "rx -5", NB_ERR_REQUEST, "'-5' for rx of lo");
+	must_not("rings", "rx 4294967296", NB_ERR_REQUEST, "for rx of lo");
+	must_not("rings", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
+	must_not("rings", "rx", NB_ERR_REQUEST, "without a name and a number");
+	assert_string_equal(before, get("rings"));
+}
+
+static void coalescing_is_set_one_by_one(void **state)
+{
+	char before[2048];
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(device.coalesce) / sizeof(uint32_t); i++)
+		memcpy((uint32_t *)&device.coalesce + i, &i, sizeof(i));
+	strcpy(before, get("coalesce"));
+	assert_memory_equal("rx_usecs: 1\nrx_frames: 2\n", before, 25);
+	assert_non_null(strstr(before, "\nadaptive_rx: 10\nadaptive_tx: 11\n"));
+	set("coalesce", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
+	assert_int_equal(50, device.coalesce.rx_coalesce_usecs);
+	assert_int_equal(60, device.coalesce.tx_coalesce_usecs);
+	assert_int_equal(0, device.coalesce.use_adaptive_rx_coalesce);
+	assert_int_equal(ETHTOOL_SCOALESCE, device.coalesce.cmd);
+	set("coalesce", before);
+	assert_string_equal(before, get("coalesce"));
+}
+
+static void what_a_driver_does_not_have_is_said(void **state)
+{
+	static const char *const ops[] = { "rings", "coalesce", "channels", "features", "statistics" };
+
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(ops); i++) {
+		device.error = EOPNOTSUPP;
+		must_not(ops[i], NULL, NB_ERR_UNSUPPORTED, "lo has no ");
+		device.error = EPERM;
+		must_not(ops[i], NULL, NB_ERR_SYSTEM, "of lo: Operation not permitted");
+		assert_non_null(strstr(error.remedy, "root"));
+	}
+	device.error = EOPNOTSUPP;
+	assert_string_equal("", get("driver")); /* it tells nothing, which is no failure */
+}
+
+static void statistics_that_grow_meanwhile_are_read_again(void **state)
+{
+	(void)state;
+	device.statistics = 2;
+	device.grows = 1;
+	device.times = 3;
+	assert_string_equal(
+		"counter 0: 0\ncounter 1: 8589934592\ncounter 2: 17179869184\ncounter 3: 25769803776\ncounter 4: 34359738368\n",
+		get("statistics"));
+	device.times = 100;
+	must_not("statistics", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	device.times = 0;
+	device.statistics = 0;
+	assert_string_equal("", get("statistics"));
+	device.statistics = 1 << 30;
+	must_not("statistics", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	device.statistics = 20000; /* more than a text holds: the caller of `get` refuses it */
+	assert_int_equal(0, try_get("statistics"));
+	assert_true(text.full);
+}
+
+static void a_device_is_described(void **state)
+{
+	(void)state;
+	device.driver = (struct ethtool_drvinfo){ .driver = "mlx5", .fw_version = "N/A", .bus_info = "0000:01:00.0" };
+	device.link = (struct ethtool_link_settings){ .speed = 100000, .duplex = DUPLEX_FULL, .port = PORT_DA, .autoneg = 1 };
+	device.link_words = LINK_WORDS;
+	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\nport: direct attach\nautoneg: on\n",
+			    get("driver"));
+	memset(device.driver.driver, 'd', sizeof(device.driver.driver));
+	device.link.speed = (uint32_t)SPEED_UNKNOWN;
+	device.link.duplex = DUPLEX_UNKNOWN;
+	device.link.port = PORT_NONE;
+	device.link.autoneg = 7;
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: unknown\nport: none\n",
+			    get("driver"));
+	device.link_words = 0; /* as none would say it */
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n", get("driver"));
+}
+
+/* Feature 0 is on, 1 off though requested, 2 on and not requested, 33 on but fixed, 34 one that never changes; all others off. */
+static void lay_out_features(void)
+{
+	device.features[0] = (struct ethtool_get_features_block){ .available = 7, .requested = 3, .active = 5 };
+	device.features[1] =
+		(struct ethtool_get_features_block){ .available = 4, .requested = 0, .active = 6, .never_changed = 4 };
+}
+
+static void features_are_asked_for_as_they_were(void **state)
+{
+	char before[4096], line[64];
+
+	(void)state;
+	lay_out_features();
+	strcpy(before, get("features"));
+	snprintf(line, sizeof(line), "\n%s: off [requested on]\n", LONG_NAME);
+	assert_memory_equal("feature-0: on\n", before, 14);
+	assert_non_null(strstr(before, line));
+	assert_non_null(strstr(before, "\nfeature-2: on [requested off]\nfeature-4: off [fixed]\n"));
+	assert_non_null(strstr(before, "\nfeature-33: on [fixed]\nfeature-34: on [fixed]\n"));
+	set("features", before);
+	assert_int_equal(7, device.asked[0].valid);
+	assert_int_equal(3, device.asked[0].requested);
+	assert_int_equal(0, device.asked[1].valid);
+	set("features", "feature-0 off\nfeature-33 off\nfeature-34 off");
+	assert_int_equal(1, device.asked[0].valid);
+	assert_int_equal(0, device.asked[0].requested);
+	assert_int_equal(2, device.asked[1].valid); /* of one that never changes the kernel would refuse everything */
+	must_not("features", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
+	must_not("features", "feature-0 on [requested off]", NB_ERR_REQUEST, "for feature-0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(rings_are_set_one_by_one, renew),
+		cmocka_unit_test_setup(coalescing_is_set_one_by_one, renew),
+		cmocka_unit_test_setup(what_a_driver_does_not_have_is_said, renew),
+		cmocka_unit_test_setup(statistics_that_grow_meanwhile_are_read_again, renew),
+		cmocka_unit_test_setup(a_device_is_described, renew),
+		cmocka_unit_test_setup(features_are_asked_for_as_they_were, renew),
+	};
+
+	return cmocka_run_group_tests_name("ethtool", tests, NULL, NULL);
+}
