@@ -53,6 +53,6 @@ bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 
 clean: native-clean
-	rm -rf build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* \
+	rm -rf build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* netbench/engine/source.tar \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ import build_native  # noqa: E402
 
 
 class BuildWorker(build_ext):
-    """After the cffi module: the same sources as one static executable, to be copied to hosts."""
+    """After the cffi module: the same sources as one static executable, to be copied to hosts, and as a tar."""
 
     def run(self) -> None:
         super().run()
@@ -24,6 +24,7 @@ class BuildWorker(build_ext):
         target = package / "netbench" / "engine" / build_native.worker_name()
         target.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(build_native.worker_command(target), cwd=HERE, check=True)
+        build_native.write_source(target.parent / build_native.source_name())
 
 
 setup(cffi_modules=["netbench/engine/build_native.py:ffibuilder"], cmdclass={"build_ext": BuildWorker})

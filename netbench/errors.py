@@ -82,9 +82,34 @@ class HostError(NetbenchError):
     """A host could not be reached, or a command on it failed."""
 
 
+class HostKeyError(HostError):
+    """A host's key is unknown, revoked, or not the one that is known. `command` would accept it ("": nothing would)."""
+
+    def __init__(self, message: str, fingerprint: str, command: str = "") -> None:
+        self.fingerprint = fingerprint
+        self.command = command
+        super().__init__(message)
+
+
+class SettingRefused(NetbenchError):
+    """A host does not take a level of a setting."""
+
+
 class StoreError(NetbenchError):
     """A result folder cannot be read or written."""
 
 
+class PlaceError(StoreError, RequestError):
+    """A place that was named for what is to be written cannot take it; nothing was run."""
+
+
 class ReportError(RequestError):
     """A report was asked of something that holds no result."""
+
+
+class LabError(NetbenchError):
+    """A lab could not be made or removed."""
+
+
+class LabRefused(LabError, RequestError):
+    """A lab was asked for that cannot be had here: a wrong name, no root, a missing tool, a name in use."""

@@ -33,6 +33,7 @@ FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
 BEAT_SECONDS: int = lib.NB_BEAT_SECONDS
 SILENCE_SECONDS: int = lib.NB_SILENCE_SECONDS
+SAME = "; use the same netbench version on both sides"
 
 
 class Frame(IntEnum):
@@ -184,9 +185,7 @@ def _rows(table: Any, count: int) -> list[Row]:
     try:
         return [_row(table[i], names) for i in range(count)]
     except (KeyError, IndexError) as error:
-        raise ProtocolError(
-            f"a descriptor names something unknown ({error}); use the same netbench version on both sides"
-        ) from error
+        raise ProtocolError(f"a descriptor names something unknown ({error}){SAME}") from error
 
 
 def describe() -> list[Row]:
@@ -231,7 +230,10 @@ def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
     length, kind, tag = int(header.length), int(header.type), int(header.tag)
     if length > FRAME_MAX or kind not in Frame._value2member_map_:
         start = bytes(buffer[:40])
-        raise ProtocolError(f"what came is no frame of netbench's protocol (it starts with {start!r})")
+        raise ProtocolError(
+            f"what came is no frame of netbench's protocol (it starts with {start!r}); "
+            "keep what prints there quiet, or deploy the worker again"
+        )
     if len(buffer) < FRAME_HEADER + length:
         return None
     payload = bytes(buffer[FRAME_HEADER : FRAME_HEADER + length])
@@ -243,7 +245,7 @@ def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
     """A worker's hello and its rows, refused when version, layout or byte order are not ours. Errors: ProtocolError."""
     size, row_size = ffi.sizeof("struct nb_hello"), ffi.sizeof("struct nb_row")
     if len(payload) < size:
-        raise ProtocolError(f"the worker's hello is {len(payload)} bytes long, expected at least {size}")
+        raise ProtocolError(f"the worker's hello is {len(payload)} bytes long, expected at least {size}{SAME}")
     data = ffi.from_buffer(payload)
     hello = ffi.cast("struct nb_hello *", data)
     if hello.magic != lib.NB_MAGIC or hello.byte_order != lib.NB_BYTE_ORDER:
@@ -256,7 +258,7 @@ def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
             f"layout {own_layout():016x}; build both from the same sources (`make`) and deploy the worker again"
         )
     if len(payload) != size + hello.rows * row_size:
-        raise ProtocolError(f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of them")
+        raise ProtocolError(f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of them{SAME}")
     table = ffi.cast("struct nb_row *", data + size)
     names = [field.name for field in fields(Hello)]
     values = [getattr(hello, name) for name in names]
@@ -281,12 +283,12 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
     data = ffi.from_buffer(payload)
     while at < len(payload):
         if len(payload) - at < size:
-            raise ProtocolError(f"{len(payload) - at} bytes are left over behind the last vector")
+            raise ProtocolError(f"{len(payload) - at} bytes are left over behind the last vector{SAME}")
         head = ffi.cast("struct nb_vector *", data + at)
         at += size
         length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
         if length > len(payload) - at:
-            raise ProtocolError(f"a vector of {length} bytes where {len(payload) - at} are left")
+            raise ProtocolError(f"a vector of {length} bytes where {len(payload) - at} are left{SAME}")
         if head.text:
             text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
             yield Vector(head.row, head.edge, head.ns, (), text)
@@ -300,13 +302,13 @@ def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
     """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors: ProtocolError."""
     value = int.from_bytes(payload[:4], sys.byteorder)
     if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
-        raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge")
+        raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge{SAME}")
     return Edge(value), payload[8:]
 
 
 def decode_error(payload: bytes, host: str) -> EngineError:
     """The error that an ERROR frame carries. Errors: ProtocolError when the frame has another size."""
     if len(payload) != ffi.sizeof("struct nb_error"):
-        raise ProtocolError(f"an error frame of {len(payload)} bytes, expected {ffi.sizeof('struct nb_error')}")
+        raise ProtocolError(f"an error frame of {len(payload)} bytes, expected {ffi.sizeof('struct nb_error')}{SAME}")
     error = ffi.cast("struct nb_error *", ffi.from_buffer(payload))
     return EngineError(error.code, error.error, _text(error.operation), _text(error.message), _text(error.remedy), host)

@@ -6,9 +6,11 @@ A worker is talked to by one thread; the Heart's thread only adds heartbeats bet
 from __future__ import annotations
 
 import contextlib
+import struct
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +23,10 @@ HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
 PREPARE_SECONDS = 6 * 3600.0  # a source of any size is brought into the page cache; heartbeats tell whether the worker lives
 GOODBYE_SECONDS = 5.0
+ABANDON_SECONDS = 1.0
+LOOK_SECONDS = 0.5
+ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
+BEATS_AT_ONCE = 64  # that may be stuck at the same time
 
 
 class Stream(Protocol):
@@ -50,21 +56,33 @@ class Worker:
         self._lock = threading.Lock()
         self._tag = 0
         self._samples: list[Vector] = []
+        self._interrupted = threading.Event()
+        self.silence = 0.0  # the longest wait for a word of it since `prepare`, in seconds; it says something every three
         self.hello, self.catalogue = self._greet()
 
     def _greet(self) -> tuple[Hello, Catalogue]:
         kind, _, payload = self._next(time.monotonic() + HELLO_SECONDS)
         if kind is not Frame.HELLO:
-            raise ProtocolError(f"{self.host}: the worker began with {kind.name}, expected HELLO")
-        hello, rows = binding.decode_hello(payload)
+            raise ProtocolError(f"{self.host}: the worker began with {kind.name}, expected HELLO{binding.SAME}")
+        with self._named():
+            hello, rows = binding.decode_hello(payload)
         self._write(binding.frame(Frame.HELLO, 0, binding.own_hello()))
         return hello, Catalogue.of(rows)
 
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors of the protocol name the host."""
+        try:
+            yield
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.host}: {error}") from error
+
     def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
         """A frame's vectors, each of a row that the hello described."""
-        vectors = tuple(binding.decode_vectors(payload))
+        with self._named():
+            vectors = tuple(binding.decode_vectors(payload))
         if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
-            raise ProtocolError(f"{self.host}: the worker sent numbers of something that it never described")
+            raise ProtocolError(f"{self.host}: the worker sent numbers of something that it never described{binding.SAME}")
         return vectors
 
     def _write(self, data: bytes) -> None:
@@ -76,29 +94,50 @@ class Worker:
 
     def _obituary(self, what: str) -> str:
         complaint = self._stream.complaint()
-        return f"{self.host}: the worker is gone: {what}" + (f"; it said: {complaint}" if complaint else "")
+        said = f"; it said: {complaint}" if complaint else f"; `dmesg` on {self.host} may say why, or the way to it is cut"
+        return f"{self.host}: the worker is gone: {what}{said}"
 
     def _fill(self, deadline: float) -> None:
         left = deadline - time.monotonic()
         try:
-            data = self._stream.read(min(left, binding.SILENCE_SECONDS))
+            data = self._read(min(left, binding.SILENCE_SECONDS))
         except TimeoutError as error:
             if left < binding.SILENCE_SECONDS:
-                raise TimeoutError(f"{self.host}: the worker lives, but did not answer in time") from error
-            raise WorkerLost(self._obituary("it fell silent")) from error
+                raise TimeoutError(
+                    f"{self.host}: the worker lives, but did not answer in time; look at the path between the data addresses"
+                ) from error
+            raise WorkerLost(self._obituary(f"it fell silent for {binding.SILENCE_SECONDS} s")) from error
         except OSError as error:
             raise WorkerLost(self._obituary(str(error))) from error
         if not data:
             raise WorkerLost(self._obituary("it closed the connection"))
         self._buffer += data
 
+    def _read(self, seconds: float) -> bytes:
+        """What comes within that time, looking up now and then for `interrupt`. Errors: TimeoutError; OSError."""
+        began = time.monotonic()
+        while True:
+            left = began + seconds - time.monotonic()
+            try:
+                data = self._stream.read(min(max(left, 0.0), LOOK_SECONDS))
+            except TimeoutError:
+                if self._interrupted.is_set():
+                    raise KeyboardInterrupt from None
+                if left <= LOOK_SECONDS:
+                    raise
+                continue
+            self.silence = max(self.silence, time.monotonic() - began)
+            return data
+
+    def interrupt(self) -> None:
+        """Make the thread that waits for this worker give up as by Ctrl-C."""
+        self._interrupted.set()
+
     def _next(self, deadline: float) -> tuple[Frame, int, bytes]:
         """The next frame that is not a heartbeat."""
         while True:
-            try:
+            with self._named():
                 found = binding.split(self._buffer)
-            except ProtocolError as error:
-                raise ProtocolError(f"{self.host}: {error}") from error
             if found is None:
                 self._fill(deadline)
             elif found[0] is not Frame.BEAT:
@@ -115,13 +154,14 @@ class Worker:
             if tag not in (self._tag, 0):
                 continue
             if kind is Frame.ERROR:
-                raise binding.decode_error(payload, self.host)
+                with self._named():
+                    raise binding.decode_error(payload, self.host)
             if kind is Frame.SAMPLES:
                 self._samples += self._vectors(payload)
             elif kind is wanted:
                 return payload
             elif kind is not Frame.EDGE:
-                raise ProtocolError(f"{self.host}: the worker sent {kind.name}, expected {wanted.name}")
+                raise ProtocolError(f"{self.host}: the worker sent {kind.name}, expected {wanted.name}{binding.SAME}")
 
     def _request(self, kind: Frame, payload: bytes = b"") -> None:
         self._tag = self._tag % 65535 + 1
@@ -145,6 +185,7 @@ class Worker:
         """Prepare a job given by option names; returns what was read back."""
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
+        self.silence = 0.0
         self._request(Frame.JOB, binding.encode_values(values))
         return self._vectors(self._await(Frame.READY, PREPARE_SECONDS))
 
@@ -164,7 +205,9 @@ class Worker:
         """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each stream, for `mark`)."""
         deadline = time.monotonic() + seconds
         while True:
-            passed, carried = binding.decode_edge(self._await(Frame.EDGE, deadline - time.monotonic()))
+            payload = self._await(Frame.EDGE, deadline - time.monotonic())
+            with self._named():
+                passed, carried = binding.decode_edge(payload)
             if passed is edge:
                 return carried
 
@@ -191,9 +234,18 @@ class Worker:
             self.operate("file", "/proc/sys/kernel/random/boot_id")
 
     def operate(
-        self, op: str, target: str | Iterable[str], value: str | None = None, hold: bool = False, undo: Iterable[str] = ()
+        self,
+        op: str,
+        target: str | Iterable[str],
+        value: str | None = None,
+        hold: bool = False,
+        undo: Iterable[str] = (),
+        scope: int = 0,
     ) -> tuple[str, str | None]:
-        """One operation on the host: (what was there before, what is there after a change). Lists are argv."""
+        """One operation on the host: (what was there before, what is there after a change). Lists are argv.
+
+        What is held in a scope (0 to 255, none below one that is held) is put back together with all scopes above it.
+        """
         rows = {row.name: row.id for row in self.catalogue.rows if row.kind == "option" and row.owner in self.catalogue.ops}
         values: dict[int, int | str | bytes] = {rows["op"]: op}
         values[rows["target"]] = target if isinstance(target, str) else "\0".join(target)
@@ -203,15 +255,50 @@ class Worker:
             values[rows["hold"]] = 1
         if undo:
             values[rows["undo"]] = "\0".join(undo)
+        if scope:
+            values[rows["scope"]] = scope
         self._request(Frame.OP, binding.encode_values(values))
         texts = [v.text or "" for v in self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))]
         if not texts:
-            raise ProtocolError(f"{self.host}: the worker answered an operation with nothing")
+            raise ProtocolError(f"{self.host}: the worker answered an operation with nothing{binding.SAME}")
         return texts[0], texts[1] if len(texts) > 1 else None
 
-    def undo(self) -> None:
-        """Put back everything that operations hold, in reverse."""
-        self._request(Frame.UNDO)
+    def ask(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> list[str | EngineError]:
+        """Operations that only read, as (name, target), all sent before the first is answered: the answers, in order.
+
+        An error stands in place of an answer that the worker refuses.
+        """
+        answers: list[str | EngineError] = []
+        for first in range(0, len(questions), ASKED_AT_ONCE):
+            answers += self._asked(questions[first : first + ASKED_AT_ONCE])
+        return answers
+
+    def _asked(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[str | EngineError]:
+        rows = {row.name: row.id for row in self.catalogue.rows if row.kind == "option" and row.owner in self.catalogue.ops}
+        frames, tags = b"", list[int]()
+        for op, target in questions:
+            tags.append(tags[-1] % 65535 + 1 if tags else self._tag % 65535 + 1)
+            frames += binding.frame(
+                Frame.OP, tags[-1], binding.encode_values({rows["op"]: op, rows["target"]: "\0".join(target)})
+            )
+        self._tag = tags[-1]
+        self._write(frames)
+        try:
+            for self._tag in tags:
+                try:
+                    vectors = self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))
+                except EngineError as error:
+                    yield error
+                    continue
+                if not vectors:
+                    raise ProtocolError(f"{self.host}: the worker answered an operation with nothing{binding.SAME}")
+                yield vectors[0].text or ""
+        finally:
+            self._tag = tags[-1]
+
+    def undo(self, scope: int = 0) -> None:
+        """Put back what operations hold in this scope and those above it, in reverse, and see that it reads as it did."""
+        self._request(Frame.UNDO, struct.pack("<I", scope))
         self._await(Frame.UNDONE, ANSWER_SECONDS)
 
     def beat(self) -> None:
@@ -238,12 +325,19 @@ class Worker:
         with self._lock:
             self._stream.finish(GOODBYE_SECONDS)
 
+    def abandon(self) -> None:
+        """Let go of a lost worker without waiting for a word of it; never raises. One that lives undoes what it holds."""
+        with self._lock:
+            self._stream.finish(ABANDON_SECONDS)
+
 
 class Heart:
-    """One thread that tells all workers every few seconds that the controller is alive."""
+    """Tells all workers every few seconds that the controller is alive; a channel that is stuck does not hold up others."""
 
     def __init__(self) -> None:
         self._workers: list[Worker] = []
+        self._beating: dict[Worker, Future[None]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=BEATS_AT_ONCE, thread_name_prefix="beat")
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
@@ -253,8 +347,10 @@ class Heart:
         while not self._stop.wait(binding.BEAT_SECONDS):
             with self._lock:
                 workers = list(self._workers)
+            self._beating = {worker: beat for worker, beat in self._beating.items() if not beat.done()}
             for worker in workers:
-                worker.beat()
+                if worker not in self._beating:
+                    self._beating[worker] = self._pool.submit(worker.beat)
 
     def add(self, worker: Worker) -> None:
         """Beat for this worker from now on."""
@@ -270,3 +366,4 @@ class Heart:
         """End the thread."""
         self._stop.set()
         self._thread.join()
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -51,8 +51,8 @@ class Channel(Protocol):
     def start(self, argv: Sequence[str]) -> Process:
         """Start a program. Errors: HostError."""
 
-    def worker_argv(self) -> Sequence[str]:
-        """The command that starts a worker on this host."""
+    def start_worker(self, privileged: bool = False) -> Process:
+        """Start a worker; `privileged`: as root, by `sudo -n` where the user is not root. Errors: HostError."""
 
     def close(self) -> None:
         """Let go of the host."""

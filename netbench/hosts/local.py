@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,10 @@ from pathlib import Path
 
 from netbench.errors import HostError
 from netbench.hosts.base import Result
+
+SUDO = ("sudo", "-n", "--")
+
+PATIENCE_SECONDS = 10  # that a program may leave what is written to it unread
 
 
 class LocalProcess:
@@ -24,8 +30,11 @@ class LocalProcess:
             raise OSError("a child without pipes")  # Popen made them: for the type checker
         self._in, self._out, self._err = self._child.stdin, self._child.stdout, self._child.stderr
         os.set_blocking(self._err.fileno(), False)
+        os.set_blocking(self._in.fileno(), False)
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
+        self._room = select.poll()
+        self._room.register(self._in, select.POLLOUT)
 
     @property
     def pid(self) -> int:
@@ -39,6 +48,8 @@ class LocalProcess:
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
+            if not self._room.poll(PATIENCE_SECONDS * 1000):
+                raise TimeoutError(f"it has read nothing for {PATIENCE_SECONDS} s")
             view = view[os.write(self._in.fileno(), view) :]
 
     def finish(self, timeout: float) -> int | None:
@@ -70,7 +81,7 @@ class LocalChannel:
         try:
             done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise HostError(f"{self.name}: cannot run {argv[0]}: {error}") from error
+            raise HostError(f"{self.name}: cannot run {argv[0]}: {error}; check that it is there and ends by itself") from error
         return Result(
             tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         )
@@ -80,19 +91,36 @@ class LocalChannel:
             shutil.copyfile(source, target)
             Path(target).chmod(mode)
         except OSError as error:
-            raise HostError(f"{self.name}: cannot copy {source} to {target}: {error}") from error
+            raise HostError(f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths") from error
 
     def get(self, source: str) -> bytes:
         try:
             return Path(source).read_bytes()
         except OSError as error:
-            raise HostError(f"{self.name}: cannot read {source}: {error}") from error
+            raise HostError(f"{self.name}: cannot read {source}: {error.strerror}; check the path and who may read it") from error
 
     def start(self, argv: Sequence[str]) -> LocalProcess:
         try:
             return LocalProcess(argv)
         except OSError as error:
-            raise HostError(f"{self.name}: cannot start {argv[0]}: {error}") from error
+            raise HostError(f"{self.name}: cannot start {argv[0]}: {error.strerror}; see that it may be run") from error
+
+    def start_worker(self, privileged: bool = False) -> LocalProcess:
+        if privileged and os.geteuid() != 0:
+            self._check_sudo()
+            return self.start((*SUDO, *self._worker))
+        return self.start(self._worker)
+
+    def _check_sudo(self) -> None:
+        """Let a worker begin and end under sudo: its refusal would else be a worker that is silent."""
+        done = self.run((*SUDO, *self._worker))
+        if done.status:
+            user, command = getpass.getuser(), shlex.join(self._worker)
+            raise HostError(
+                f"{self.name}: settings need root, and `sudo -n` does not start a worker for {user} ({done.stderr.strip()}); "
+                f"run netbench as root, or allow it with\n  echo {shlex.quote(f'{user} ALL=(root) NOPASSWD: {command}')} "
+                "| sudo tee /etc/sudoers.d/netbench"
+            )
 
     def worker_argv(self) -> Sequence[str]:
         return self._worker

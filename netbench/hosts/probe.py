@@ -1,34 +1,146 @@
-"""Reading a host's facts through whatever can read its files."""
+"""Reading a host's facts: each question is asked once, and as many at a time as are known to be needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from netbench.errors import NetbenchError
-from netbench.facts import FACTS, Fact
+from netbench.errors import EngineError
+from netbench.facts import FACTS, Fact, Way
+
+Question = tuple[str, tuple[str, ...]]
+"""An operation that only reads, and its target."""
+Answer = str | EngineError
+Ask = Callable[[Sequence[Question]], Sequence[Answer]]
+"""Answers of the same number and order, with an error in place of one that the host refuses."""
+
+MOUNTS: Question = ("file", ("/proc/self/mountinfo",))
 
 
-def read_facts(read: Callable[[str], str], wanted: Iterable[Fact] = FACTS) -> tuple[dict[str, str | None], dict[str, str]]:
+class _Unasked(Exception):
+    """What must be asked before a way can be followed."""
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        self.questions = tuple(questions)
+        super().__init__(self.questions)
+
+
+class _Texts:
+    """Answers by question; the operations that are made of others."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
+        self._names = names
+        self._known: dict[Question, Answer] = {}
+
+    def learn(self, questions: Sequence[Question], ask: Ask) -> None:
+        self._known |= zip(questions, ask(questions), strict=True)
+
+    def _text(self, question: Question) -> str:
+        if question not in self._known:
+            raise _Unasked([question])
+        answer = self._known[question]
+        if isinstance(answer, EngineError):
+            raise answer
+        return answer
+
+    def of(self, op: str, target: tuple[str, ...]) -> str:
+        """The text that an operation gives. Errors: _Unasked; EngineError."""
+        if op == "name":
+            return target[0]
+        if op == "mount":
+            return self._mount(target[0])
+        if op == "files":
+            return self._files(target[0])
+        return self._text((op, target))
+
+    def _mount(self, path: str) -> str:
+        resolved: Question = ("exec", ("readlink", "-f", "--", path))
+        missing = [question for question in (resolved, MOUNTS) if question not in self._known]
+        if missing:
+            raise _Unasked(missing)
+        return f"{self._text(resolved).rstrip()}\n{self._text(MOUNTS)}"
+
+    def _files(self, folder: str) -> str:
+        names = self._text(("list", (folder,))).split()
+        questions: list[Question] = [("file", (f"{folder}/{name}",)) for name in names]
+        missing = [question for question in questions if question not in self._known]
+        if missing:
+            raise _Unasked(missing)
+        return "".join(f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True))
+
+    def targets(self, way: Way) -> list[tuple[str, ...]]:
+        """A way's target for each thing that the host has of what it names. Errors: ValueError when that is not known."""
+        for name in ("interface", "peer", "source", "sink"):
+            if any(f"{{{name}}}" in part for part in way.target):
+                if name not in self._names:
+                    raise ValueError(f"its {name} is not known")
+                return [tuple(part.replace(f"{{{name}}}", value) for part in way.target) for value in self._names[name]]
+        return [way.target]
+
+
+def read_facts(
+    ask: Ask, names: Mapping[str, Sequence[str]], wanted: Iterable[Fact] = FACTS
+) -> tuple[dict[str, str | None], dict[str, str]]:
     """(facts, missing): every fact by name, None where it could not be read, and then the reason in `missing`.
 
-    `read` gives a file's text and raises NetbenchError when it can't. Files that several facts share are read once.
+    `names`: what of `interface`, `peer`, `source` and `sink` the host has; facts of what it has none of are left out, those of
+    what is not there are missing. Errors: those of losing the host.
     """
-    texts: dict[str, str | NetbenchError] = {}
-    facts: dict[str, str | None] = {}
-    missing: dict[str, str] = {}
-    for fact in wanted:
-        if fact.file not in texts:
+    texts = _Texts(names)
+    settled: dict[str, tuple[str | None, str] | None] = {}
+    pending = [fact for fact in wanted if fact.ways]
+    order = [fact.name for fact in pending]
+    while pending:
+        needed: dict[Question, None] = {}
+        left = []
+        for fact in pending:
             try:
-                texts[fact.file] = read(fact.file)
-            except NetbenchError as error:
-                texts[fact.file] = error
-        text = texts[fact.file]
-        facts[fact.name] = None
-        if isinstance(text, NetbenchError):
-            missing[fact.name] = f"{fact.file} cannot be read on this host"
-            continue
+                settled[fact.name] = _settle(fact, texts)
+            except _Unasked as unasked:
+                needed |= dict.fromkeys(unasked.questions)
+                left.append(fact)
+        pending = left
+        if needed:
+            texts.learn(list(needed), ask)
+    there = {name: found for name in order if (found := settled[name]) is not None}
+    return {name: value for name, (value, _) in there.items()}, {
+        name: why for name, (value, why) in there.items() if value is None
+    }
+
+
+def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
+    """(value, "") or (None, why); None where the host has none of what the fact is about. Errors: _Unasked."""
+    whys: dict[str, None] = {}
+    for way in fact.ways:
         try:
-            facts[fact.name] = fact.parse(text)
+            targets = texts.targets(way)
+            values = list(dict.fromkeys(_follow(way, targets, texts)))
+        except EngineError as error:
+            whys[error.message.rstrip(": ")] = None
         except ValueError as error:
-            missing[fact.name] = f"{fact.file}: {error}"
-    return facts, missing
+            whys[str(error)] = None
+        else:
+            return (" and ".join(values), "") if targets else None
+    return None, "; ".join(whys)
+
+
+def _follow(way: Way, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iterator[str]:
+    for target in targets:
+        try:
+            text = texts.of(way.op, target)
+        except EngineError as error:
+            if way.failing is None or way.failing[0] not in error.message:
+                raise
+            yield way.failing[1]
+        else:
+            yield _parsed(way, target, text)
+
+
+def _parsed(way: Way, target: tuple[str, ...], text: str) -> str:
+    """Errors: ValueError that names what was read."""
+    try:
+        value = way.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{target[0]}: {error}") from error
+    if not value:
+        raise ValueError(f"{target[0]}: it is empty")
+    return value

@@ -1,0 +1,104 @@
+"""Hosts made on this machine: `up`, `down` and `status`, whatever they are made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from netbench.errors import LabRefused
+from netbench.lab import command, sshd, state
+from netbench.lab.base import HostStatus, Kind, Lab, LabHost, LabStatus, Wish, host_names, lab_name
+from netbench.lab.netns import NETNS
+from netbench.lab.takedown import remove
+
+__all__ = ["KINDS", "HostStatus", "Lab", "LabHost", "LabStatus", "down", "status", "up"]
+
+OWN = "run"  # and the process id: the lab of a campaign
+KINDS: dict[str, Kind] = {"netns": NETNS}
+
+
+def up(
+    kind: str, hosts: Sequence[str] | int, *, rate: int | None = None, delay: int | None = None, name: str | None = None
+) -> Lab:
+    """Make hosts on this machine and wait until all of them can be logged in to.
+
+    `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns) hold for the data link, each way.
+    The lab stays until `down`. Errors: LabRefused when it cannot be had here (nothing is left), LabError when making it failed.
+    """
+    wish = _wish(kind, hosts, rate, delay, name)
+    maker = KINDS[kind]
+    _need_root("making a lab")
+    with state.locked() as lock:
+        tools = command.find(maker.needs(wish), lock)
+        _refuse_second(wish.name)
+        folder = state.begin(wish.name)
+        try:
+            lab = maker.make(wish, folder, tools)
+            state.write(lab)
+        except BaseException:
+            remove(wish.name, tools)
+            raise
+    return lab
+
+
+def down(name: str | None = None) -> list[str]:
+    """Remove a lab, or all of them: its processes, interfaces, namespaces and files, also what a killed `up` left of it.
+
+    Returns a line for each thing that was removed; nothing to remove is no error. Errors: LabRefused, LabError.
+    """
+    wanted = [] if name is None else [lab_name(name)]
+    _need_root("removing a lab")
+    with state.locked() as lock:
+        tools = command.find(("ip",), lock)
+        return [line for one in (wanted or state.names()) for line in remove(one, tools)]
+
+
+def status() -> tuple[LabStatus, ...]:
+    """Every lab of which something is there, by name."""
+    return tuple(_status(name) for name in state.names())
+
+
+def _status(name: str) -> LabStatus:
+    folder, spaces = state.folder(name), state.namespaces(name)
+    lab = state.read(name)
+    if lab is None:
+        return LabStatus(name, "", "unfinished", folder, (), tuple(spaces))
+    hosts = tuple(HostStatus(h, h.namespace in spaces, sshd.alive(folder, h.name)) for h in lab.hosts.values())
+    whole = all(host.namespace and host.sshd for host in hosts)
+    return LabStatus(name, lab.kind, "up" if whole else "broken", folder, hosts, tuple(spaces))
+
+
+def _wish(kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None) -> Wish:
+    if kind not in KINDS:
+        raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
+    for key, value in (("rate", rate), ("delay", delay)):
+        if value is not None and value <= 0:
+            raise LabRefused(f"expected a {key} above 0, got {value}")
+    return Wish(kind, lab_name(name), host_names(hosts), rate, delay)
+
+
+def _need_root(what: str) -> None:
+    if os.geteuid() != 0:
+        raise LabRefused(f"{what} needs root, this is user {os.geteuid()}: run it as root, for example with sudo")
+
+
+def _refuse_second(name: str) -> None:
+    if state.read(name) is not None:
+        raise LabRefused(f"the lab {name} is already up: `lab down` removes it, or give this one another name")
+    if state.folder(name).exists() or state.namespaces(name):
+        raise LabRefused(f"the lab {name} was left by an `up` that did not finish: `lab down` removes it")
+
+
+def own_name() -> str:
+    """The name of the lab that this process makes for a campaign."""
+    return f"{OWN}{os.getpid()}"
+
+
+def reap() -> list[str]:
+    """Remove labs that campaigns made whose process is gone. Errors: LabRefused, LabError."""
+    removed: list[str] = []
+    for name in state.names():
+        pid = name.removeprefix(OWN)
+        if name.startswith(OWN) and pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
+            removed += down(name)
+    return removed

@@ -1,0 +1,197 @@
+"""The worker on a host: copied once per content, checked, started, and gone with its channel.
+
+The script below finds a folder that keeps and runs programs: the user's cache, and where that is read-only, full or mounted
+noexec, the places after it. Where anybody can write, only a folder of the user's own counts. A worker is started only when its
+SHA-256 is the one that was sent (or, built on the host, the one that was built) and when it has just run once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from netbench.errors import HostError
+from netbench.hosts.base import Process
+from netbench.hosts.shell import Shell
+
+PACKAGE = Path(__file__).resolve().parent.parent / "engine"
+SOURCE = "source.tar"  # made by the build (engine/build_native.py): C files, and `arguments` for the compiler
+START_SECONDS = 30.0
+SEND_SECONDS = 300.0  # some MB over a slow link
+BUILD_SECONDS = 600.0
+_TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
+
+# It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256, size, `sudo` or `plain`.
+_SCRIPT = """\
+mask=$(umask)
+umask 077
+IFS=' ' read -r kind hash size how
+user=$(id -u)
+machine=$(uname -m)
+case $kind in source) name=built-$hash-$machine;; *) name=worker-$hash;; esac
+for tool in TOOLS; do
+  command -v $tool >/dev/null 2>&1 || { echo "netbench:tool $tool"; exit 1; }
+done
+
+set --
+[ -z "$XDG_CACHE_HOME$HOME" ] || set -- "${XDG_CACHE_HOME:-$HOME/.cache}/netbench"
+[ -z "$XDG_RUNTIME_DIR" ] || set -- "$@" "$XDG_RUNTIME_DIR/netbench"
+set -- "$@" "/var/tmp/netbench-$user" "/tmp/netbench-$user" "/dev/shm/netbench-$user"
+
+digest() {
+  line=$(sha256sum < "$1") && echo "${line%% *}"
+}
+ours() {
+  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+}
+runs() {
+  why=$("$1" </dev/null 2>&1 >/dev/null)
+}
+wanted() {
+  case $kind in source) cat "$file.sum" 2>/dev/null;; *) echo "$hash";; esac
+}
+cached() {
+  ours "$1" && [ -f "$file" ] && [ "$(digest "$file")" = "$(wanted)" ] && runs "$file"
+}
+build() {
+  rm -rf "$temp.d"
+  mkdir "$temp.d" && tar -x -f "$temp" -C "$temp.d" && cd "$temp.d" || return 1
+  cc -static @arguments -o worker 2>/dev/null || cc @arguments -o worker || return 1
+  cd / && mv -f "$temp.d/worker" "$temp" && digest "$temp" > "$file.sum" && rm -rf "$temp.d"
+}
+receive() {
+  head -c "$size" | { cat > "$temp" || cat > /dev/null; }
+}
+keep() {
+  why=$(mkdir -p "$1" 2>&1) || return 1
+  ours "$1" && chmod 700 "$1" || { why='the folder belongs to somebody else'; return 1; }
+  why=$( (true > "$temp") 2>&1) || return 1
+  echo netbench:send
+  why=$(receive 2>&1)
+  [ "$(digest "$temp")" = "$hash" ] || { why=${why:-what arrived is not what was sent}; return 1; }
+  case $kind in source)
+    echo netbench:building
+    why=$(build 2>&1) || { why="it cannot be built: $(printf '%s\\n' "$why" | tail -n 5)"; return 1; };;
+  esac
+  why=$(chmod 700 "$temp" 2>&1 && mv -f "$temp" "$file" 2>&1) || return 1
+  runs "$file" || { why="programs cannot be run from there: $why"; rm -f "$file" "$file.sum"; return 1; }
+}
+prune() {
+  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | tail -n +4 | while read -r old; do rm -f "$old" "$old.sum"; done
+}
+
+found=
+for folder; do
+  file=$folder/$name
+  if cached "$folder"; then found=$file; break; fi
+done
+if [ -z "$found" ] && [ "$kind" = source ]; then
+  for tool in cc tar; do
+    command -v $tool >/dev/null 2>&1 || { echo "netbench:compiler $tool"; exit 1; }
+  done
+fi
+if [ -z "$found" ]; then
+  for folder; do
+    file=$folder/$name
+    temp=$file.$$
+    if keep "$folder"; then found=$file; (prune "$folder"); break; fi
+    rm -rf "$temp" "$temp.d"
+    rmdir "$folder" 2>/dev/null
+    printf '%s\\n' "$folder: $why"
+  done
+fi
+[ -n "$found" ] || { echo netbench:nowhere; exit 1; }
+
+if [ "$how" = sudo ] && [ "$user" != 0 ]; then
+  command -v sudo >/dev/null 2>&1 || { echo netbench:nosudo; exit 1; }
+  why=$(sudo -n -- "$found" </dev/null 2>&1 >/dev/null) || {
+    printf '%s\\n' "$why" "netbench:sudo $(digest "$found") $found"
+    exit 1
+  }
+  set -- sudo -n -- "$found"
+else
+  set -- "$found"
+fi
+umask "$mask"
+echo netbench:ready
+IFS= read -r go
+exec "$@"
+""".replace("TOOLS", " ".join(_TOOLS))
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What is sent to a host: the worker itself (`kind` worker), or what it is built from (`source`)."""
+
+    kind: str
+    data: bytes
+    sha256: str
+
+
+@cache
+def _pack(kind: str, file: Path, changed: int) -> Parcel:
+    data = file.read_bytes()
+    return Parcel(kind, data, hashlib.sha256(data).hexdigest())
+
+
+def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
+    """The worker for a machine type (`uname -m`), or its source where this installation has none. Errors: HostError."""
+    for kind, name in (("worker", f"worker-{machine}"), ("source", SOURCE)):
+        file = package / name
+        if machine and "/" not in machine and file.is_file():
+            return _pack(kind, file, file.stat().st_mtime_ns)
+    raise HostError(
+        f"{host}: this installation of netbench has no worker for {machine or 'an unnamed machine'}; build it with `make`"
+    )
+
+
+def _refusal(shell: Shell, said: list[str], account: str) -> HostError:
+    """What a word of the script means, and what to do."""
+    match said:
+        case ["tool", tool]:
+            return shell.failure(f"the host has no `{tool}`, which starting a worker needs; install coreutils or busybox there")
+        case ["compiler", tool]:
+            return shell.failure(
+                f"no worker is built for {shell.machine}, and the host cannot build one: it has no `{tool}`; install "
+                "a C compiler and tar there (Debian: gcc libc6-dev), or run `make` on such a machine and copy its "
+                f"netbench/engine/worker-{shell.machine} into this installation"
+            )
+        case ["nowhere"]:
+            return shell.failure(
+                "no folder of the host keeps and runs the worker; make room in one of them, or set XDG_CACHE_HOME to a folder of "
+                "the user's own that is not mounted noexec"
+            )
+        case ["nosudo"]:
+            return shell.failure(f"settings need root, and the host has no `sudo`; connect as root, not as {account}")
+        case ["sudo", sha256, *path]:
+            rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)}"
+            return shell.failure(
+                f"`sudo -n` does not start the worker for {account}; connect as root, or allow this one program there with\n"
+                f"  echo {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench\n"
+            )
+    return shell.failure("the worker could not be started")
+
+
+def start_worker(shell: Shell, privileged: bool, account: str, package: Path = PACKAGE) -> Process:
+    """Start the worker in place of a host's shell; `privileged`: as root, by `sudo -n` where the user (`account`) is another.
+
+    Errors: HostError.
+    """
+    load = parcel(shell.machine, shell.host, package)
+    shell.allow(START_SECONDS)
+    how = "sudo" if privileged else "plain"
+    shell.begin(_SCRIPT, f"{load.kind} {load.sha256} {len(load.data)} {how}\n".encode())
+    while (said := shell.hear()) in (["send"], ["building"]):
+        if said == ["send"]:
+            shell.allow(SEND_SECONDS)
+            shell.tell(load.data)
+        else:
+            shell.allow(BUILD_SECONDS)
+    if said != ["ready"]:
+        shell.finish()
+        raise _refusal(shell, said, account)
+    shell.tell(b"\n")
+    return shell.process

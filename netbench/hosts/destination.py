@@ -1,0 +1,166 @@
+"""What an OpenSSH destination means on this machine, as `ssh -G` resolves it: aliases, Include, Match, ports, jumps, keys.
+
+Source: ssh_config(5). `ssh -G` prints keywords in lower case, one a line, tokens not expanded.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.errors import HostError
+
+RESOLVE_SECONDS = 20.0
+# ProxyCommand and `Match exec` hand host and user to a shell of this machine, so they may hold nothing that a shell reads.
+_UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
+_JUMP = re.compile(r"([^@]*@)?(?:\[([^]]*)\]|([^:\[\]]*))(?::(\d+))?")
+_TOKEN = re.compile(r"%(.?)")
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where to connect and how. Times in seconds, None: not set; files may not exist."""
+
+    given: str
+    hostname: str
+    port: int
+    user: str
+    jumps: tuple[str, ...] = ()
+    proxy: str = ""  # the command, its tokens expanded
+    identities: tuple[Path, ...] = ()
+    certificates: tuple[Path, ...] = ()
+    identities_only: bool = False
+    agent: str = ""  # the agent's socket, "": none
+    known_hosts: tuple[Path, ...] = ()  # the user's first
+    key_alias: str = ""
+    family: int = socket.AF_UNSPEC
+    bind: str = ""
+    connect_timeout: float | None = None
+    keepalive: int | None = None
+    revoked_keys: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.hostname}:{self.port}"
+
+
+def check_destination(destination: str) -> None:
+    """Refuse what `ssh` or a shell could take for anything but a name. Errors: HostError."""
+    bare = destination.removeprefix("ssh://")
+    user, _, host = bare.rpartition("@")
+    encoded = bare is not destination and "%" in bare  # a URI may hide any character
+    if not host or host.startswith("-") or user.startswith("-") or encoded or _UNSAFE.search(destination):
+        raise HostError(f"{destination!r} is no SSH destination; write [user@]host, ssh://[user@]host[:port] or an alias")
+
+
+def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[str, list[str]]:
+    """`ssh -G`: every keyword with its values."""
+    options = [*(["-F", str(config)] if config else []), *(["-p", str(port)] if port else [])]
+    argv = ["ssh", "-G", *options, "--", destination]
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, stdin=subprocess.DEVNULL, errors="replace"
+        )
+    except FileNotFoundError as error:
+        raise HostError("the program `ssh` is missing on this machine; install the OpenSSH client") from error
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; look at its `Match exec`") from error
+    if done.returncode:
+        words = [line for line in done.stderr.splitlines() if "seudo-terminal" not in line]
+        raise HostError(f"ssh cannot resolve {destination!r}: {'; '.join(words)}; correct the SSH configuration")
+    said: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        keyword, _, value = line.partition(" ")
+        said.setdefault(keyword, []).append(value)
+    return said
+
+
+def _expand(text: str, tokens: Mapping[str, str]) -> str:
+    def token(found: re.Match[str]) -> str:
+        if found[1] not in tokens:
+            raise HostError(f"the SSH configuration has {text!r}: netbench does not know the token %{found[1]}; write it out")
+        return tokens[found[1]]
+
+    return _TOKEN.sub(token, text)
+
+
+def _path(text: str, tokens: Mapping[str, str]) -> Path:
+    plain = _VARIABLE.sub(lambda found: os.environ.get(found[1], ""), _expand(text, tokens))
+    return Path(plain).expanduser()
+
+
+def _files(text: str) -> list[str]:
+    """`ssh -G` prints file names in one line without quotes: a new one begins at `/` or `~`."""
+    return [name for name in re.split(r" (?=[/~])", text) if name and name != "none"]
+
+
+def _agent(setting: str, tokens: Mapping[str, str]) -> str:
+    if setting == "none":
+        return ""
+    if setting in ("", "SSH_AUTH_SOCK"):
+        return os.environ.get("SSH_AUTH_SOCK", "")
+    if setting.startswith("$") and not setting.startswith("${"):
+        return os.environ.get(setting[1:], "")
+    return str(_path(setting, tokens))
+
+
+def _seconds(value: str) -> int | None:
+    return int(value) if value.isdigit() and int(value) else None
+
+
+def resolve(destination: str, config: Path | None = None, port: int | None = None) -> Destination:
+    """What a destination means; `config` stands in for the user's and the system's SSH configuration, `port` for its port.
+
+    Errors: HostError.
+    """
+    check_destination(destination)
+    said = _ask_ssh(destination, config, port)
+
+    def one(keyword: str, default: str = "") -> str:
+        value = said.get(keyword, [default])[0]
+        return default if value == "none" else value
+
+    if one("proxyusefdpass") == "yes":
+        raise HostError(f"the SSH configuration of {destination} has ProxyUseFdpass, which netbench does not do; leave it out")
+    hostname, user, alias = one("hostname"), one("user", getpass.getuser()), one("hostkeyalias")
+    check_destination(f"{user.replace(chr(92), '')}@{hostname}")
+    here = socket.gethostname()
+    tokens = {
+        **{"%": "%", "h": hostname, "p": one("port", "22"), "r": user, "n": one("host", destination), "k": alias or hostname},
+        **{"d": str(Path.home()), "i": str(os.getuid()), "u": getpass.getuser(), "l": here, "L": here.split(".")[0]},
+    }
+    known = [name for keyword in ("userknownhostsfile", "globalknownhostsfile") for name in _files(one(keyword))]
+    return Destination(
+        given=destination,
+        hostname=hostname,
+        port=int(tokens["p"]),
+        user=user,
+        jumps=tuple(jump for jump in one("proxyjump").split(",") if jump),
+        proxy=_expand(one("proxycommand"), tokens),
+        identities=tuple(_path(name, tokens) for name in said.get("identityfile", []) if name != "none"),
+        certificates=tuple(_path(name, tokens) for name in said.get("certificatefile", []) if name != "none"),
+        identities_only=one("identitiesonly") == "yes",
+        agent=_agent(said.get("identityagent", [""])[0], tokens),
+        known_hosts=tuple(_path(name, tokens) for name in known),
+        key_alias=alias.lower(),
+        family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
+        bind=one("bindaddress"),
+        connect_timeout=_seconds(one("connecttimeout")),
+        keepalive=_seconds(one("serveraliveinterval")),
+        revoked_keys=one("revokedhostkeys"),
+    )
+
+
+def resolve_jump(jump: str, config: Path | None = None) -> Destination:
+    """A hop of ProxyJump: `[user@]host[:port]`, an IPv6 address in brackets, or a URI. Errors: HostError."""
+    found = _JUMP.fullmatch(jump)
+    if jump.startswith("ssh://") or not found:
+        return resolve(jump, config)
+    user, bracketed, host, port = found.groups()
+    return resolve(f"{user or ''}{bracketed or host}", config, int(port) if port else None)

@@ -1,0 +1,152 @@
+"""Known hosts: which key a host must show, from the files that OpenSSH would read (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from netbench.errors import HostError, HostKeyError
+
+SSH_PORT = 22
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a known hosts file; `number` is 1-based, `marker` is "", `@cert-authority` or `@revoked`."""
+
+    file: Path
+    number: int
+    marker: str
+    names: str
+    kind: str
+    key: bytes
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.number}"
+
+
+def fingerprint(key: bytes) -> str:
+    """As ssh prints it."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+
+
+def _parse(file: Path, number: int, text: str) -> Line | None:
+    words = text.split()
+    marker = words.pop(0) if words and words[0].startswith("@") else ""
+    if len(words) < 3 or words[0].startswith("#"):
+        return None
+    try:
+        key = base64.b64decode(words[2], validate=True)
+    except binascii.Error:
+        return None
+    return Line(file, number, marker, words[0], words[1], key)
+
+
+def _read(file: Path) -> Iterator[Line]:
+    try:
+        text = file.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise HostError(f"known hosts cannot be read: {error}") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        parsed = _parse(file, number, line)
+        if parsed:
+            yield parsed
+
+
+def _is_hashed_name(hashed: str, name: str) -> bool:
+    try:
+        salt, digest = (base64.b64decode(part) for part in hashed.removeprefix("|1|").split("|"))
+    except (ValueError, binascii.Error):
+        return False
+    return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), digest)
+
+
+def names_match(names: str, name: str) -> bool:
+    """Whether a line's names (patterns with commas, or one hashed name) mean a host."""
+    if names.startswith("|1|"):
+        return _is_hashed_name(names, name)
+    found = False
+    for pattern in names.lower().split(","):
+        # fnmatch reads [ ] as a set; in known hosts they are part of the name
+        if fnmatchcase(name, pattern.lstrip("!").replace("[", "[[]")):
+            if pattern.startswith("!"):
+                return False
+            found = True
+    return found
+
+
+class KnownHosts:
+    """The lines about one host, by the name under which its key is kept. `who` names it in messages."""
+
+    def __init__(self, who: str, files: Sequence[Path], hostname: str, port: int, alias: str = "") -> None:
+        plain = hostname.lower()
+        self.name = alias or (plain if port == SSH_PORT else f"[{plain}]:{port}")
+        self._who = who
+        self._accept_into = files[0] if files else Path.home() / ".ssh" / "known_hosts"
+        lines = [line for file in files for line in _read(file)]
+        self._lines = [line for line in lines if names_match(line.names, self.name)]
+        # Like ssh: a key that is known without the port counts, a different one does not.
+        self._elsewhere = [line for line in lines if not alias and line not in self._lines and names_match(line.names, plain)]
+
+    def kinds(self) -> list[str]:
+        """Key types that are known for the host."""
+        return [line.kind for line in [*self._lines, *self._elsewhere] if not line.marker]
+
+    def enforce(self, kind: str, key: bytes) -> None:
+        """Refuse a key that is not this host's. Errors: HostKeyError."""
+        shown = f"{kind} {fingerprint(key)}"
+        for line in [*self._lines, *self._elsewhere]:
+            if line.marker == "@revoked" and line.key == key:
+                raise HostKeyError(
+                    f"{self._who}: its key {shown} is revoked by {line.place}; give the host a new key, then accept that one",
+                    fingerprint(key),
+                )
+        mine = [line for line in self._lines if not line.marker]
+        if any(line.key == key for line in [*mine, *(line for line in self._elsewhere if not line.marker)]):
+            return
+        if mine:
+            self._refuse_other(mine, kind, key)
+        self._refuse_unknown(kind, key)
+
+    def _accept(self, kind: str, key: bytes) -> str:
+        """The command that accepts exactly this key, also behind a jump host or an alias, where ssh-keyscan cannot look."""
+        line = f"{self.name} {kind} {base64.b64encode(key).decode()}"
+        make = "" if self._accept_into.parent.is_dir() else f"mkdir -p -m 700 {shlex.quote(str(self._accept_into.parent))} && "
+        return f"{make}echo {shlex.quote(line)} >> {shlex.quote(str(self._accept_into))}"
+
+    def _refuse_other(self, mine: Sequence[Line], kind: str, key: bytes) -> None:
+        same = [line for line in mine if line.kind == kind]
+        line = (same or mine)[0]
+        forget = f"ssh-keygen -f {shlex.quote(str(line.file))} -R {shlex.quote(self.name)}"
+        accept = self._accept(kind, key)
+        what = "its host key has changed" if same else f"it shows a key of another kind ({kind}) than the one that is known"
+        raise HostKeyError(
+            f"{self._who}: {what}: it shows {kind} {fingerprint(key)}, but {line.place} has {line.kind} {fingerprint(line.key)}. "
+            "Either the host was installed anew, or something else answers in its place. If you know why, forget the old key\n"
+            f"  {forget}\nand accept the new one with\n  {accept}",
+            fingerprint(key),
+            f"{forget} && {accept}",
+        )
+
+    def _refuse_unknown(self, kind: str, key: bytes) -> None:
+        authority = next((line for line in self._lines if line.marker == "@cert-authority"), None)
+        why = f" ({authority.place} trusts a certificate authority for it, which netbench does not check)" if authority else ""
+        short = kind.removeprefix("ssh-").split("-")[0]
+        accept = self._accept(kind, key)
+        raise HostKeyError(
+            f"{self._who}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it with what\n"
+            f"  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host itself; if they are equal, accept it with\n"
+            f"  {accept}",
+            fingerprint(key),
+            accept,
+        )

@@ -1,0 +1,233 @@
+"""Talking to a host's shell: one constant line starts it, everything else (scripts, paths, arguments, files) goes over its input.
+
+The line names no value and begins with a mark, so whatever a login shell prints before (a banner, an `echo` in .bashrc) is passed
+over. It then reads a script, whose length is known, one byte at a time, so that what follows is left for the script. Scripts are
+constant too; where one wants bytes it says so first, and nothing is sent before: `head` may read more than it was asked for.
+A host needs sh, dd, head, cat and what a script names; no sftp.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from netbench.errors import HostError
+from netbench.hosts.base import Process, Result
+
+LINE = 'exec sh -c \'echo "netbench:shell $(uname -m)"; IFS= read -r n && eval "$(dd bs=1 count="$n" 2>/dev/null)"\''
+MARK = b"netbench:shell "
+WORD = "netbench:"
+NOISE_LIMIT = 1 << 20
+
+# A value may hold any byte but NUL; the dot keeps the newlines at its end from the shell.
+_VALUE = """\
+value() {
+  IFS= read -r size
+  value=$(dd bs=1 count="$size" 2>/dev/null; echo .)
+  value=${value%.}
+}
+"""
+_RUN = f"""{_VALUE}
+set --
+IFS= read -r count
+while [ "$count" -gt 0 ]; do
+  value
+  set -- "$@" "$value"
+  count=$((count - 1))
+done
+case $1 in
+  */*) [ -f "$1" ] && [ -x "$1" ];;
+  *) command -v "$1" >/dev/null 2>&1;;
+esac || {{ echo netbench:missing; exit 127; }}
+echo netbench:ready
+IFS= read -r go
+exec "$@"
+"""
+_GET = f"""{_VALUE}
+value
+exec cat "$value"
+"""
+_PUT = f"""{_VALUE}
+umask 077
+value
+target=$value
+IFS=' ' read -r bytes mode
+temp=$target.netbench.$$
+trap 'rm -f "$temp"' EXIT
+(true > "$temp") || exit 1
+echo netbench:send
+head -c "$bytes" | {{ cat > "$temp" || cat > /dev/null; }}
+[ "$(($(wc -c < "$temp")))" = "$bytes" ] && chmod "$mode" "$temp" && mv -f "$temp" "$target" && echo netbench:done
+"""
+
+
+class Session(Process, Protocol):
+    """A process on a host, whose input can end before its output does."""
+
+    def write_end(self) -> None:
+        """Tell it that nothing more will be written. Errors: OSError."""
+
+    def errors(self) -> str:
+        """What it wrote on standard error, or the end of it."""
+
+
+class Shell:
+    """A host's shell under LINE, past its banner. `host` is its name in messages, `machine` what `uname -m` says."""
+
+    def __init__(self, process: Session, host: str, seconds: float) -> None:
+        self.host = host
+        self.process = process
+        self._buffer = bytearray()
+        self._deadline = time.monotonic() + seconds
+        self.remarks: list[str] = []
+        self.machine = self._pass_banner()
+
+    def allow(self, seconds: float) -> None:
+        """Give what comes next that much time from now."""
+        self._deadline = time.monotonic() + seconds
+
+    def _fill(self) -> bool:
+        """Read more; False at the end."""
+        try:
+            data = self.process.read(max(0.0, self._deadline - time.monotonic()))
+        except TimeoutError as error:
+            raise HostError(f"{self.host}: the host's shell did not answer in time{self._words()}") from error
+        except OSError as error:
+            raise HostError(f"{self.host}: the connection was lost: {error}") from error
+        self._buffer += data
+        return bool(data)
+
+    def _words(self) -> str:
+        said = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
+        return f"; it said: {said}" if said else ""
+
+    def _pass_banner(self) -> str:
+        while (at := self._buffer.find(MARK)) < 0 or b"\n" not in self._buffer[at:]:
+            if len(self._buffer) > NOISE_LIMIT or not self._fill():
+                self.remarks = self._buffer[-200:].decode("utf-8", "replace").split("\n")[-3:]
+                raise HostError(
+                    f"{self.host}: the login shell did not run a command{self._words()}; netbench needs an account "
+                    "whose shell can run `sh`, without a forced command"
+                )
+        del self._buffer[: at + len(MARK)]
+        return self._take_line()
+
+    def _take_line(self) -> str:
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = rest
+        return line.decode("utf-8", "replace").strip()
+
+    def tell(self, data: bytes) -> None:
+        """Send bytes. Errors: HostError."""
+        try:
+            self.process.write(data)
+        except OSError as error:
+            raise HostError(f"{self.host}: the connection was lost: {error}{self._words()}") from error
+
+    def end(self) -> None:
+        """Send no more. Errors: HostError."""
+        try:
+            self.process.write_end()
+        except OSError as error:
+            raise HostError(f"{self.host}: the connection was lost: {error}") from error
+
+    def begin(self, script: str, data: bytes = b"") -> None:
+        """Run a script; `data` is what it reads first."""
+        text = script.encode()
+        self.tell(b"%d\n%b%b" % (len(text), text, data))
+
+    def hear(self) -> list[str]:
+        """The words of the next line that is for us; other lines are kept as `remarks`. At the end: an empty list."""
+        while True:
+            while b"\n" not in self._buffer:
+                if not self._fill():
+                    return []
+            line = self._take_line()
+            if line.startswith(WORD):
+                return line.removeprefix(WORD).split(" ")
+            if line:
+                self.remarks.append(line)
+
+    def rest(self) -> bytes:
+        """Everything until the end."""
+        while self._fill():
+            pass
+        return bytes(self._buffer)
+
+    def finish(self) -> int | None:
+        """Close its input and wait; its exit status, or None."""
+        return self.process.finish(max(0.1, self._deadline - time.monotonic()))
+
+    def failure(self, what: str) -> HostError:
+        """What could not be done, in the host's own words."""
+        return HostError(f"{self.host}: {what}{self._words()}")
+
+
+def _value(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape")
+    return b"%d\n%b" % (len(data), data)
+
+
+def _argv(argv: Sequence[str]) -> bytes:
+    return b"%d\n%b" % (len(argv), b"".join(map(_value, argv)))
+
+
+def _check(host: str, *values: str) -> None:
+    bad = next((value for value in values if "\0" in value), None)
+    if bad is not None:
+        raise HostError(f"{host}: {bad!r} holds a NUL, which no argument or path can")
+
+
+def _absolute(path: str) -> str:
+    return path if path.startswith("/") else f"./{path}"
+
+
+def start(shell: Shell, argv: Sequence[str]) -> Session:
+    """Start a program in place of the shell: what it writes is all that will be read. Errors: HostError."""
+    _check(shell.host, *argv)
+    if not argv or not argv[0] or argv[0].startswith("-"):
+        raise HostError(f"{shell.host}: {argv!r} names no program")
+    shell.begin(_RUN, _argv(argv))
+    said = shell.hear()
+    if said == ["ready"]:
+        shell.tell(b"\n")
+        return shell.process
+    shell.finish()
+    if said == ["missing"]:
+        raise HostError(f"{shell.host}: cannot run {argv[0]}: it is no program on the host")
+    raise shell.failure(f"cannot run {argv[0]}")
+
+
+def run(shell: Shell, argv: Sequence[str]) -> Result:
+    """Run a program to its end, without input. Errors: HostError."""
+    process = start(shell, argv)
+    shell.end()
+    output = shell.rest()
+    status = shell.finish()
+    if status is None:
+        raise shell.failure(f"{argv[0]} did not end")
+    return Result(tuple(argv), status, output.decode("utf-8", "replace"), process.errors())
+
+
+def put(shell: Shell, data: bytes, target: str, mode: int) -> None:
+    """Write a file, whole or not at all. Errors: HostError."""
+    _check(shell.host, target)
+    shell.begin(_PUT, _value(_absolute(target)) + b"%d %o\n" % (len(data), mode))
+    if shell.hear() == ["send"]:
+        shell.tell(data)
+        if shell.hear() == ["done"]:
+            shell.finish()
+            return
+    shell.finish()
+    raise shell.failure(f"cannot write {target}")
+
+
+def get(shell: Shell, source: str) -> bytes:
+    """Read a file. Errors: HostError."""
+    _check(shell.host, source)
+    shell.begin(_GET, _value(_absolute(source)))
+    data = shell.rest()
+    if shell.finish() != 0:
+        raise shell.failure(f"cannot read {source}")
+    return data

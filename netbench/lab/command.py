@@ -1,0 +1,88 @@
+"""The programs of this machine that a lab is made with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from netbench.errors import LabError, LabRefused
+
+PACKAGES = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
+SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_DEADLINE = 60.0
+_TOGETHER = 8
+_BATCH_LINE = re.compile(r"Command failed -:(\d+)")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Programs by name. All of them inherit `lock`, so that a lab stays locked until the last child of a killed maker is gone."""
+
+    paths: Mapping[str, str]
+    lock: int
+
+    def attempt(self, argv: Iterable[str], text: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a program, its name replaced by its path, with `text` as its input. Errors: LabError when it hangs."""
+        words = list(argv)
+        words[0] = self.paths.get(words[0], words[0])
+        environment = {"PATH": os.pathsep.join(SYSTEM_FOLDERS), "LC_ALL": "C"}
+        try:
+            return subprocess.run(
+                words,
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=_DEADLINE,
+                pass_fds=(self.lock,),
+                env=environment,
+                umask=0o022,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise LabError(f"cannot run {' '.join(words)}: {error}") from error
+
+    def run(self, argv: Iterable[str], text: str = "") -> str:
+        """Run a program to its end; its output. Errors: LabError with what it said."""
+        words = list(argv)
+        done = self.attempt(words, text)
+        if done.returncode:
+            raise LabError(f"{' '.join(words)} failed (exit {done.returncode}): {_complaint(done.stderr or done.stdout, text)}")
+        return done.stdout
+
+    def batch(self, argv: Iterable[str], lines: Iterable[str]) -> None:
+        """Give ip or tc many commands at once. Errors: LabError with the line that failed."""
+        self.run((*argv, "-batch", "-"), "".join(f"{line}\n" for line in lines))
+
+
+def find(names: Iterable[str], lock: int) -> Tools:
+    """The named programs. Errors: LabRefused with everything that is missing and the packages that have it."""
+    folders = os.pathsep.join((os.environ.get("PATH", ""), *SYSTEM_FOLDERS))
+    paths = {name: shutil.which(name, path=folders) for name in names}
+    missing = [name for name, path in paths.items() if path is None]
+    if missing:
+        packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
+        raise LabRefused(f"a lab needs {', '.join(missing)}, not found here; on Debian: apt install {packages}")
+    return Tools({name: path for name, path in paths.items() if path}, lock)
+
+
+def together(call: Callable[[_T], None], items: Iterable[_T]) -> None:
+    """Call for every item, in parallel. Errors: the first item's that failed, after all have ended."""
+    with ThreadPoolExecutor(_TOGETHER) as pool:
+        waiting = [pool.submit(call, item) for item in items]
+    for one in waiting:
+        one.result()
+
+
+def _complaint(said: str, text: str) -> str:
+    """The last words of a program; those about a line of a batch followed by that line."""
+    match = _BATCH_LINE.search(said)
+    words = " ".join(_BATCH_LINE.sub("", said).split()) or "it said nothing"
+    return f"{words} (in `{text.splitlines()[int(match[1]) - 1]}`)" if match else words

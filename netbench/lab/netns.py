@@ -1,0 +1,172 @@
+"""Hosts that are network namespaces: a management link to this machine, and a data link of veth apart from it.
+
+    root namespace            nb-LAB-switch                        nb-LAB-HOST
+    nb-LAB  ----------------  uplink [bridge mgmt] mgmt1 --------  mgmt0   SSH
+                                     [bridge data] data1 --------  data0   data, unless two hosts without rate and delay:
+                                                                           then their data0 are the two ends of one veth
+
+A rate or a delay is on the switch's ports, towards each host, so that a host's own qdisc is the campaign's to set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+from netbench.errors import LabError, LabRefused
+from netbench.lab import sshd
+from netbench.lab.base import SWITCH, Kind, Lab, LabHost, Wish, interface_name, namespace_name
+from netbench.lab.command import Tools, together
+from netbench.units import format_rate, format_time
+
+DATA = "data0"
+MANAGEMENT = "mgmt0"
+# RFC 2544's range for benchmarks first: nobody's hosts are there.
+POOLS = tuple(map(IPv4Network, ("198.18.0.0/15", "10.213.0.0/16", "100.117.0.0/16", "172.30.0.0/16")))
+_DATA4, _DATA6 = "10.77.0.{}", "fd77::{:x}"
+_GATE = 254  # this machine's end of the management link
+_DEFAULT_IN_DISGUISE = 7  # VPNs write a default route as 0.0.0.0/1 and 128.0.0.0/1
+_NETEM_LIMIT = 100_000
+_TBF_SECONDS = 0.025
+
+
+def _needs(wish: Wish) -> Sequence[str]:
+    shaped = wish.rate is not None or wish.delay is not None
+    return ("ip", "sshd", "ssh-keygen", *(("tc",) if shaped else ()))
+
+
+def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
+    """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until then is left to `remove`."""
+    network = management_network(taken(tools))
+    ipv6 = _has_ipv6()
+    hosts = {name: _host(wish.name, i, name, network, ipv6) for i, name in enumerate(wish.hosts, 1)}
+    config = sshd.prepare(folder, hosts.values(), tools)
+    _links(wish, list(hosts.values()), network, ipv6, tools)
+    sshd.start(folder, hosts.values(), tools)
+    return Lab(wish.name, wish.kind, folder, hosts, config)
+
+
+NETNS = Kind(_needs, make)
+
+
+def _host(lab: str, number: int, name: str, network: IPv4Network, ipv6: bool) -> LabHost:
+    return LabHost(
+        name=name,
+        ssh=f"{lab}-{name}",
+        address=_DATA4.format(number),
+        address6=_DATA6.format(number) if ipv6 else "",
+        interface=DATA,
+        namespace=namespace_name(lab, name),
+        management=str(network[number]),
+    )
+
+
+def taken(tools: Tools) -> list[IPv4Network]:
+    """The IPv4 networks that this machine routes, in any table, or has an address in. Errors: LabError."""
+    routes = _json(tools, "route", "show", "table", "all")
+    links = _json(tools, "address", "show")
+    words = [route["dst"] for route in routes if route["dst"] != "default"]
+    words += [f"{a['local']}/{a['prefixlen']}" for link in links for a in link.get("addr_info", ())]
+    return [IPv4Network(word, strict=False) for word in words]
+
+
+def _json(tools: Tools, *words: str) -> list[dict[str, Any]]:
+    known: list[dict[str, Any]] = json.loads(tools.run(("ip", "-json", "-4", *words)) or "[]")
+    return known
+
+
+def management_network(used: Iterable[IPv4Network]) -> IPv4Network:
+    """A /24 that overlaps with none of the networks in use. Errors: LabError."""
+    real = [network for network in used if network.prefixlen > _DEFAULT_IN_DISGUISE]
+    for pool in POOLS:
+        for network in pool.subnets(new_prefix=24):
+            if not any(network.overlaps(other) for other in real):
+                return network
+    raise LabError(f"no /24 is free for the management link in {', '.join(map(str, POOLS))}: see `ip route show table all`")
+
+
+def _has_ipv6() -> bool:
+    try:
+        return Path("/sys/module/ipv6/parameters/disable_ipv6").read_text().strip() == "0"
+    except OSError:
+        return False
+
+
+def _links(wish: Wish, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools) -> None:
+    switch = namespace_name(wish.name, SWITCH)
+    shaped = wish.rate is not None or wish.delay is not None
+    direct = len(hosts) == 2 and not shaped
+    tools.batch(("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))])
+    if shaped:
+        _probe(wish, switch, tools)
+    tools.batch(("ip",), _cables(wish.name, switch, hosts, direct))
+    tools.batch(("ip", "-n", switch), _switch(len(hosts), direct, ipv6))
+    if shaped:
+        tools.batch(("tc", "-n", switch), [f"qdisc add dev data{i} root {shape(wish)}" for i in range(1, len(hosts) + 1)])
+    together(lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts)
+    tools.batch(("ip",), _configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6))
+
+
+def _cables(lab: str, switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
+    """Every veth, made with both ends where they belong, so that nothing passes through the root namespace."""
+    for i, host in enumerate(hosts, 1):
+        yield f"link add {MANAGEMENT} netns {host.namespace} type veth peer name mgmt{i} netns {switch}"
+        if not direct:
+            yield f"link add {DATA} netns {host.namespace} type veth peer name data{i} netns {switch}"
+    if direct:
+        yield f"link add {DATA} netns {hosts[0].namespace} type veth peer name {DATA} netns {hosts[1].namespace}"
+    yield f"link add {interface_name(lab)} type veth peer name uplink netns {switch}"
+
+
+def _switch(hosts: int, direct: bool, ipv6: bool) -> Iterator[str]:
+    ports = {"mgmt": ["uplink", *(f"mgmt{i}" for i in range(1, hosts + 1))]}
+    if not direct:
+        ports["data"] = [f"data{i}" for i in range(1, hosts + 1)]
+    for bridge, members in ports.items():
+        yield f"link add {bridge} type bridge stp_state 0 mcast_snooping 0"
+        yield from _configure(bridge, "", ipv6)
+        for port in members:
+            yield f"link set {port} master {bridge}"
+            yield from _configure(port, "", ipv6)
+
+
+def _ends(host: LabHost, network: IPv4Network, ipv6: bool) -> Iterator[str]:
+    yield "link set lo up"
+    yield from _configure(MANAGEMENT, f"{host.management}/{network.prefixlen}", ipv6)
+    yield from _configure(DATA, f"{host.address}/24", ipv6)
+    if host.address6:
+        yield f"address add {host.address6}/64 dev {DATA} nodad"
+
+
+def _configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
+    """Give it its address and no other: no packet of IPv6's own housekeeping crosses a link that is measured."""
+    if ipv6:
+        yield f"link set {interface} addrgenmode none"
+    if address:
+        yield f"address add {address} dev {interface}"
+    yield f"link set {interface} up"
+
+
+def shape(wish: Wish) -> str:
+    """The qdisc, in tc's words, that holds a data link to its rate (bits/s) and delay (ns): tc-tbf(8), tc-netem(8)."""
+    if wish.delay is not None:
+        rate = f" rate {wish.rate}bit" if wish.rate is not None else ""
+        return f"netem delay {wish.delay}ns{rate} limit {_NETEM_LIMIT}"
+    bytes_a_second = (wish.rate or 0) / 8
+    burst = max(65536, int(bytes_a_second / 1000))
+    return f"tbf rate {wish.rate}bit burst {burst}b limit {burst + max(65536, int(bytes_a_second * _TBF_SECONDS))}b"
+
+
+def _probe(wish: Wish, switch: str, tools: Tools) -> None:
+    """Try the qdisc where it harms nobody. Errors: LabRefused."""
+    done = tools.attempt(("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(wish).split()))
+    if done.returncode:
+        words = {"rate": wish.rate and format_rate(wish.rate), "delay": wish.delay and format_time(wish.delay)}
+        asked = " and ".join(f"{key} {word}" for key, word in words.items() if word)
+        qdisc = shape(wish).split(maxsplit=1)[0]
+        said = " ".join(done.stderr.split())
+        raise LabRefused(f"{asked}: this kernel has no {qdisc} qdisc (tc: {said}); leave it out, or load the module sch_{qdisc}")
+    tools.run(("tc", "-n", switch, "qdisc", "del", "dev", "lo", "root"))

@@ -1,0 +1,162 @@
+"""A real SSH server for each host of a lab: keys, configurations, the client's ssh_config, and the wait until it answers."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from netbench.errors import LabError
+from netbench.lab.base import LabHost
+from netbench.lab.command import Tools, together
+
+PORT = 22
+PAM_SERVICE = Path("/etc/pam.d/sshd")
+_PRIVILEGE_SEPARATION = Path("/run/sshd")  # compiled into Debian's sshd, which starts only where it exists
+_PENALTIES_SINCE = (9, 8)
+_DEADLINE = 20.0
+_POLL = 0.01
+_LAST_LINES = 5
+
+# An sshd without PAM refuses accounts whose password is locked; after the key, this service lets every account in.
+_PAM = """\
+auth required pam_deny.so
+account required pam_permit.so
+password required pam_deny.so
+session required pam_permit.so
+"""
+_SERVER = """\
+ListenAddress {address}:{port}
+HostKey {place}/host_key
+PidFile {place}/pid
+AuthorizedKeysFile {folder}/authorized_keys
+AuthenticationMethods publickey
+PermitRootLogin prohibit-password
+UsePAM {pam}
+PrintMotd no
+PrintLastLog no
+UseDNS no
+MaxStartups 200
+MaxSessions 200
+"""
+_CLIENT = """\
+Host {alias}
+    HostName {address}
+    Port {port}
+    User root
+    AddressFamily inet
+    IdentityFile {folder}/client_key
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile {folder}/known_hosts
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+    UpdateHostKeys no
+"""
+# $1 PAM service of the lab, $2 the system's (hidden by it in this mount namespace alone), then sshd's command line.
+_START = """\
+echo 0 > /proc/sys/net/ipv4/ip_forward || exit
+[ ! -e "$2" ] || mount --bind "$1" "$2" || exit
+shift 2
+exec "$@"
+"""
+
+
+def place(folder: Path, host: str) -> Path:
+    """Where one host's server has its files."""
+    return folder / "hosts" / host
+
+
+def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
+    """Write keys and configurations of servers and client; the client's ssh_config. Errors: LabError."""
+    hosts = list(hosts)
+    for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
+        part.mkdir()
+        part.chmod(0o755)  # whatever the umask: `lab status` needs no root
+    keys = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
+    together(lambda key: _keygen(key, tools), keys)
+    client, *servers = (key.with_suffix(".pub").read_text().strip() for key in keys)
+    extra = "PerSourcePenalties no\n" if _version(tools) >= _PENALTIES_SINCE else ""
+    for host in hosts:
+        (place(folder, host.name) / "sshd_config").write_text(_server(folder, host) + extra)
+    (folder / "pam").write_text(_PAM)
+    (folder / "known_hosts").write_text("".join(f"{h.management} {key}\n" for h, key in zip(hosts, servers, strict=True)))
+    authorized = folder / "authorized_keys"
+    authorized.write_text(f"{client}\n")
+    authorized.chmod(0o644)  # read by sshd as the user who logs in
+    config = folder / "ssh_config"
+    config.write_text("".join(_client(folder, host) for host in hosts))
+    return config
+
+
+def _keygen(key: Path, tools: Tools) -> None:
+    tools.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)))
+
+
+def _server(folder: Path, host: LabHost) -> str:
+    pam = "yes" if PAM_SERVICE.exists() else "no"
+    return _SERVER.format(address=host.management, port=PORT, place=place(folder, host.name), folder=folder, pam=pam)
+
+
+def _client(folder: Path, host: LabHost) -> str:
+    return _CLIENT.format(alias=host.ssh, address=host.management, port=PORT, folder=folder)
+
+
+def _version(tools: Tools) -> tuple[int, int]:
+    """OpenSSH's version: what sshd says about itself, or about an option that it does not know."""
+    match = re.search(r"OpenSSH_(\d+)\.(\d+)", tools.attempt(("sshd", "-V")).stderr)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def start(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> None:
+    """Start every host's server in its namespace and wait until all answer. Errors: LabError with a server's last words."""
+    _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+    together(lambda host: _start(folder, host, tools), hosts)
+
+
+def _start(folder: Path, host: LabHost, tools: Tools) -> None:
+    here = place(folder, host.name)
+    server = (tools.paths["sshd"], "-f", str(here / "sshd_config"), "-E", str(here / "log"))
+    shell = ("/bin/sh", "-c", _START, "sh", str(folder / "pam"), str(PAM_SERVICE))
+    done = tools.attempt(("ip", "netns", "exec", host.namespace, *shell, *server))
+    if done.returncode:
+        raise LabError(f"{host.name}: sshd does not start: {_last_words(here / 'log') or done.stderr.strip()}")
+    deadline = time.monotonic() + _DEADLINE
+    while not answers(host.management):
+        if time.monotonic() > deadline:
+            raise LabError(f"{host.name}: sshd at {host.management} is silent for {_DEADLINE:.0f} s: {_last_words(here / 'log')}")
+        time.sleep(_POLL)
+
+
+def answers(address: str, timeout: float = 1.0) -> bool:
+    """Whether an SSH server greets at an address."""
+    try:
+        with socket.create_connection((address, PORT), timeout) as connection:
+            return connection.recv(256).startswith(b"SSH-")
+    except OSError:
+        return False
+
+
+def alive(folder: Path, host: str) -> bool:
+    """Whether the process that is a host's server is there."""
+    return pid(place(folder, host) / "pid", folder) is not None
+
+
+def pid(file: Path, folder: Path) -> int | None:
+    """The process named by a file, if it runs and has the lab's folder in its command line."""
+    try:
+        number = int(file.read_text())
+        line = Path(f"/proc/{number}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return number if f"{folder}/".encode() in line else None
+
+
+def _last_words(log: Path) -> str:
+    try:
+        return "; ".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+    except OSError:
+        return ""

@@ -1,0 +1,115 @@
+"""Taking a lab away, whole or half made: everything is found by its name, whoever made it and however far it came."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.errors import LabError
+from netbench.lab import sshd, state
+from netbench.lab.base import SWITCH, interface_name, namespace_name
+from netbench.lab.command import Tools
+
+_GRACE = 3.0  # for workers to put back what they changed, once their connection is gone
+_DEADLINE = 10.0
+_POLL = 0.01
+_Space = tuple[int, int]  # device and inode of a network namespace
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A process in one of a lab's namespaces."""
+
+    pid: int
+    program: str
+
+
+def remove(name: str, tools: Tools) -> list[str]:
+    """End a lab's processes, delete its interface, namespaces, then its folder; a line for each thing gone. Errors: LabError."""
+    folder = state.folder(name)
+    spaces = state.namespaces(name)
+    gone = [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
+    gone += _unplug(name, tools)
+    if spaces:
+        tools.batch(("ip",), [f"netns delete {space}" for space in spaces])
+        gone += [f"namespace {space}" for space in spaces]
+    if folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise LabError(f"cannot remove {folder}: {error}") from error
+        gone.append(f"folder {folder}")
+    return gone
+
+
+def _unplug(lab: str, tools: Tools) -> list[str]:
+    """Delete our end of the management link, known by its peer: at once, where the kernel takes its time to delete namespaces."""
+    interface = interface_name(lab)
+    shown = tools.attempt(("ip", "link", "show", "dev", interface)).stdout
+    if f"link-netns {namespace_name(lab, SWITCH)}\n" not in shown:
+        return []
+    tools.run(("ip", "link", "delete", interface))
+    return [f"interface {interface}"]
+
+
+def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
+    """Kill what runs in a lab: servers first, the others when they did not leave by themselves. Errors: LabError."""
+    servers = {pid for file in folder.glob("hosts/*/pid") if (pid := sshd.pid(file, folder))}
+    inside = _inside(spaces, servers)
+    found = _tenants(inside)
+    _kill(tenant for tenant in found if tenant.pid in servers or tenant.program.startswith("sshd"))
+    left = _wait(inside, _GRACE)
+    deadline = time.monotonic() + _DEADLINE
+    while left:
+        if time.monotonic() > deadline:
+            names = ", ".join(f"{tenant.pid} ({tenant.program})" for tenant in left)
+            raise LabError(f"these processes of the lab do not end: {names}; end them and repeat `lab down`")
+        _kill(left)
+        left = _wait(inside, _POLL)
+    return found
+
+
+def _inside(spaces: Iterable[str], servers: Iterable[int]) -> set[_Space]:
+    """The lab's namespaces, also those whose name is gone; never the one that this machine lives in."""
+    places = [*(state.NAMESPACES / space for space in spaces), *(Path(f"/proc/{pid}/ns/net") for pid in servers)]
+    found = {space for place in places if (space := _space(place))}
+    return found - {_space(Path(f"/proc/{pid}/ns/net")) for pid in ("self", "1")}
+
+
+def _space(place: Path) -> _Space | None:
+    try:
+        status = place.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _tenants(inside: set[_Space]) -> list[Tenant]:
+    return list(_look(inside)) if inside else []
+
+
+def _look(inside: set[_Space]) -> Iterator[Tenant]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and _space(entry / "ns" / "net") in inside:
+            with contextlib.suppress(OSError):
+                yield Tenant(int(entry.name), (entry / "comm").read_text().strip())
+
+
+def _wait(inside: set[_Space], seconds: float) -> list[Tenant]:
+    """Who is still there after at most so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (left := _tenants(inside)) and time.monotonic() < deadline:
+        time.sleep(_POLL)
+    return left
+
+
+def _kill(tenants: Iterable[Tenant]) -> None:
+    for tenant in tenants:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(tenant.pid, signal.SIGKILL)
