@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
+import textwrap
 import time
+from contextlib import suppress
 from types import FrameType
 
 from netbench.errors import NetbenchError, RequestError
 
 INTERRUPTED = 130
-GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
+WIDTH = 80
 SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
 _first: float | None = None  # when the first interrupt came
 
@@ -32,32 +33,86 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         os._exit(INTERRUPTED)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns the exit code of DESIGN section 6."""
-    from netbench import cli
-
+def _take_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a shell's background job: the user has decided
             signal.signal(number, _interrupt)
+
+
+def _settle_streams() -> None:
+    """Standard streams that are there and take every character: one that is closed would be the next file that is opened."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # not there where a test replaced the stream
+        if reconfigure:
+            reconfigure(errors="replace")
+
+
+def _complain(text: str) -> None:
+    """An error on standard error, folded where a person reads it; never fails: there is nobody else to tell."""
+    lines = f"netbench: {text}".splitlines()
+    with suppress(OSError):
+        if sys.stderr.isatty():
+            fold = textwrap.TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).fill
+            lines = [fold(line) for line in lines]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _os_error(error: OSError) -> int:
+    """A path that was given and cannot be used; others have no business here."""
+    if error.filename is None:
+        return _defect(error)
+    _complain(f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and who may read it")
+    return RequestError.exit_code
+
+
+def _defect(error: Exception) -> int:
+    """What nobody foresaw, in words instead of a traceback; `python -X dev` shows that."""
+    if sys.flags.dev_mode:
+        raise error
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f" at {os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}" if frame else ""
+    _complain(
+        f"this is a defect of netbench: {type(error).__name__}{place}: {error}; records that were written are safe; "
+        "please report it with what the same command prints as `python -X dev -m netbench ...`"
+    )
+    return NetbenchError.exit_code
+
+
+def _verb(argv: list[str]) -> int:
+    from netbench import cli
+
     try:
-        code = cli.run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
-        return code
+        return cli.run(argv)
+    except SystemExit as stop:  # argparse has said why; help may still wait in the buffer
+        cli.say("")
+        return int(stop.code or 0)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; returns the exit code of DESIGN section 6."""
+    _settle_streams()
+    _take_signals()
+    try:
+        return _verb(sys.argv[1:] if argv is None else argv)
     except NetbenchError as error:
-        print(f"netbench: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("netbench: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return INTERRUPTED
     except OSError as error:
-        if error.errno not in GONE and error.filename is not None:
-            print(f"netbench: {error.filename}: {error.strerror}; check the path and who may read it", file=sys.stderr)
-            return RequestError.exit_code
-        if error.errno not in GONE:
-            raise
-        # Whoever read our output has enough; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED if _first is not None else 0
+        return _os_error(error)
+    except Exception as error:  # no traceback may reach a user
+        return _defect(error)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from netbench.errors import ReportError, StoreError
+from netbench.errors import PlaceError, ReportError, StoreError
 
 SCHEMA = 1
+NOISE = "samples/noise.jsonl"
 
 
 def now() -> str:
@@ -33,12 +34,91 @@ def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-SAFE = ". Records that were written are safe; `resume` goes on from them"
+def _add_line(descriptor: int, value: Mapping[str, Any]) -> None:
+    """Add a line to a file: all of it, or nothing. Errors: OSError."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    line = _line(value).encode()
+    try:
+        while line:
+            line = line[os.write(descriptor, line) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise
 
 
-def _trouble(what: str, path: Path, error: OSError, then: str = SAFE) -> StoreError:
-    remedy = "free some space" if error.errno == errno.ENOSPC else "choose another folder with --results, or make it writable"
-    return StoreError(f"cannot {what} {path}: {error.strerror}; {remedy}{then}")
+def _trouble(what: str, path: Path, error: OSError) -> StoreError:
+    """A result folder that exists cannot be written any more."""
+    then = f"{_remedy(error)}, then `resume` goes on: all records are safe"
+    if error.errno == errno.ENOENT:
+        then = "the folder was moved or removed; `resume` goes on where it is now"
+    return StoreError(f"cannot {what} {path}: {error.strerror}; {then}")
+
+
+def _remedy(error: OSError) -> str:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "free some space there" if full else "make it writable"
+
+
+def unreadable(file: Path | str, why: str) -> StoreError:
+    """A file of a result folder, or a line of it, is not what netbench wrote."""
+    return StoreError(f"{file}: {why}; put back a copy of it, or run the campaign anew")
+
+
+def no_result(path: Path) -> ReportError:
+    """A path is no result folder."""
+    return ReportError(f"{path} holds no result; give a folder such as results/NAME/TIME-ID (`list results` names them)")
+
+
+def closed(file: Path, error: OSError) -> StoreError:
+    """A file of a result folder cannot be opened or read."""
+    return StoreError(f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it")
+
+
+MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # what reading a file of another shape raises
+
+
+def misshapen(file: Path | str, what: str, error: Exception) -> StoreError:
+    """A file, or a line of it, is JSON but not `what` docs/records.md says."""
+    flaw = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+    return unreadable(file, f"not {what} as docs/records.md says ({flaw})")
+
+
+def _parsed(file: Path) -> Any:
+    """A JSON file. Errors: StoreError; FileNotFoundError."""
+    try:
+        return json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise closed(file, error) from error
+    except ValueError as error:
+        raise unreadable(file, f"not JSON: {error}") from error
+
+
+_NEEDED = {"boot", "boot_id", "clock_ticks", "facts"}  # of a boot's entry in facts.json, to go on with its records
+
+
+def _entries(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The whole lines of a file of JSON mappings, with their numbers. Errors: StoreError with the line of one that is none."""
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    return
+                yield number, _entry(line, f"{file}:{number}")
+    except OSError as error:
+        raise closed(file, error) from error
+
+
+def _entry(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise unreadable(where, f"not JSON: {error}") from error
+    if not isinstance(entry, dict):
+        raise unreadable(where, "not a JSON object")
+    return entry
 
 
 class Store:
@@ -66,23 +146,27 @@ class Store:
             draft.rename(final)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
-            raise _trouble("make the result folder", final, error, then="") from error
+            what = f"cannot make the result folder {final}: {error.strerror}"
+            raise PlaceError(f"{what}; {_remedy(error)}, or choose another place with --results") from error
         return Store(final)
 
     @staticmethod
     def open(path: Path) -> Store:
         """An existing result folder."""
         if not (path / "records.jsonl").is_file() or not (path / "campaign.yaml").is_file():
-            raise ReportError(f"{path} holds no result; give a folder such as results/NAME/TIME-ID")
+            raise no_result(path)
         return Store(path)
 
     def lock(self) -> None:
-        """Take the folder for this process and cut off a line that a kill left unfinished."""
+        """Take the folder for this process and cut off lines that a kill left unfinished."""
         file = self.path / "records.jsonl"
         try:
             self._records = os.open(file, os.O_RDWR | os.O_CLOEXEC)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._cut_unfinished(file)
+            for beside in (self.path / "journal.jsonl", self.path / NOISE):
+                if beside.exists():
+                    self._cut_unfinished(beside)
             self._log = (self.path / "log.txt").open("a", encoding="utf-8")
         except BlockingIOError as error:
             self.close()
@@ -110,45 +194,48 @@ class Store:
         """Add one record: whole and on its way to the disk when this returns, or not at all."""
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
-        end = os.lseek(self._records, 0, os.SEEK_END)
-        line = _line({"schema": SCHEMA, **record}).encode()
         try:
-            while line:
-                line = line[os.write(self._records, line) :]
+            _add_line(self._records, {"schema": SCHEMA, **record})
         except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._records, end)
             raise _trouble("write", self.path / "records.jsonl", error) from error
 
     def journal(self, entry: Mapping[str, Any]) -> None:
         """Add a line to journal.jsonl and force it to the disk: what must be known after a crash."""
         file = self.path / "journal.jsonl"
         try:
-            with file.open("a", encoding="utf-8") as journal:
-                journal.write(_line({"time": now(), **entry}))
-                journal.flush()
+            with file.open("ab") as journal:
+                _add_line(journal.fileno(), {"time": now(), **entry})
                 os.fsync(journal.fileno())
         except OSError as error:
             raise _trouble("write", file, error) from error
 
     def journal_entries(self) -> list[dict[str, Any]]:
         """The journal's whole lines, in order."""
-        try:
-            text = (self.path / "journal.jsonl").read_text(encoding="utf-8")
-            return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / 'journal.jsonl'} cannot be read: {error}") from error
+        return [entry for _, entry in _entries(self.path / "journal.jsonl")]
 
     def plan(self) -> dict[str, Any]:
         """plan.json."""
+        file = self.path / "plan.json"
         try:
-            return dict(json.loads((self.path / "plan.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / 'plan.json'} cannot be read: {error}") from error
+            found = _parsed(file)
+        except FileNotFoundError as error:
+            raise closed(file, error) from error
+        if not isinstance(found, dict):
+            raise unreadable(file, "not a plan")
+        return found
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
         self._write(self.path / "samples" / f"{run:06d}.jsonl", "".join(_line(line) for line in lines))
+
+    def noise(self, entry: Mapping[str, Any]) -> None:
+        """Add what was read around a block on one host, on its way to the disk when this returns."""
+        file = self.path / NOISE
+        try:
+            with file.open("ab") as noise:
+                _add_line(noise.fileno(), {"time": now(), **entry})
+        except OSError as error:
+            raise _trouble("write", file, error) from error
 
     def text(self, run: int, text: str) -> None:
         """Keep what an external tool printed in a run."""
@@ -179,32 +266,37 @@ class Store:
             raise _trouble("write", self.path / "log.txt", error) from error
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """All whole records, in order. Errors: StoreError with the line of one that is not JSON."""
-        with (self.path / "records.jsonl").open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith("\n"):
-                    return
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise StoreError(f"{self.path / 'records.jsonl'}:{number}: not JSON: {error}") from error
+        """All whole records, in order. Errors: StoreError with the line of one that is none."""
+        file = self.path / "records.jsonl"
+        for number, record in _entries(file):
+            if record.get("schema", SCHEMA) != SCHEMA:
+                raise StoreError(f"{file}:{number}: expected a record of schema {SCHEMA}; go on with the netbench that wrote it")
+            yield record
 
-    def stored_facts(self) -> dict[str, Any]:
-        """The hosts of facts.json, or nothing if there is none yet."""
+    def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
+        """The hosts of facts.json, each with an entry or more, or nothing if there is none yet."""
+        file = self.path / "facts.json"
         try:
-            found = json.loads((self.path / "facts.json").read_text(encoding="utf-8"))
+            hosts = dict(_parsed(file)["hosts"].items())
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / 'facts.json'} cannot be read: {error}") from error
-        return dict(found.get("hosts", {}))
+        except MISSHAPEN as error:
+            raise misshapen(file, "facts", error) from error
+        for name, entries in hosts.items():
+            whole = isinstance(entries, list) and all(isinstance(entry, dict) and entry.keys() >= _NEEDED for entry in entries)
+            if not whole or not entries:
+                raise unreadable(file, f"host {name} lacks one of {', '.join(sorted(_NEEDED))}")
+        return hosts
 
     def campaign_text(self) -> str:
         """The effective campaign."""
+        file = self.path / "campaign.yaml"
         try:
-            return (self.path / "campaign.yaml").read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8")
         except OSError as error:
-            raise _trouble("read", self.path / "campaign.yaml", error) from error
+            raise closed(file, error) from error
+        except ValueError as error:
+            raise unreadable(file, "not UTF-8 text") from error
 
     def close(self) -> None:
         """Let go of the folder."""

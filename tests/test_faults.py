@@ -1,189 +1,43 @@
-"""What goes wrong in real life, with the real thing: files, disks, peers, workers. Each ends as a record with its reason, or an error
-that says what to do; nothing is lost and nothing hangs."""
+"""What goes wrong in real life, with the real thing: peers, workers, clocks, terminals, the controller. Each ends as a record with
+its reason, or an error that says what to do; nothing is lost and nothing hangs. Files and disks: test_faults_files.py."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import itertools
 import json
 import os
 import signal
 import socket
 import struct
 import subprocess
+import sys
+import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import netbench_argv
+from trouble import BASE, LONG, SHORT, TWO, Running, resumed, run, sabotage, worker_pid
 
 from netbench import campaign
 from netbench.conductor import conduct
 from netbench.conductor.runner import Runner
-from netbench.errors import RequestError, StoreError
+from netbench.engine import build_native
+from netbench.engine.worker import Heart, Worker
+from netbench.errors import RequestError, StoreError, WorkerLost
+from netbench.hosts import local
+from netbench.hosts.local import LocalChannel
 from netbench.store import Store
 
-BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"
-SHORT = "duration: 100ms, warmup: 20ms, congestion: cubic"
-
-
-def run(text: str, results: Path) -> list[dict[str, Any]]:
-    conclusion = conduct.start(campaign.parse(BASE + text, "f.yaml"), results)
-    return list(Store.open(conclusion.path).records())
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-# Sources
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda path: None, "does not exist or cannot be read; name a file on the sender"),
-        (Path.touch, "is empty; name a file that holds data"),
-        (Path.mkdir, "is neither a file nor a block device; name a file on the sender"),
-    ],
-)
-def test_a_source_that_cannot_be_sent_is_refused_before_anything_is_run(
-    tmp_path: Path, make: Callable[[Path], None], says: str
-) -> None:
-    make(tmp_path / "source")
-    with pytest.raises(RequestError, match=f"error: here: source: {tmp_path}/source {says}"):
-        run(f"transfer: {{send: sendfile, source: {{file: {tmp_path}/source}}, {SHORT}}}\n", tmp_path / "r")
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.parametrize("send", ["readwrite", "sendfile", "splice", "mmap"])
-def test_a_source_that_is_shorter_than_a_chunk_is_sent_round_and_round(tmp_path: Path, send: str) -> None:
-    (tmp_path / "short").write_bytes(b"x" * 1001)
-    record, *_ = run(f"transfer: {{send: {send}, source: {{file: {tmp_path}/short}}, chunk: 64K, {SHORT}}}\n", tmp_path / "r")
-    assert record["status"] == "ok"
-    opening, closing = record["sender"]["flow"]["bytes"]
-    assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
-
-
-@pytest.mark.parametrize("send", ["readwrite", "sendfile", "splice", "mmap"])
-def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: str) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(os.urandom(8 << 20))
-    sabotage(monkeypatch, lambda runner: os.truncate(source, 4096), 0.4)
-    cells = "sweep: {pin: [none, same]}\n"
-    transfer = f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
-    first, *others = run(transfer + cells, tmp_path / "r")
-    assert first["status"] == "failed"
-    assert "keep the source as it is during a run" in first["reason"]
-    assert [r["status"] for r in others] == ["ok", "ok"], "the workers live on, with what is left of the file"
-
-
-# Sinks
-
-
-@pytest.mark.parametrize("receive", ["read", "splice"])
-def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: str) -> None:
-    record, *_ = run(f"transfer: {{receive: {receive}, sink: {{file: {small_disk}/out}}, {SHORT}}}\n", tmp_path)
-    assert record["status"] == "failed"
-    assert "No space left on device; " in record["reason"]
-
-
-def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: Path) -> None:
-    sink = tmp_path / "precious"
-    sink.write_text("precious")
-    with pytest.raises(RequestError, match=f"sink: {sink} exists; choose another path, or write .*overwrite: true"):
-        run(f"transfer: {{sink: {{file: {sink}}}, {SHORT}}}\n", tmp_path / "r")
-    assert sink.read_text() == "precious"
-    record, *_ = run(f"transfer: {{sink: {{file: {sink}, overwrite: true}}, bytes: 10000, warmup: 0s}}\n", tmp_path / "r")
-    assert (record["status"], sink.stat().st_size) == ("ok", 10000)
-
-
-def test_a_block_device_is_refused_by_check_and_by_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = tmp_path / "device"
-    os.mknod(device, 0o600 | 0o060000, os.makedev(1, 0))  # a block device's node; what is refused is never opened
-    text = f"transfer: {{sink: {{file: {device}}}, {SHORT}}}\n"
-    with pytest.raises(RequestError, match="device exists"):
-        run(text, tmp_path / "r")
-    monkeypatch.setattr(conduct, "check", lambda *_: [])
-    record, *_ = run(text, tmp_path / "r")
-    assert record["status"] == "failed"
-    assert "is a block device; choose another path" in record["reason"]
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_a_sink_survives_an_interrupt_of_its_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool) -> None:
-    """Resumed, the campaign may write the file that it made itself; one that came from elsewhere it may not."""
-    sink = tmp_path / "sink"
-    text = BASE + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000}}\n"
-    from netbench.conductor import exchange as choreography
-
-    honest = choreography._bounded
-
-    def interrupted(*workers: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(choreography, "_bounded", interrupted)
-    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
-    assert (first.why, sink.exists()) == ("interrupted", True)
-    monkeypatch.setattr(choreography, "_bounded", honest)
-    if made:
-        conduct.resume(first.path, campaign.parse(text, "f.yaml"))
-        assert sink.stat().st_size == 100000
-    else:
-        (first.path / "journal.jsonl").write_text("")
-        with pytest.raises(RequestError, match=r"sink: .* exists"):
-            conduct.resume(first.path, campaign.parse(text, "f.yaml"))
-
-
-# Results
-
-
-def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(small_disk: Path) -> None:
-    text = BASE.replace("min: 1, max: 1", "min: 40, max: 40") + "transfer: {duration: 60ms, warmup: 5ms, sample: 1ms}\n"
-    filler = small_disk / "filler"
-    filler.write_bytes(b"x" * (1700 << 10))
-    with pytest.raises(StoreError, match=r"No space left on device; free some space.*`resume` goes on"):
-        conduct.start(campaign.parse(text, "f.yaml"), small_disk)
-    (folder,) = (small_disk / "f").iterdir()
-    kept = list(Store.open(folder).records())
-    assert len(kept) > 3
-    assert [r["run"] for r in kept] == list(range(1, len(kept) + 1))
-    filler.unlink()
-    conduct.resume(folder, campaign.parse(text, "f.yaml"))
-    after = list(Store.open(folder).records())
-    assert after[: len(kept)] == kept
-    assert [r["run"] for r in after] == list(range(1, 41))
-
+ROOT = Path(__file__).parent.parent
 
 # Peers
-
-
-def sabotage(monkeypatch: pytest.MonkeyPatch, action: Callable[[Runner], None], after: float) -> None:
-    """Do something to the workers some time into the first run."""
-    honest, done = Runner._measure, []
-
-    def measure(self: Runner, *args: Any) -> None:
-        timer = threading.Timer(after, action, [self])
-        if not done:
-            done.append(timer)
-            timer.start()
-        honest(self, *args)
-
-    monkeypatch.setattr(Runner, "_measure", measure)
-
-
-def worker_pid(runner: Runner, role: str) -> int:
-    return runner._crew.worker("here", role).hello.pid
-
-
-TWO = f"transfer: {{{SHORT.replace('100ms', '700ms')}}}\nsweep: {{pin: [none, same]}}\n"
 
 
 @pytest.mark.parametrize("role", ["sender", "receiver"])
@@ -233,8 +87,6 @@ def test_strangers_at_the_data_port_change_nothing_and_are_counted(tmp_path: Pat
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     guests: list[socket.socket] = []
-    from netbench.engine.worker import Worker
-
     honest = Worker.prepare
 
     def prepare(self: Worker, options: Any) -> Any:
@@ -253,8 +105,6 @@ def test_strangers_at_the_data_port_change_nothing_and_are_counted(tmp_path: Pat
 
 
 def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
-    from netbench.hosts.local import LocalChannel
-
     script = tmp_path / "worker"
     script.write_text("#!/bin/sh\necho Welcome to Debian, last login yesterday\nsleep 5\n")
     script.chmod(0o755)
@@ -265,6 +115,33 @@ def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
+def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interject(runner: Runner) -> None:
+        stream: Any = runner._crew.worker("here", "receiver")._stream
+        Path(f"/proc/self/fd/{stream._out.fileno()}").write_bytes(b"general protection fault\n")  # the pipe's other end
+
+    sabotage(monkeypatch, interject, 0.3)
+    first, *others = run(TWO, tmp_path)
+    assert first["status"] == "interrupted"
+    assert "here: what came is no frame of netbench's protocol (it starts with b'general protection fault" in first["reason"]
+    assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+
+
+def test_a_worker_that_reads_no_more_orders_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped, and the order is larger than what a pipe holds."""
+    monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
+    channel = LocalChannel("here")
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    os.kill(worker.hello.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerLost, match=r"here: .*it takes no more orders \(it has read nothing for 0.2 s\)"):
+        worker.operate("exec", ["echo", "x" * (1 << 20)])
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.close()
+
+
+# Clocks
+
+
 def test_windows_come_from_the_monotonic_clock_alone(tmp_path: Path) -> None:
     """Stepping this machine's clock would step everybody's: it is shown that no other clock is asked for, and that this one is."""
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -272,18 +149,189 @@ def test_windows_come_from_the_monotonic_clock_alone(tmp_path: Path) -> None:
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     for side in ("sender", "receiver"):
         assert before < record[side]["time_ns"][0] < record[side]["time_ns"][1] < after
-    sources = (Path(__file__).parent.parent / "native" / "src").rglob("*.[ch]")
+    sources = (ROOT / "native" / "src").rglob("*.[ch]")
     assert [str(file) for file in sources if "CLOCK_REALTIME" in file.read_text() or "gettimeofday(" in file.read_text()] == []
+
+
+DAY = 86400
+
+
+@pytest.fixture
+def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of processes whose wall clock jumps a day ahead, two days back, and so on, a hundred times a second."""
+    step, hook, stop = tmp_path / "step", tmp_path / "clock_hook.so", threading.Event()
+    step.write_bytes(struct.pack("q", 0))
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*build_native.compiler(), *flags, ROOT / "native/tests/clock_hook.c", "-o", hook], check=True)
+
+    def jump() -> None:
+        with step.open("r+b", 0) as mapped:
+            for sign in itertools.cycle((1, -1)):
+                os.pwrite(mapped.fileno(), struct.pack("q", sign * DAY), 0)
+                if stop.wait(0.01):
+                    return
+
+    jumper = threading.Thread(target=jump)
+    jumper.start()
+    yield {**os.environ, "LD_PRELOAD": str(hook), "NB_CLOCK_STEP": str(step)}
+    stop.set()
+    jumper.join()
+
+
+def test_a_wall_clock_that_is_stepped_changes_nothing_but_dates(tmp_path: Path, stepped: dict[str, str]) -> None:
+    """For the controller and its workers, not for this machine: the C library's functions are replaced in them."""
+    campaign = Running(tmp_path, tmp_path / "r", LONG + "limit: 10m\n", env=stepped)
+    campaign.await_records(10)
+    campaign.process.send_signal(signal.SIGINT)
+    code, said = campaign.end()
+    assert code == 130, said
+    kept = campaign.records()
+    resumed(campaign.folder, stepped)
+    records = campaign.records()
+    assert records[: len(kept)] == kept
+    good = [r for r in records if r["status"] == "ok"]
+    assert [r["block"] for r in good] == list(range(40))
+    times = [datetime.fromisoformat(r["started"]).timestamp() for r in records]
+    assert max(times) - min(times) > DAY, "no record has seen the steps"
+    for side in ("sender", "receiver"):
+        windows = [r[side]["time_ns"][1] - r[side]["time_ns"][0] for r in good]
+        assert 0 < min(windows) <= max(windows) < DAY * 10**9 / 2
+    report = subprocess.run(netbench_argv(["report", campaign.folder]), capture_output=True, text=True, check=False)
+    assert (report.returncode, report.stderr) == (0, "")
+
+
+# Meters
+
+
+EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["check", "f.yaml"], 2, "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:"),
+        (["run", "f.yaml"], 2, "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:"),
+        (["meter", "procstat"], 1, "procstat: /proc/stat counts no CPU time; `list meters` names what can run here"),
+        (["list", "meters"], 0, "CANNOT RUN HERE: /proc/stat counts no CPU time"),
+        (["run", "f.yaml", "--set", "meters=[rusage]"], 0, "throughput"),
+    ],
+)
+def test_a_meter_that_cannot_run_is_found_before_anything_is_run(tmp_path: Path, words: list[str], code: int, says: str) -> None:
+    """As in a container that hides /proc/stat."""
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    argv = ["unshare", "--mount", "sh", "-c", EMPTY_STAT, "sh", *netbench_argv(words)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert says in " ".join((done.stdout + done.stderr).split())
+    assert (tmp_path / "results").exists() == (words[0] == "run" and not code)
+
+
+# Terminals and pipes
+
+
+class Terminal:
+    """A pseudo-terminal as the controlling one of a campaign; what is written to it is read and thrown away until it closes."""
+
+    def __init__(self) -> None:
+        self._master, self.slave = os.openpty()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # EIO: everybody has let go of the other side
+            while b"\x04" not in os.read(self._master, 4096):
+                pass
+        os.close(self._master)
+
+    def take(self) -> None:
+        """In the child: make it the controlling terminal."""
+        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+
+    def close(self) -> None:
+        """Close it as a window is closed; whoever writes to it then gets EIO."""
+        os.write(self.slave, b"\x04")
+        os.close(self.slave)
+        self._reader.join()
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    made = Terminal()
+    yield made
+    with contextlib.suppress(OSError):
+        made.close()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_closes_in_mid_run(tmp_path: Path, terminal: Terminal, ignored: bool) -> None:
+    """It hangs up and takes no more output. Who ignores the hang-up, as under nohup, wants the campaign to go on."""
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.slave)
+    results = tmp_path / "r"
+    campaign = Running(tmp_path, results, prefix=ignoring, **streams, start_new_session=True, preexec_fn=terminal.take)
+    campaign.await_records(3)
+    workers, kept = campaign.workers(), campaign.records()
+    terminal.close()
+    code, _ = campaign.end()
+    assert code == (0 if ignored else 130)
+    assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
+    journal = [entry["ended"] for entry in Store.open(campaign.folder).journal_entries() if "ended" in entry]
+    assert journal == ["done" if ignored else "interrupted"]
+    assert (len(campaign.records()) == 40) == ignored
+    resumed(campaign.folder)
+    assert campaign.records()[: len(kept)] == kept
+    assert [r["block"] for r in campaign.records() if r["status"] == "ok"] == list(range(40))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pipes_that_nobody_reads_any_more_change_no_exit_status(tmp_path: Path, fails: bool) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        failing = f"sweep: {{port: [15000-15999, {taken.getsockname()[1]}]}}\n" if fails else ""
+        campaign = Running(tmp_path, tmp_path / "r", LONG.replace("40", "10") + failing)
+        campaign.await_records(3)
+        for stream in (campaign.process.stdout, campaign.process.stderr):
+            assert stream is not None
+            stream.close()
+        assert campaign.process.wait(60) == (1 if fails else 0)
+    assert sum(r["status"] == "ok" for r in campaign.records()) == 10
+
+
+def test_streams_that_are_closed_from_the_start_change_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
+    assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
+    (folder,) = tmp_path.glob("results/f/*")
+    assert [r["status"] for r in Store.open(folder).records()] == ["ok"]
+
+
+@pytest.mark.parametrize("words", [["list", "methods"], ["--help"], ["run", "f.yaml"]])
+def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(netbench_argv(words), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    says = "netbench: cannot write to standard output: No space left on device; free some space, or send it elsewhere"
+    assert done.stderr.splitlines()[-1] == says
+    assert "Traceback" not in done.stderr
 
 
 # The controller
 
 
+def test_what_nobody_foresaw_is_told_in_words(tmp_path: Path) -> None:
+    code = "import sys; from netbench import cli, __main__\ncli.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("netbench: this is a defect of netbench: KeyError at <string>:2: 'nothing'; records that were")
+    shown = subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=False)
+    assert "Traceback" in shown.stderr
+
+
 @pytest.mark.slow
 def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(tmp_path: Path) -> None:
     from random import Random
-
-    from conftest import netbench_argv
 
     text = (
         "netbench: 1\nname: k\ntransfer: {duration: 20ms, warmup: 5ms, sample: 5ms}\nsweep: {send: [write, sendfile, splice]}\n"
@@ -364,8 +412,6 @@ def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: 
     """Three orders of five seconds at once, then an undo of six: the worker does all of it, and leaves only then."""
     from netbench.engine import binding
     from netbench.engine.binding import Frame
-    from netbench.engine.worker import Heart, Worker
-    from netbench.hosts.local import LocalChannel
 
     channel, heart = LocalChannel("here"), Heart()
     worker = Worker(channel.start(channel.worker_argv()), "here")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,39 @@ def test_a_first_line_cut_short_leaves_an_empty_file(store: Store) -> None:
     store.lock()
     store.append({"run": 1})
     assert [r["run"] for r in store.records()] == [1]
+
+
+def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
+    store.journal({"what": "one"})
+    store.close()
+    with (store.path / "journal.jsonl").open("a") as journal:
+        journal.write('{"what":"tw')
+    store.lock()
+    store.journal({"what": "three"})
+    assert [entry["what"] for entry in store.journal_entries()] == ["one", "three"]
+
+
+@pytest.fixture
+def page_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one page."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
+    store, numbers = Store(page_disk), itertools.count()
+
+    def fill() -> None:
+        while True:
+            store.journal({"what": next(numbers)})
+
+    with pytest.raises(StoreError, match=r"journal\.jsonl: No space left on device; free some space there"):
+        fill()
+    assert (page_disk / "journal.jsonl").read_text().endswith("\n")
+    assert [entry["what"] for entry in store.journal_entries()] == list(range(next(numbers) - 1))
 
 
 def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> None:
