@@ -6,16 +6,19 @@ Heavy imports wait until they are needed: reading a result needs no engine, runn
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import EngineError, NetbenchError, NotBuiltYet, RequestError, StoreError
+from netbench.errors import EngineError, NetbenchError, NotBuiltYet, PlaceError, RequestError
 from netbench.model import Campaign, Host
 
 if TYPE_CHECKING:
     from netbench.conductor.check import Finding
     from netbench.conductor.conduct import Conclusion
+    from netbench.lab import Lab, LabHost
     from netbench.report.build import Report
     from netbench.results import Results
 
@@ -44,11 +47,12 @@ def check(campaign: Campaign) -> list[Finding]:
     """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors: HostError, WorkerLost."""
     from netbench.conductor.check import Finding, check
     from netbench.conductor.crew import Crew
+    from netbench.conductor.quiet import LOOK_SECONDS
 
     if campaign.unbuilt:
         return [Finding("error", "", what) for what in campaign.unbuilt]
-    with Crew(campaign) as crew:
-        return check(campaign, crew)
+    with made_hosts(campaign) as made, Crew(made) as crew:
+        return check(made, crew, look=LOOK_SECONDS)
 
 
 def start(campaign: Campaign, results: Path) -> Conclusion:
@@ -56,7 +60,8 @@ def start(campaign: Campaign, results: Path) -> Conclusion:
     from netbench.conductor import conduct
     from netbench.conductor.progress import for_terminal
 
-    return _said(conduct.start(campaign, results, for_terminal()))
+    with made_hosts(campaign) as made:
+        return _said(conduct.start(made, results, for_terminal()))
 
 
 def resume(path: Path) -> Conclusion | None:
@@ -71,7 +76,45 @@ def resume(path: Path) -> Conclusion | None:
     if conduct.is_finished(path, found):
         progress.say(f"{path} is finished; nothing to do")
         return None
-    return _said(conduct.resume(path, found, progress))
+    with made_hosts(found) as made:
+        return _said(conduct.resume(path, made, progress))
+
+
+@contextmanager
+def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
+    """The campaign with the hosts of its lab, which is there as long as the context. Errors: LabError."""
+    if campaign.lab is None:
+        yield campaign
+        return
+    from netbench import lab
+
+    wish = campaign.lab
+    lab.reap()
+    made = lab.up(wish.kind, list(campaign.hosts), rate=wish.rate, delay=wish.delay, name=lab.own_name())
+    try:
+        yield replace(campaign, hosts={name: _lab_host(host, made, campaign) for name, host in made.hosts.items()})
+    finally:
+        lab.down(made.name)
+
+
+def _lab_host(host: LabHost, made: Lab, campaign: Campaign) -> Host:
+    ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
+    return Host(host.name, host.ssh, host.address6 if ip6 else host.address, host.interface, str(made.ssh_config))
+
+
+def restore(path: Path) -> list[str]:
+    """Put back what a dead campaign left changed; says what was done. Errors: StoreError, HostError, EngineError."""
+    from netbench import campaign
+    from netbench.conductor.restore import restore
+    from netbench.store import Store
+
+    store = Store.open(path)
+    found = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    if found.lab is None:
+        return restore(store, found)
+    from netbench import lab
+
+    return [f"hosts of a lab are gone with it: {line}" for line in lab.reap()] or ["hosts of a lab are gone with it"]
 
 
 def _said(conclusion: Conclusion) -> Conclusion:
@@ -82,7 +125,7 @@ def _said(conclusion: Conclusion) -> Conclusion:
     elif conclusion.why == "interrupted":
         Lines().say(f"netbench: interrupted; `resume {conclusion.path}` goes on from here")
     elif conclusion.why == "limit":
-        Lines().say("netbench: the campaign's limit is reached; the cells that are not precise enough say so")
+        Lines().say(f"netbench: the campaign's limit is reached; `resume {conclusion.path}` goes on for as long again")
     return conclusion
 
 
@@ -96,9 +139,11 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     from netbench.conductor import conduct
 
     with ExitStack() as stack:
+        cell = stack.enter_context(
+            made_hosts(campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())]))
+        )
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        said = [*words, *(f"{key}={value}" for key, value in keys.items())]
-        conclusion = conduct.start(campaign.transfer_cell(said), Path(folder))
+        conclusion = conduct.start(cell, Path(folder))
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         found = load(conclusion.path)
@@ -109,6 +154,39 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     return found
 
 
+def lab_up(kind: str, hosts: int, rate: str | None = None, delay: str | None = None, name: str | None = None) -> Lab:
+    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms. Errors: RequestError, LabError."""
+    from netbench import lab
+    from netbench.units import parse_rate, parse_time
+
+    try:
+        bits, ns = parse_rate(rate) if rate else None, parse_time(delay) if delay else None
+    except ValueError as error:
+        raise RequestError(f"lab: {error}") from error
+    return lab.up(kind, hosts, rate=bits, delay=ns, name=name)
+
+
+def lab_down(name: str | None = None) -> list[dict[str, Any]]:
+    """Remove a lab, or all of them: a row for each thing that was removed. Errors: LabError."""
+    from netbench import lab
+
+    return [{"removed": line} for line in lab.down(name)]
+
+
+def lab_status() -> list[dict[str, Any]]:
+    """Every lab that is there: a row a host, or a row for one that has none yet."""
+    from netbench import lab
+
+    rows: list[dict[str, Any]] = []
+    for found in lab.status():
+        row = {"lab": found.name, "kind": found.kind, "state": found.state, "folder": str(found.folder)}
+        rows += [
+            row | {"host": h.host.name, "address": h.host.address, "interface": h.host.interface, "sshd": h.sshd}
+            for h in found.hosts
+        ] or [row]
+    return rows
+
+
 def build_report(path: Path) -> Report:
     """The report of a result folder."""
     from netbench.report.build import build
@@ -117,7 +195,7 @@ def build_report(path: Path) -> Report:
 
 
 def write_report(report: Report, kind: str, file: Path) -> None:
-    """Write a report as `html`, `markdown` or `csv`. Errors: StoreError."""
+    """Write a report as `html`, `markdown` or `csv`. Errors: PlaceError."""
     from importlib import import_module
 
     text = import_module(f"netbench.report.{kind}").render(report)
@@ -126,7 +204,7 @@ def write_report(report: Report, kind: str, file: Path) -> None:
             file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {file}: {error.strerror}; choose another place") from error
+        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
 
 
 def listing(what: str, results: Path) -> list[dict[str, Any]]:
@@ -136,7 +214,7 @@ def listing(what: str, results: Path) -> list[dict[str, Any]]:
     if what == "results":
         return _results(results)
     if what == "settings":
-        return []
+        return _settings()
     catalogue = local()
     tables = [("send", catalogue.send), ("receive", catalogue.receive)] if what == "methods" else [("meter", catalogue.meters)]
     return [
@@ -152,6 +230,32 @@ def listing(what: str, results: Path) -> list[dict[str, Any]]:
         for kind, table in tables
         for name, named in table.items()
     ]
+
+
+def _settings() -> list[dict[str, Any]]:
+    """Every setting, with the reason where this machine has no such thing; families of settings have none."""
+    from netbench.conductor.crew import open_channel
+    from netbench.engine.worker import Worker
+    from netbench.settings.base import Place
+    from netbench.settings.catalogue import known
+
+    worker = Worker(open_channel(Host("here")).start_worker(), "here")
+    try:
+        place = Place("here", worker, "127.0.0.1")
+        return [
+            {
+                "kind": "setting",
+                "name": name + ("NAME" if name.endswith(".") else ""),
+                "about": setting.about,
+                "levels": setting.levels,
+                "cost": setting.cost,
+                "flags": [],
+                "why_not": "" if name.endswith(".") else setting.absent(place),
+            }
+            for name, setting in known().items()
+        ]
+    finally:
+        worker.close()
 
 
 def _results(folder: Path) -> list[dict[str, Any]]:
@@ -181,7 +285,7 @@ def meter(name: str, seconds: float) -> dict[str, Any]:
     from netbench.engine.worker import Worker
 
     channel = open_channel(Host("here"))
-    worker = Worker(channel.start(channel.worker_argv()), "here")
+    worker = Worker(channel.start_worker(), "here")
     try:
         known = worker.catalogue.meters
         if name in PLANNED_METERS:

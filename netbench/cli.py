@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from netbench.errors import NotBuiltYet, RequestError
+from netbench.errors import NotBuiltYet, RequestError, StoreError
 
+GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
 LISTS = ("methods", "meters", "settings", "results")
 
 
@@ -64,12 +68,13 @@ def parser() -> argparse.ArgumentParser:
     made = verb("meter", meter, "one meter alone on this machine: what each CPU did", to_json=True)
     made.add_argument("name", metavar="NAME", help="see `list meters`")
     made.add_argument("--seconds", type=float, default=1.0, metavar="N", help="how long (1)")
+    made = verb("restore", restore, "put back what a dead campaign left changed")
+    _result(made)
+    _lab(verb("lab", lab, "hosts made on this machine: up KIND, down, status", to_json=True))
     verb("schema", schema, "JSON Schema of the campaign file, for editors")
     for name, about in (
         ("compare", "compare two results, or the levels of a factor"),
         ("export", "write a result in another format"),
-        ("restore", "put back what a dead campaign left changed"),
-        ("lab", "hosts made on this machine"),
     ):
         later = verb(name, not_built, f"{about} (not built yet)")
         later.add_argument("words", nargs="*")
@@ -89,12 +94,30 @@ def _result(made: argparse.ArgumentParser) -> None:
     made.add_argument("result", type=Path, metavar="R", help="a result folder")
 
 
-def _say(text: str) -> None:
-    print(text, end="" if text.endswith("\n") else "\n")
+def _lab(made: argparse.ArgumentParser) -> None:
+    made.add_argument("action", choices=("up", "down", "status"))
+    made.add_argument("kind", nargs="?", default="netns", metavar="KIND", help="what `up` makes: netns (network namespaces)")
+    made.add_argument("--hosts", type=int, default=2, metavar="N", help="how many (2)")
+    made.add_argument("--rate", metavar="R", help="rate of the data link, such as 1Gb/s")
+    made.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
+    made.add_argument("--name", metavar="NAME", help="of this lab, where there are several")
+
+
+def say(text: str) -> None:
+    """Print what a verb answers. That nobody reads it any more is no error: the work is done. Errors: StoreError."""
+    try:
+        print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)
+    except OSError as error:
+        # Python would complain once more when it flushes what is left at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno not in GONE:
+            raise StoreError(
+                f"cannot write to standard output: {error.strerror}; free some space, or send it elsewhere"
+            ) from error
 
 
 def _say_json(value: Mapping[str, Any] | list[Any]) -> None:
-    _say(json.dumps(value, indent=1, ensure_ascii=False))
+    say(json.dumps(value, indent=1, ensure_ascii=False))
 
 
 def check(options: argparse.Namespace) -> int:
@@ -104,7 +127,7 @@ def check(options: argparse.Namespace) -> int:
     if options.json:
         _say_json(console.findings_json(findings))
     else:
-        _say(console.findings_text(findings))
+        say(console.findings_text(findings))
     return RequestError.exit_code if any(finding.level == "error" for finding in findings) else 0
 
 
@@ -116,7 +139,7 @@ def plan(options: argparse.Namespace) -> int:
     if options.json:
         _say_json(planned.to_json())
     else:
-        _say(console.plan_text(planned))
+        say(console.plan_text(planned))
     return 0
 
 
@@ -124,8 +147,8 @@ def run_campaign(options: argparse.Namespace) -> int:
     from netbench import api, campaign, console
 
     conclusion = api.start(campaign.load(options.campaign, options.sets, quick=options.quick), options.results)
-    _say(console.summary(conclusion.path))
-    _say(str(conclusion.path))
+    say(console.summary(conclusion.path))
+    say(str(conclusion.path))
     return conclusion.exit_code
 
 
@@ -133,8 +156,8 @@ def resume(options: argparse.Namespace) -> int:
     from netbench import api, console
 
     conclusion = api.resume(options.result)
-    _say(console.summary(options.result))
-    _say(str(options.result))
+    say(console.summary(options.result))
+    say(str(options.result))
     return conclusion.exit_code if conclusion else 0
 
 
@@ -145,7 +168,7 @@ def report(options: argparse.Namespace) -> int:
     for kind in ("html", "markdown", "csv"):
         if getattr(options, kind):
             api.write_report(made, kind, getattr(options, kind))
-    _say(console.render(made, "json" if options.json else "text"))
+    say(console.render(made, "json" if options.json else "text"))
     return 0
 
 
@@ -156,7 +179,7 @@ def list_names(options: argparse.Namespace) -> int:
     if options.json:
         _say_json(table)
     else:
-        _say(console.listing_text(options.what, table))
+        say(console.listing_text(options.what, table))
     return 0
 
 
@@ -164,9 +187,10 @@ def transfer(options: argparse.Namespace) -> int:
     from netbench import api, console
 
     found = api.transfer(*options.words, results=options.results)
-    _say(console.render(found.report, "json") if options.json else console.transfer_text(found.report))
+    say(console.render(found.report, "json") if options.json else console.transfer_text(found.report))
     if options.results:
-        print(found.path, file=sys.stderr)
+        with suppress(OSError):
+            print(found.path, file=sys.stderr)
     return 0
 
 
@@ -177,7 +201,26 @@ def meter(options: argparse.Namespace) -> int:
     if options.json:
         _say_json(reading)
     else:
-        _say(console.meter_text(reading))
+        say(console.meter_text(reading))
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    say("\n".join(api.restore(options.result)) or "nothing is left to put back")
+    return 0
+
+
+def lab(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    if options.action == "up":
+        made = api.lab_up(options.kind, options.hosts, options.rate, options.delay, options.name)
+        say(json.dumps(made.block(), indent=1) if options.json else made.yaml())
+    else:
+        found = api.lab_down(options.name) if options.action == "down" else api.lab_status()
+        _say_json(found) if options.json else say(console.lab_text(found))
     return 0
 
 

@@ -94,10 +94,25 @@ def transfer_text(report: Report) -> str:
 def listing_text(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """`list` in words."""
     if not rows:
-        return {"settings": "settings are not built yet", "results": "no results here"}.get(what, f"no {what}")
+        return {"results": "no results here; --results names the folder that they are in"}.get(what, f"no {what}")
     if what == "results":
         return table([("unreadable" if row["runs"] is None else f"{row['runs']} runs", row["folder"]) for row in rows])
+    if what == "settings":
+        return table([(row["name"], f"{_described(row)} Levels: {row['levels']}.") for row in rows])
     return table([(row["kind"], row["name"], _described(row)) for row in rows])
+
+
+def lab_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`lab down` and `lab status` in words."""
+    if not rows:
+        return "no lab is here"
+    if "removed" in rows[0]:
+        return "\n".join(fold(f"removed {row['removed']}") for row in rows)
+    words: list[tuple[str, ...]] = [("lab", "state", "host", "address", "interface")]
+    for row in rows:
+        state = str(row["state"]) if row.get("sshd", True) else f"{row['state']}, no sshd"
+        words.append((str(row["lab"]), state, *(str(row.get(key, "")) for key in ("host", "address", "interface"))))
+    return table(words)
 
 
 _WORDS = {

@@ -20,6 +20,7 @@ class Host:
     ssh: str | None = None
     address: str | None = None
     interface: str | None = None
+    ssh_config: str | None = None  # a file of OpenSSH's configuration in place of ~/.ssh/config
 
     @property
     def local(self) -> bool:
@@ -116,6 +117,7 @@ class Factor:
 
     name: str
     levels: tuple[str, ...]
+    costly: bool = False  # a change resets a link or a host
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,15 @@ class Cell:
         default_factory=lambda: NOTHING
     )  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
     kernel: str | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    """A setting of the campaign's own: programs with their arguments that set a level, print it, and put it back."""
+
+    apply: tuple[str, ...]
+    read: tuple[str, ...]
+    undo: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -153,6 +164,15 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class Lab:
+    """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as it is."""
+
+    kind: str
+    rate: int | None = None
+    delay: int | None = None
+
+
+@dataclass(frozen=True)
 class Campaign:
     """A campaign file, validated.
 
@@ -170,8 +190,9 @@ class Campaign:
     meters: tuple[str, ...]
     verify: bool = True
     settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    commands: Mapping[str, Command] = field(default_factory=dict)
     limit: int | None = None
-    lab: str | None = None
+    lab: Lab | None = None
     compare: Compare | None = None
     text: str = ""
     source: str = ""

@@ -77,12 +77,6 @@ Step = Boot | Apply | Verify | Run | Profile | Restore
 Key = tuple[str, str]
 
 
-def is_costly(factor: str) -> bool:
-    """Whether a change of this factor resets a link or a host (DESIGN section 7)."""
-    name = factor.removeprefix("sender.").removeprefix("receiver.")
-    return name in ("kernel", "mtu", "rings", "channels")
-
-
 @dataclass(frozen=True)
 class Plan:
     """What a campaign will do."""
@@ -98,7 +92,7 @@ class Plan:
         """All units in this block's order: strata shuffled, then the units within each."""
         chance = random.Random(f"netbench {self.campaign.seed} {block}")
         strata: dict[tuple[str, ...], list[Unit]] = {}
-        costly = [factor.name for factor in self.campaign.factors if is_costly(factor.name)]
+        costly = [factor.name for factor in self.campaign.factors if factor.costly]
         for unit in self.units:
             strata.setdefault(tuple(unit.cell.factors.get(name, "") for name in costly), []).append(unit)
         order = list(strata.values())
@@ -107,14 +101,21 @@ class Plan:
             chance.shuffle(units)
         return [unit for units in order for unit in units]
 
-    def block(self, number: int, is_open: Callable[[Key], bool], done: Collection[Key] = (), boot: int = 0) -> Iterator[Step]:
+    def block(
+        self,
+        number: int,
+        is_open: Callable[[Key], bool],
+        done: Collection[Key] = (),
+        boot: int = 0,
+        pairs: Collection[Pair] | None = None,
+    ) -> Iterator[Step]:
         """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already.
 
-        `boot` is the number of the boot that the hosts are in.
+        `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all are by default.
         """
         place = 0
         for unit in self._order(number):
-            if unit.key in done or not is_open(unit.key):
+            if unit.key in done or (pairs is not None and unit.pair not in pairs) or not is_open(unit.key):
                 continue
             if self.campaign.settings or unit.cell.settings:
                 yield Apply(unit)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from netbench.report.plots import Axes
 
 LEADING = ("run", "cell", "pair", "block", "boot")
-TRAILING = ("status", "reason", "engaged", "started")
+TRAILING = ("status", "reason", "engaged", "started", "excluded", "noise")
 
 
 def load(path: Path | str) -> Results:
@@ -59,10 +59,11 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged started, then metrics under
-        their CSV names.
+        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged started excluded noise, then
+        metrics under their CSV names.
 
-        `engaged` says why a run's mechanism did not engage, "" where it did. NaN: that run has no such number. `.attrs["units"]`
+        `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok run is not pooled with the
+        others; `noise` what disturbed its block. NaN: that run has no such number. `.attrs["units"]`
         are the units.
         """
         loaded = self.source.loaded
@@ -94,7 +95,7 @@ class Results:
     def samples(self) -> pd.DataFrame:
         """Interval samples of all runs that have some: run side seconds (from that side's first sample) stream, then
         GROUP.COUNTER as the kernel gave it."""
-        files = sorted((self.path / "samples").glob("*.jsonl"))
+        files = sorted((self.path / "samples").glob("[0-9]*.jsonl"))
         rows = [row for file in files for row in _samples(file)]
         frame = pd.DataFrame(rows, columns=None if rows else ["run", "side", "ns", "stream"])
         first = frame.groupby(["run", "side"])["ns"].transform("min")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import fcntl
 import os
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +19,22 @@ from netbench import campaign
 from netbench.model import Campaign
 
 ROOT = Path(__file__).parent.parent
+CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
+
+
+def pytest_configure() -> None:
+    """A network namespace of its own for each process of the tests: campaigns lock the one that they run in."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(CLONE_NEWNET) and not libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    with socket.socket() as any_socket:  # loopback up, as `ip link set lo up` does
+        up = struct.pack("16sH14x", b"lo", 0x1 | 0x40)
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(any_socket, 0x8914, up)
+
 
 SMALL = """\
 netbench: 1

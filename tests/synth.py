@@ -15,6 +15,7 @@ import numpy as np
 Record = dict[str, Any]
 TICKS = 100
 SECOND = 10**9
+HOST_SETTINGS = ("tso", "gso", "gro", "sg", "mtu")
 STEPS = {
     "readwrite": (18.0, 0.80, 0.70),
     "sendfile": (33.0, 0.45, 0.90),
@@ -170,6 +171,18 @@ class Synth:
             }
 
     def _settings(self, factors: Mapping[str, str]) -> Record:
+        """Buffers and congestion control, and what is swept beyond the transfer: settings of both hosts, or of the side they name."""
+        found = self._buffers(factors)
+        for key, level in factors.items():
+            side, dot, name = key.partition(".")
+            if dot and side in found:
+                found[side][name] = {"asked": level, "read": level}
+            elif key in HOST_SETTINGS or key.startswith(("sysctl.", "feature.")):
+                for held in (found["sender"], found["receiver"]):
+                    held[key] = {"asked": level, "read": level}
+        return found
+
+    def _buffers(self, factors: Mapping[str, str]) -> Record:
         size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
         read = 2 * size if size else 131072
         return {

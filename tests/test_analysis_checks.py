@@ -106,7 +106,7 @@ def no_call(record: Record) -> Record:
             "1 of 40",
         ),
         ("shared", Synth(), "here>here", "boot id"),
-        ("facts", Synth(pairs=TWO, boots=2), "snd", "6.18.0 and 6.18.1"),
+        ("facts", Synth(pairs=TWO, boots=2), "snd", "snd: kernel was 6.18.0"),
     ],
 )
 def test_each_fault_is_found(tmp_path: Path, kind: str, synth: Synth, where: str, evidence: str) -> None:

@@ -9,7 +9,7 @@ from netbench.campaign import parse
 from netbench.errors import CampaignError
 
 TOP = (
-    "netbench, name, about, hosts, lab, pairs, verify, settings, sweep, include, exclude, kernels, command, "
+    "netbench, name, about, hosts, ssh_config, lab, pairs, verify, settings, sweep, include, exclude, kernels, command, "
     "repeat, order, profile, compare, limit, transfer or meters"
 )
 TRANSFER = (
@@ -478,7 +478,11 @@ CASES = [
         H + "settings: {mtuu: 9000}\n",
         ["3: settings.mtuu: unknown key, expected a setting such as mtu, tso or sysctl.NAME (did you mean 'mtu'?)"],
     ),
-    ("a lab that is none", H + "lab: vmware\n", ["3: lab: expected netns, qemu or a mapping, got 'vmware'"]),
+    (
+        "a lab that is none",
+        H + "lab: vmware\n",
+        ["3: lab: expected netns, qemu or a mapping such as {kind: netns, rate: 1Gb/s}, got 'vmware'"],
+    ),
     (
         "a kernel without image",
         H + "kernels: {a: {initrd: x}}\n",

@@ -21,6 +21,8 @@ import pytest
 import yaml
 from conftest import SMALL, Command, netbench_argv
 
+from netbench.__main__ import SAME_SECONDS
+
 VERBS = "check plan run resume report list transfer meter schema compare export restore lab".split()
 
 
@@ -118,7 +120,7 @@ def test_check_says_what_it_found(netbench: Command, small_file: Path) -> None:
 
 
 def test_check_refuses_what_is_not_built(netbench: Command, small_file: Path) -> None:
-    done = netbench("check", small_file, "--set", "lab=netns")
+    done = netbench("check", small_file, "--set", "lab=qemu")
     assert done.returncode == 2
     assert "not built yet" in done.stdout
     assert "lab" in done.stdout
@@ -156,7 +158,7 @@ def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> Non
     before = (result / "records.jsonl").read_bytes()
     done = netbench("resume", result)
     assert done.returncode == 0
-    assert "is finished" in done.stderr
+    assert "is finished" in " ".join(done.stderr.split())
     assert (result / "records.jsonl").read_bytes() == before
 
 
@@ -206,7 +208,7 @@ def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(netbench: Command, r
         done = netbench(verb, copy)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     done = netbench("report", result, "--html", "no/such/folder/r.html")
-    assert (done.returncode, (tmp_path / "no").exists()) == (1, False)
+    assert (done.returncode, (tmp_path / "no").exists()) == (2, False)
     assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
 
 
@@ -235,7 +237,7 @@ def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command)
         jsonschema.validate({"netbench": 1, "name": "x", "transfr": {}}, schema)
 
 
-@pytest.mark.parametrize("verb", ["compare", "export", "restore", "lab"])
+@pytest.mark.parametrize("verb", ["compare", "export"])
 def test_verbs_of_later_say_so(netbench: Command, verb: str) -> None:
     done = netbench(verb)
     assert done.returncode == 2
@@ -318,8 +320,9 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing(running: Any, netbenc
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)  # so that saying goodbye to them takes its time
     os.kill(process.pid, signal.SIGINT)
-    log = next(iter(tmp_path.glob("results/small/*/log.txt")))
-    wait_for(lambda: "interrupted" in log.read_text(), process)  # it has heard the first one
+    first, log = time.monotonic(), next(iter(tmp_path.glob("results/small/*/log.txt")))
+    # It has heard the first one, and takes the second for another one.
+    wait_for(lambda: "interrupted" in log.read_text() and time.monotonic() - first > 2 * SAME_SECONDS, process)
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130

@@ -116,7 +116,7 @@ def test_null_counts_steps_and_has_no_throughput(tmp_path: Path) -> None:
 
 def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None:
     text = BASE + f"transfer: {{send: sendfile, source: {{file: {tmp_path}/nothing}}}}\n"
-    with pytest.raises(RequestError, match="nothing does not exist or cannot be read; name a file on the sender"):
+    with pytest.raises(RequestError, match="nothing is not there; name a file on the sender, in a folder open to its worker"):
         run(text, tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
@@ -219,11 +219,11 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
 
 
 def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
-    text = BASE + "settings: {mtu: 9000}\nlab: netns\nhosts: {a: {ssh: x}}\n"
+    text = BASE + "kernels: {k: {image: /k}}\nlab: qemu\nhosts: {a: {ssh: x}}\nprofile: {cells: all}\n"
     with pytest.raises(RequestError) as caught:
         run(text, tmp_path)
     message = str(caught.value)
-    assert all(word in message for word in ("settings", "lab", "ssh"))
+    assert all(word in message for word in ("kernels", "lab", "profile"))
     assert list(tmp_path.iterdir()) == []
 
 

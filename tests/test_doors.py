@@ -30,7 +30,8 @@ DOORS: dict[str, set[str]] = {
     "results": REPORT,
     "lab": HALL | {"lab", "hosts", "store"},
     "conductor": HALL | {"plan", "hosts", "store", "settings", "engine", "analysis", "conductor"},
-    "api": HALL | {"plan", "campaign", "hosts", "store", "engine", "analysis", "report", "results", "conductor"},
+    "api": HALL
+    | {"plan", "campaign", "hosts", "store", "engine", "analysis", "report", "results", "conductor", "lab", "settings"},
     "console": HALL | {"plan", "report", "conductor"},
     "cli": HALL | {"api", "console", "campaign", "plan"},
     "__main__": {"errors", "cli"},

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netbench.model import Campaign, Cell, Factor, Host, Pair, Repeat, Transfer
-from netbench.plan import Apply, Plan, Run, Unit, Verify, is_costly, run_seconds
+from netbench.plan import Apply, Plan, Run, Unit, Verify, run_seconds
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
@@ -19,7 +19,7 @@ def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: obj
         about="",
         hosts={"a": Host("a")},
         pairs=tuple(Pair("a", f"b{i}") for i in range(pairs)),
-        factors=tuple(Factor(name, tuple(levels)) for name, levels in sweep.items()),
+        factors=tuple(Factor(name, tuple(levels), name in ("mtu", "kernel")) for name, levels in sweep.items()),
         cells=tuple(Cell(",".join(f"{k}={v}" for k, v in cell.items()), cell, Transfer()) for cell in cells),
         repeat=Repeat(min=3, max=5),
         seed=seed,
@@ -74,13 +74,6 @@ def test_costly_factors_are_outermost() -> None:
         order = [step.unit.cell.factors["mtu"] for step in runs(plan, block)]
         assert order in (["1500"] * 3 + ["9000"] * 3, ["9000"] * 3 + ["1500"] * 3)
     assert len({runs(plan, b)[0].unit.cell.factors["mtu"] for b in range(10)}) == 2
-
-
-@pytest.mark.parametrize(
-    ("factor", "costly"), [("mtu", True), ("sender.mtu", True), ("kernel", True), ("tso", False), ("send", False)]
-)
-def test_which_factors_are_costly(factor: str, costly: bool) -> None:
-    assert is_costly(factor) is costly
 
 
 def test_verification_comes_once_before_the_first_run_of_a_cell() -> None:

@@ -8,15 +8,17 @@ import json as json_module
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from synth import Record, Synth, failed
 
-from netbench.analysis.intervals import Interval
+from netbench.analysis.intervals import Interval, mean_interval
 from netbench.report import csv, html, json, markdown, text
-from netbench.report.blocks import Column, Table
+from netbench.report.blocks import Column, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
 from netbench.report.sections import sections
@@ -42,6 +44,28 @@ def messy(record: Record) -> Record:
     return record
 
 
+def toggled(record: Record) -> Record | None:
+    """TSO as a factor: one cell refused, one run in which something else changes it, and features that move along."""
+    tso, after = record["factors"]["tso"], "sender: tso read on before the run and off after it; something else changes it"
+    if tso == "on" and record["factors"]["socket_buffer"] == "32K":
+        return failed(record, "refused", "snd: tso: on: tx-tcp-segmentation is fixed") if record["block"] == 0 else None
+    if tso == "off":
+        record["settings"]["moved"] = {"snd.tx-tcp-mangleid-segmentation": ["on", "off"], "snd.tx-gso-partial": ["on", "off"]}
+    elif record["block"] == 3 and record["factors"]["socket_buffer"] == "64K":
+        record["settings"]["sender"]["tso"]["after"] = "off"
+        record["sender"]["rusage"]["minor_faults"] = [0, 10**6]
+        record |= {"status": "failed", "reason": after}
+    return record
+
+
+def idle(record: Record) -> Record:
+    """A method that moves no data: steps and nothing else."""
+    for side in ("sender", "receiver"):
+        del record[side]["flow"]["bytes"], record[side]["tcp"]
+    return record | {"settings": {"sender": {}, "receiver": {}, "moved": {}}}
+
+
+TSO = {"socket_buffer": ("32K", "64K", "128K"), "tso": ("on", "off")}
 CASES = {
     "one kernel": Synth(),
     "two kernels": Synth(pairs=("snd>rcv",), compare=COMPARE),
@@ -52,6 +76,8 @@ CASES = {
     "nothing swept": Synth({}, runs=5),
     "no run": Synth(runs=3, edit=lambda record: None),
     "all refused": Synth(runs=1, edit=lambda record: failed(record, "refused", "no")),
+    "settings": Synth(TSO, pairs=("snd>rcv",), edit=toggled, compare={"factor": "tso", "baseline": "off"}),
+    "no data": Synth({"send": ("null",)}, edit=idle),
 }
 
 
@@ -137,6 +163,194 @@ def test_json_is_strict_and_complete(reports: dict[str, Report], case: str) -> N
     assert [s["key"] for s in found["sections"]] == [s.key for s in reports[case].sections]
     assert len(found["cells"]) == len(reports[case].source.cells)
     assert [c["kind"] for c in found["cautions"]] == [c.kind for c in reports[case].source.cautions]
+
+
+def rows_of(report: Report, section: str, table: int = 0) -> list[dict[str, Value]]:
+    """A section's table, each row by the names of its columns."""
+    found = report.section(section).blocks[table]
+    assert isinstance(found, Table)
+    return [dict(zip([c.name for c in found.columns], row, strict=True)) for row in found.rows]
+
+
+def records_of(report: Report, cell: str) -> list[Record]:
+    lines = (report.source.loaded.path / "records.jsonl").read_text().splitlines()
+    return [r for r in map(json_module.loads, lines) if r["cell"] == cell and r["status"] == "ok"]
+
+
+def moved(record: Record, side: str, group: str, name: str) -> float:
+    opening, closing = record[side][group][name]
+    return float(closing[0] - opening[0] if isinstance(opening, list) else closing - opening)
+
+
+def spent(record: Record, side: str) -> float:
+    """Seconds of a side's window."""
+    opening, closing = record[side]["time_ns"]
+    return float(closing - opening) / 1e9
+
+
+def mean_of(value: Value) -> float:
+    assert isinstance(value, Interval)
+    return value.mean
+
+
+BUSY = ("user", "nice", "system", "irq", "softirq")
+CPUS, TICK = 4, 100  # of the synthetic hosts
+
+
+def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report]) -> None:
+    """Service demand as netperf computes it: utilization of all CPUs, times CPUs and time, over KB."""
+    rows = rows_of(reports["settings"], "netperf")
+    assert [(r["socket_buffer"], r["tso"]) for r in rows] == [(b, t) for b in TSO["socket_buffer"] for t in TSO["tso"]][1:]
+    for row in rows:
+        runs = records_of(reports["settings"], f"socket_buffer={row['socket_buffer']},tso={row['tso']}")
+        size = int(str(row["socket_buffer"]).removesuffix("K")) * 1024
+        assert (row["Recv Socket Size"], row["Send Socket Size"]) == (2 * size, 2 * size)
+        assert row["Elapsed Time"] == pytest.approx(np.mean([spent(r, "receiver") for r in runs]))
+        rates = [moved(r, "receiver", "flow", "bytes") * 8 / 1e6 / spent(r, "receiver") for r in runs]
+        assert mean_of(row["Throughput"]) == pytest.approx(np.mean(rates))
+        assert isinstance(row["Throughput"], Interval)
+        assert row["Throughput"].half_width == pytest.approx(mean_interval(rates, 0.95).half_width)
+        for side, column in (("sender", "Send"), ("receiver", "Recv")):
+            used = [sum(moved(r, side, "procstat", name) for name in BUSY) / TICK / spent(r, side) / CPUS * 100 for r in runs]
+            per_kb = [u / 100 * CPUS * 1e6 / (rate * 1e6 / 8 / 1024) for u, rate in zip(used, rates, strict=True)]
+            assert mean_of(row[f"Utilization {column}"]) == pytest.approx(np.mean(used))
+            assert mean_of(row[f"Service Demand {column}"]) == pytest.approx(np.mean(per_kb))
+
+
+def test_netperfs_header_is_netperfs(reports: dict[str, Report]) -> None:
+    said = text.render(reports["settings"])
+    heading = said[said.index("In netperf's columns") :].split("\n")[2:6]
+    assert [line.split() for line in heading] == [
+        ["Recv", "Send", "Send"],
+        ["Socket", "Socket", "Message", "Elapsed", "Utilization", "Utilization"],
+        ["Size", "Size", "Size", "Time", "Throughput", "Send", "Recv"],
+        ["bytes", "bytes", "bytes", "secs.", "10^6bits/s", "%", "S", "%", "S"],
+    ]
+    assert "Utilization is of all CPUs of a host, as with netperf (4 CPUs)" in " ".join(said.split())
+    assert "% R: by getrusage(2), the processes alone" not in said
+    assert "both ends share a kernel" in " ".join(text.render(reports["one kernel"]).split())
+
+
+def test_a_method_without_data_has_no_row_of_netperfs(reports: dict[str, Report]) -> None:
+    assert "netperf" not in [section.key for section in reports["no data"].sections]
+    assert rows_of(reports["no data"], "processes")
+
+
+@pytest.mark.parametrize(
+    ("written", "size"), [("transfer: {chunk: 8K}\n", 8192), ("transfer: {chunk: file}\n", "file"), ("", 65536), (None, None)]
+)
+def test_the_message_is_the_chunk_that_was_asked_for(tmp_path: Path, written: str | None, size: Value) -> None:
+    folder = Synth(runs=2).write(tmp_path / "r")
+    (folder / "campaign.yaml").write_text("netbench: 1\nname: x\n" + (written or ""))
+    if written is None:
+        (folder / "campaign.yaml").unlink()
+    assert {row["Send Message Size"] for row in rows_of(build(folder), "netperf")} == {size}
+
+
+def test_sizes_that_the_kernel_tuned_are_told_as_a_range(tmp_path: Path) -> None:
+    def tuned(record: Record) -> Record:
+        record["settings"]["sender"]["send_buffer"] = {"asked": None, "read": 1000 * record["run"]}
+        return record
+
+    report = build(Synth({"send": ("write",)}, runs=12, edit=tuned).write(tmp_path / "r"))
+    assert [row["Send Socket Size"] for row in rows_of(report, "netperf")] == ["1000 to 12000"]
+
+
+def test_utilization_needs_one_number_of_cpus(tmp_path: Path) -> None:
+    folder = Synth(runs=2, boots=2).write(tmp_path / "r")
+    facts = json_module.loads((folder / "facts.json").read_text())
+    facts["hosts"]["here"][1]["facts"]["cpus_online"] = "0-1,7"
+    (folder / "facts.json").write_text(json_module.dumps(facts))
+    assert {row["Utilization Send"] for row in rows_of(build(folder), "netperf")} == {None}
+    facts["hosts"]["here"][0]["facts"]["cpus_online"] = "0-1,7"
+    (folder / "facts.json").write_text(json_module.dumps(facts))
+    report = build(folder)
+    busy = {c.cell: c.intervals["sender_cpu"].mean for c in report.source.cells}
+    for row in rows_of(report, "netperf"):
+        assert mean_of(row["Utilization Send"]) == pytest.approx(busy[f"send={row['send']},pin={row['pin']}"] / 3 * 100)
+
+
+def test_processes_are_means_of_what_rusage_counted(reports: dict[str, Report]) -> None:
+    rows = rows_of(reports["messy"], "processes")
+    assert len(rows) == 8
+    for row in rows:
+        runs, side = records_of(reports["messy"], f"send={row['send']},pin={row['pin']}"), str(row["side"])
+        assert row["user"] == pytest.approx(np.mean([moved(r, side, "rusage", "user_us") for r in runs]) / 1e6)
+        assert row["system"] == pytest.approx(np.mean([moved(r, side, "rusage", "system_us") for r in runs]) / 1e6)
+        assert row["elapsed"] == pytest.approx(np.mean([spent(r, side) for r in runs]))
+        assert mean_of(row["CPU"]) == pytest.approx(
+            np.mean([moved(r, side, "rusage", "cpu_ns") / 1e7 / spent(r, side) for r in runs])
+        )
+        assert (row["minor faults"], row["major faults"]) == (0, 0)
+        assert (row["vol. switches"], row["invol. switches"]) == (89, 12)
+
+
+def test_a_failed_run_is_in_no_mean_of_the_processes(reports: dict[str, Report]) -> None:
+    rows = rows_of(reports["settings"], "processes")
+    assert len(rows) == 10
+    assert {row["minor faults"] for row in rows} == {0}
+
+
+def test_what_rusage_did_not_give_is_missing_and_not_0(tmp_path: Path) -> None:
+    def tool(record: Record) -> Record:
+        for name in ("voluntary_switches", "involuntary_switches"):
+            del record["sender"]["rusage"][name]
+        del record["receiver"]["rusage"]
+        if record["run"] % 2:
+            del record["sender"]["rusage"]["user_us"]
+        else:
+            record["sender"]["rusage"]["user_us"] = [1_000_000, 3_000_000]
+        return record
+
+    rows = rows_of(build(Synth({"send": ("write",)}, runs=4, edit=tool).write(tmp_path / "r")), "processes")
+    assert [row["side"] for row in rows] == ["sender"]
+    assert rows[0]["user"] == 2  # of the runs that have it
+    assert (rows[0]["vol. switches"], rows[0]["invol. switches"]) == (None, None)
+    assert rows[0]["minor faults"] == 0
+
+
+def test_settings_are_told_as_asked_read_and_read_again(reports: dict[str, Report]) -> None:
+    rows = {(r["setting"], r["side"], r["asked"]): r for r in rows_of(reports["settings"], "settings")}
+    assert [asked for name, side, asked in rows if (name, side) == ("send_buffer", "sender")] == ["32768", "65536", "131072"]
+    assert rows["send_buffer", "sender", "32768"]["read"] == "65536"
+    assert rows["tso", "receiver", "on"]["read"] == "on"
+    assert rows["tso", "sender", "off"]["read"] == "off"
+    assert rows["tso", "sender", "on"]["read"] == "on; after 1 run: off"
+    assert (rows["tso", "sender", "on"]["cells"], rows["tso", "sender", "on"]["runs"]) == (2, 20)
+
+
+def test_what_moved_along_is_told_with_its_level(reports: dict[str, Report]) -> None:
+    (row,) = rows_of(reports["settings"], "settings", 1)
+    assert (row["with"], row["cells"], row["runs"]) == ("tso=off", 3, 30)
+    assert row["moved along"] == "snd.tx-gso-partial from on to off; snd.tx-tcp-mangleid-segmentation from on to off"
+    assert len([b for b in reports["one kernel"].section("settings").blocks if isinstance(b, Table)]) == 1
+
+
+def test_what_moved_everywhere_or_in_some_cells_is_told_so(tmp_path: Path) -> None:
+    def held(record: Record) -> Record:
+        record["settings"]["moved"] = {"a>b.mtu": ["1500", "9000"]}
+        if record["factors"] != {"send": "sendfile", "pin": "none"}:
+            record["settings"]["moved"]["a.gro"] = ["on", "off"]
+        return record
+
+    rows = rows_of(build(Synth(runs=2, edit=held).write(tmp_path / "r")), "settings", 1)
+    assert [(row["with"], row["cells"]) for row in rows] == [("some cells", 3), ("every cell", 4)]
+    one_pin = {"send": ("readwrite", "sendfile"), "pin": ("none",)}
+
+    def sent(record: Record) -> Record:
+        record["settings"]["moved"] = {"a.gro": ["on", "off"]} if record["factors"]["send"] == "sendfile" else {}
+        return record
+
+    rows = rows_of(build(Synth(one_pin, runs=2, edit=sent).write(tmp_path / "s")), "settings", 1)
+    assert [row["with"] for row in rows] == ["send=sendfile"]  # pin=none has every cell
+
+
+@pytest.mark.parametrize("form", [text, html, markdown, json])
+def test_a_refused_cell_is_there_with_its_reason(reports: dict[str, Report], form: ModuleType) -> None:
+    said = " ".join(re.sub(r"<[^>]*>", " ", form.render(reports["settings"])).replace("\\", "").split())
+    assert "1 run was refused: snd: tso: on: tx-tcp-segmentation is fixed" in said
+    assert re.search(r"1 refused, 51 runs|1 refused.{1,40}51 runs", said)
+    assert "refused" in {row["status"] for row in rows_of(reports["settings"], "cells") if row["tso"] == "on"}
 
 
 class Page(HTMLParser):

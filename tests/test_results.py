@@ -33,7 +33,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> netbench.Results:
 
 def test_runs_hold_all_runs_with_units(result: netbench.Results) -> None:
     frame = result.runs
-    assert list(frame.columns[:11]) == [
+    assert list(frame.columns[:13]) == [
         "run",
         "cell",
         "pair",
@@ -45,12 +45,14 @@ def test_runs_hold_all_runs_with_units(result: netbench.Results) -> None:
         "reason",
         "engaged",
         "started",
+        "excluded",
+        "noise",
     ]
     assert frame["run"].tolist() == list(range(1, 33))
     assert frame.loc[frame["run"] == 7, ["status", "reason"]].to_numpy().tolist() == [["failed", "reset by peer"]]
     assert frame.loc[frame["run"] == 7, "throughput"].isna().all()
     assert frame.attrs["units"]["system_demand"] == "µs/KB"
-    assert set(result.units) == set(frame.columns[11:])
+    assert set(result.units) == set(frame.columns[13:])
 
 
 def test_cells_are_the_csv(result: netbench.Results, tmp_path: Path) -> None:

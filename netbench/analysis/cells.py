@@ -99,7 +99,7 @@ class _Table:
         self.names = metric_order(loaded.metrics)
         frame = loaded.runs
         self.values = frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
-        self.ok = (frame["status"] == "ok").to_numpy()
+        self.ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
         self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
         self.status, self.reason = frame["status"].to_numpy(dtype=object), frame["reason"].to_numpy(dtype=object)
         self.unmarked = (frame["engaged"] == "").to_numpy()
@@ -122,7 +122,9 @@ class _Table:
         status, reason = self.status[rows].tolist(), self.reason[rows].tolist()
         if any(s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)):
             return "failed"
-        return "" if "ok" in status else next((s for s in ("refused", "unsupported", "failed") if s in status), "interrupted")
+        if self.ok[rows].any():
+            return ""
+        return next((s for s in ("refused", "unsupported", "failed") if s in status), "interrupted")
 
     def cell(self, place: _Place, closed: str) -> CellResult:
         """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
@@ -141,7 +143,7 @@ class _Table:
             status=status,
             n=len(good),
             intervals=self.over_boots(values, good) if by_boot else self.over_runs(values),
-            reasons=Counter(self.reason[rows[~self.ok[rows]]].tolist()),
+            reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
             unit="boot" if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),

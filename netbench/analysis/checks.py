@@ -6,19 +6,25 @@ A check is one function in CHECKS that yields Caution values.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from netbench.analysis.cells import CellResult, rows_by_cell
+from netbench.analysis.epochs import BETWEEN, Epochs
 from netbench.analysis.load import Loaded, Readback
+from netbench.analysis.noise import disturbances
 from netbench.analysis.series import ALPHA, FEWEST, drift, instabilities, outliers
+from netbench.facts import BY_NAME, change, of_entry
 
 FEW = 5
 FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
 DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # facts that differ by nature
+FACTS_SAID = 4  # in a sentence; the rest are counted
 OF_KERNEL = ("kernel", "command_line")  # facts that differ because kernels are swept
 BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
 
@@ -40,6 +46,10 @@ class Evidence:
 
     loaded: Loaded
     cells: Sequence[CellResult]
+
+    def ticks(self, host: str) -> int:
+        """Clock ticks of a host in a second."""
+        return next((int(boot["clock_ticks"]) for boot in self.loaded.hosts.get(host, ()) if boot.get("clock_ticks")), 100)
 
     def label(self, cell: str, pair: str) -> str:
         """A place in words: the pair is said where there are several."""
@@ -119,7 +129,8 @@ def not_converged(seen: Evidence) -> Iterator[Caution]:
             where = tuple(seen.label(c.cell, c.pair) for c in found)
             noun = "cell" if len(found) == 1 else "cells"
             out_of_time = seen.loaded.ended == "limit" and status != "unstable"
-            said = f"{len(found)} {noun} {what}{': the limit was reached' if out_of_time else ''}."
+            verb = what.replace("have ", "has ", 1) if len(found) == 1 else what
+            said = f"{len(found)} {noun} {verb}{': the limit was reached' if out_of_time else ''}."
             advice = "raise limit, or run fewer or shorter cells" if out_of_time else remedy
             yield Caution(status, said, where, f"{evidence}; {signs}" if signs else evidence, advice)
 
@@ -157,7 +168,7 @@ def campaign_drift(seen: Evidence) -> Iterator[Caution]:
 def unsteady(seen: Evidence) -> Iterator[Caution]:
     """Converged cells whose runs still show drift, memory or two levels; and outliers, by run."""
     loaded, frame = seen.loaded, seen.loaded.runs
-    ok = (frame["status"] == "ok").to_numpy()
+    ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
     numbers = frame["run"].to_numpy()
     rows = rows_by_cell(frame)
     for metric in (m for m in loaded.repeat.metrics if m in frame):
@@ -203,20 +214,68 @@ def signs_of_converged(seen: Evidence) -> Iterator[Caution]:
 
 
 def mixed_facts(seen: Evidence) -> Iterator[Caution]:
-    """Facts that changed between the boots of a host, or engines that differ between hosts."""
-    swept = set(seen.loaded.factors)
+    """Facts that changed during the campaign, or engines that differ between hosts."""
+    yield from _not_pooled(seen)
+    epochs = Epochs(seen.loaded.hosts, seen.loaded.factors)
     for host, boots in seen.loaded.hosts.items():
-        names = dict.fromkeys(name for boot in boots for name in boot.get("facts", {}))
-        for name in names:
-            values = list(dict.fromkeys(str(boot.get("facts", {}).get(name)) for boot in boots))
-            meant = name in swept or ("kernel" in swept and name.startswith(OF_KERNEL))
-            if len(values) > 1 and not meant and not name.startswith(VARYING):
-                what = f"{name} of {host} changed between boots."
-                yield Caution("facts", what, (host,), " and ".join(values[:4]), f"keep {name} equal, or sweep it as a factor")
+        for before, after in itertools.pairwise(boots):
+            was, now = of_entry(before), of_entry(after)
+            changed = [name for name in was if name in now and was[name] != now[name] and _is_odd(name, seen, epochs)]
+            if changed:
+                what = f"{_listed(changed)} of {host} changed{_when(after)}; no run is left out for that."
+                evidence = "; ".join(change(name, was[name], now[name]) for name in changed[:FACTS_SAID])
+                yield Caution("facts", what, (host,), evidence, f"keep {_listed(changed)} equal, or sweep what changes it")
     engines = {host: f"{boots[-1].get('engine')} {boots[-1].get('layout')}" for host, boots in seen.loaded.hosts.items() if boots}
     if len(set(engines.values())) > 1:
         evidence = "; ".join(f"{host} {engine}" for host, engine in engines.items())
         yield Caution("facts", "The hosts ran different engines.", tuple(engines), evidence, "deploy one engine to all hosts")
+
+
+def _is_odd(name: str, seen: Evidence, epochs: Epochs) -> bool:
+    """Whether a fact should not have changed, and pooling does not depend on it."""
+    swept = set(seen.loaded.factors)
+    fact = BY_NAME.get(name)
+    by_itself = name.startswith(VARYING) or (fact is not None and fact.varies)
+    meant = name in swept or (fact is not None and fact.setting in swept) or ("kernel" in swept and name.startswith(OF_KERNEL))
+    return not by_itself and not meant and name not in epochs.names
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:FACTS_SAID]) + (f" and {len(names) - FACTS_SAID} more" if len(names) > FACTS_SAID else "")
+
+
+def _when(entry: Mapping[str, Any]) -> str:
+    return f" before run {entry['from_run']}" if "from_run" in entry else " between boots"
+
+
+def _not_pooled(seen: Evidence) -> Iterator[Caution]:
+    """Runs that are in no mean, since facts that must match were others when they were made."""
+    frame = seen.loaded.runs
+    left_out = frame[frame["excluded"] != ""]
+    for (pair, why), group in left_out.groupby(["pair", "excluded"], observed=True, sort=False):
+        of = int(((frame["status"] == "ok") & (frame["pair"] == pair)).sum())
+        changes = str(why).split(BETWEEN)
+        said = "; ".join(changes[:FACTS_SAID]) + (f"; and {len(changes) - FACTS_SAID} more" if len(changes) > FACTS_SAID else "")
+        first, last = int(group["run"].min()), int(group["run"].max())
+        what = (
+            f"{len(group)} of {of} ok runs (between run {first} and run {last}) are in no mean, interval or comparison: facts "
+            "that must match were others then than at the end."
+        )
+        hosts = tuple(dict.fromkeys(change.partition(":")[0] for change in changes))
+        remedy = "their records are kept: bring the facts back to what they were and resume to go on with them, or run it anew"
+        yield Caution("facts", what, hosts, said, remedy)
+
+
+def noise(seen: Evidence) -> Iterator[Caution]:
+    """What disturbed blocks, on which host: counters that moved between the readings before and after them."""
+    if not seen.loaded.noise:
+        return
+    runs = seen.loaded.runs
+    ends = runs["pair"].astype(str).str.split(">")
+    for found in disturbances(seen.loaded.noise, seen.ticks):
+        mine = ends.map(lambda names, hosts=found.hosts: not hosts.isdisjoint(names)) & runs["block"].isin(found.blocks)
+        what = f"{found.what}; the {int(mine.sum())} runs there are labelled, and count."
+        yield Caution("noise", what, tuple(sorted(found.hosts)), found.evidence, found.remedy)
 
 
 def congestion(seen: Evidence) -> Iterator[Caution]:
@@ -361,6 +420,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Caution]], ...] = (
     mixed_facts,
     congestion,
     retransmits,
+    noise,
     moved_along,
     page_cache,
     coarse,

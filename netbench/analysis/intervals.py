@@ -55,6 +55,10 @@ class Interval:
         """Whether there is an interval at all."""
         return not math.isnan(self.half_width)
 
+    def times(self, factor: float) -> Interval:
+        """The same interval in another unit; factor > 0."""
+        return Interval(self.n, *(x * factor for x in (self.mean, self.low, self.high, self.sd, self.half_width)))
+
 
 def sequential_confidence(confidence: float, minimum: int, maximum: int) -> float:
     """The confidence to compute with so that intervals of cells that stop early cover the mean as often as `confidence` says.

@@ -9,7 +9,7 @@ import gc
 import json
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +19,16 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from netbench.analysis.metrics import SIDES, Account, accounts_of, moved, of_record
-from netbench.errors import ReportError, StoreError
+from netbench.analysis.epochs import Epochs, Latest
+from netbench.analysis.metrics import SIDES, Account, accounts_of, moved, of_record, seconds
+from netbench.analysis.noise import labels
+from netbench.errors import StoreError
 from netbench.model import Compare, Repeat
+from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result, unreadable
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
-FIXED = ("run", "cell", "pair", "block", "boot", "status", "reason", "started", "engaged")
+FIXED = ("run", "cell", "pair", "block", "boot", "status", "reason", "started", "engaged", "excluded")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Readback:
-    """A setting as asked and as the kernel said, as words ("" for none), and in how many `runs` of a (cell, pair, side)."""
+    """A setting as asked and as the kernel said, as words ("" for none), and in how many `runs` of a (cell, pair, side).
+
+    `after` is what it read after the run where that was something else, "" where it was not.
+    """
 
     cell: str
     pair: str
@@ -51,6 +57,19 @@ class Readback:
     asked: str
     read: str
     runs: int
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Used:
+    """A counter of what one side used, over the ok `runs` of a (cell, pair) that have it."""
+
+    runs: int
+    total: float
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.runs
 
 
 @dataclass(frozen=True)
@@ -58,10 +77,13 @@ class Loaded:
     """A result folder in memory.
 
     runs: one row a run in order of execution: run cell pair block boot status reason started engaged (why the mechanism did not
-    engage, or ""), one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
+    engage, or "") excluded (why an ok run is not pooled with the others: facts that changed) noise (what disturbed its block),
+    one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
     readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
     connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was not in the page cache, or out of it, as
-    asked. windows: (cell, pair) -> the shortest window in seconds of runs with procstat. truncated: the last line was cut.
+    asked. windows: (cell, pair) -> the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) ->
+    Used, for the counters of rusage and for `seconds`, the measured window. chunk: transfer.chunk as it is written, "" where it
+    is not, None without a campaign.yaml. noise: the entries of noise.jsonl. truncated: the last line was cut.
     """
 
     path: Path
@@ -79,7 +101,10 @@ class Loaded:
     strangers: Mapping[str, int]
     partly_cached: Mapping[tuple[str, str], int]
     windows: Mapping[tuple[str, str], float]
+    noise: Sequence[Mapping[str, Any]]
     shared: Mapping[str, bool]  # by pair: both ends on one kernel
+    used: Mapping[tuple[str, str, str, str], Used] = field(default_factory=dict)
+    chunk: str | None = None
     truncated: bool = False
 
     @property
@@ -90,9 +115,12 @@ class Loaded:
     def ended(self) -> str:
         """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs or when it was killed."""
         file, last = self.path / "journal.jsonl", ""
-        for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else ():
-            if line.endswith("\n") and '"ended"' in line:
-                last = str(json.loads(line).get("ended", ""))
+        for line in file.read_bytes().splitlines(keepends=True) if file.is_file() else ():
+            if line.endswith(b"\n") and b'"ended"' in line:
+                try:
+                    last = str(json.loads(line).get("ended", ""))
+                except MISSHAPEN as error:
+                    raise misshapen(file, "a journal", error) from error
         return last
 
     @property
@@ -107,25 +135,29 @@ class Loaded:
 
     @property
     def ok(self) -> pd.DataFrame:
-        """The runs that count."""
-        return self.runs[self.runs["status"] == "ok"]
+        """The runs that count: ok, and made under the facts that hold at the end."""
+        return self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]
 
 
 def load(path: Path | str) -> Loaded:
     """Read a result folder. Errors: ReportError when it is none; StoreError, with file and line, for what cannot be read."""
     folder = Path(path)
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
-        raise ReportError(f"{folder}: holds no result (plan.json and records.jsonl); give a folder such as results/NAME/TIME-ID")
+        raise no_result(folder)
     plan, facts = _json(folder / "plan.json"), _json(folder / "facts.json") if (folder / "facts.json").is_file() else {}
-    hosts = facts.get("hosts", {})
-    reader = _Reader(plan, hosts)
+    try:
+        reader = _Reader(plan, facts.get("hosts", {}))
+    except MISSHAPEN as error:
+        raise misshapen(folder / "plan.json", "a plan with its facts.json", error) from error
+    records = folder / "records.jsonl"
     with _no_collector():
-        for line, record in _lines(folder / "records.jsonl", reader):
-            try:
-                reader.add(record)
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                raise StoreError(f"{folder / 'records.jsonl'}:{line}: not a record of docs/records.md: {error!r}") from error
-    return reader.loaded(folder, _about(folder / "campaign.yaml"))
+        if reader.epochs.several:
+            _each(records, reader, reader.latest.see)
+        _each(records, reader, reader.add)
+    try:
+        return reader.loaded(folder, _noise(folder), *_words_of(folder / "campaign.yaml"))
+    except MISSHAPEN as error:
+        raise misshapen(folder / "plan.json", "a plan", error) from error
 
 
 @contextmanager
@@ -143,20 +175,51 @@ def _no_collector() -> Iterator[None]:
 def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_bytes())
+    except OSError as error:
+        raise closed(file, error) from error
     except ValueError as error:
-        raise StoreError(f"{file}: not JSON: {error}") from error
+        raise unreadable(file, f"not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise StoreError(f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench that wrote it")
     return found
 
 
-def _about(file: Path) -> str:
-    """The campaign's `about`, the only thing taken from its text; "" when there is none."""
+def _words_of(file: Path) -> tuple[str, str | None]:
+    """The campaign's `about` and `transfer.chunk`, the only things taken from its text; "" and None where it cannot be read."""
     try:
         found = yaml.load(file.read_text(), Loader=yaml.BaseLoader)
-    except (OSError, yaml.YAMLError):
-        return ""
-    return str(found.get("about", "")) if isinstance(found, dict) else ""
+    except (OSError, ValueError, yaml.YAMLError):
+        return "", None
+    if not isinstance(found, dict):
+        return "", None
+    transfer = found.get("transfer")
+    return str(found.get("about", "")), str(transfer.get("chunk", "")) if isinstance(transfer, dict) else ""
+
+
+def _each(file: Path, reader: _Reader, take: Callable[[Mapping[str, Any]], None]) -> None:
+    """Hand over each record. Errors: StoreError with the line of one that is none."""
+    for line, record in _lines(file, reader):
+        try:
+            take(record)
+        except MISSHAPEN as error:
+            raise misshapen(f"{file}:{line}", "a record", error) from error
+
+
+def _noise(folder: Path) -> list[Mapping[str, Any]]:
+    """The entries of noise.jsonl, if there is one; a last line that is cut is left out. Errors: StoreError."""
+    file = folder / NOISE
+    entries: list[Mapping[str, Any]] = []
+    try:
+        lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
+        for line in lines:
+            if line.endswith(b"\n"):
+                entry = json.loads(line)
+                entries.append({"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]} | entry)
+    except OSError as error:
+        raise closed(file, error) from error
+    except MISSHAPEN as error:
+        raise misshapen(file, "readings of noise", error) from error
+    return entries
 
 
 def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -169,11 +232,11 @@ def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 record = json.loads(line)
             except ValueError as error:
-                raise StoreError(
-                    f"{file}:{number}: not JSON: {error}; the file is append-only, restore it from where it was copied"
-                ) from error
+                raise unreadable(f"{file}:{number}", f"not JSON: {error}") from error
             if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-                raise StoreError(f"{file}:{number}: expected a record of schema {SCHEMA}")
+                raise StoreError(
+                    f"{file}:{number}: expected a record of schema {SCHEMA}; read it with the netbench that wrote it"
+                )
             yield number, record
 
 
@@ -193,6 +256,7 @@ class _Reader:
     strangers: dict[str, int] = field(default_factory=dict)
     partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
     windows: dict[tuple[str, str], float] = field(default_factory=dict)
+    used: dict[tuple[str, str, str], dict[str, list[float]]] = field(default_factory=dict)  # by counter: runs and total of Used
     seen: set[int] = field(default_factory=set)
     names: tuple[str, ...] | None = None  # the metrics of the run before, when they are all of `values` in its order
 
@@ -204,6 +268,8 @@ class _Reader:
         self.ticks = {host: int(b["clock_ticks"]) for (host, _), b in self.boots.items() if b.get("clock_ticks")}
         self.kernels: dict[tuple[str, int], bool] = {}
         self.known = {str(cell["cell"]) for cell in self.plan["cells"]}
+        self.epochs = Epochs(self.hosts, [str(name) for cell in self.plan["cells"] for name in cell["factors"]])
+        self.latest = Latest(self.epochs)
 
     def add(self, record: Mapping[str, Any]) -> None:
         run, cell, pair, status = int(record["run"]), str(record["cell"]), str(record["pair"]), str(record["status"])
@@ -213,8 +279,13 @@ class _Reader:
             raise ValueError(f"status {status!r} or cell {cell!r} is none of the plan's")
         self.seen.add(run)
         boot = int(record["boot"])
-        engaged = self._proof(record, cell, pair) if status == "ok" else ""
-        row = (run, cell, pair, int(record["block"]), boot, status, str(record.get("reason", "")), record.get("started"), engaged)
+        excluded = self.latest.why_not(record) if status == "ok" and self.epochs.several else ""
+        counts = status == "ok" and not excluded
+        engaged = self._proof(record, cell, pair) if counts else ""
+        if counts:
+            self._use(record, cell, pair)
+        reason, started = str(record.get("reason", "")), record.get("started")
+        row = (run, cell, pair, int(record["block"]), boot, status, reason, started, engaged, excluded)
         found = of_record(record, self.ticks, self.shared(pair, boot), self.accounts)
         for column, value in zip(self.fixed.values(), row, strict=True):
             column.append(value)
@@ -261,6 +332,22 @@ class _Reader:
                 tally[2] += broken
         return "; ".join(why)
 
+    def _use(self, record: Mapping[str, Any], cell: str, pair: str) -> None:
+        """Add up what the processes used, and how long it was measured."""
+        for who in SIDES:
+            side = record.get(who) or {}
+            tallies = self.used.setdefault((cell, pair, who), {})
+            window = seconds(side)
+            edges = (side.get("rusage") or {}) | ({} if window is None else {"seconds": (0, window)})
+            for name, (opening, closing) in edges.items():
+                if closing < opening:
+                    continue  # it was reset
+                tally = tallies.get(name)
+                if tally is None:
+                    tally = tallies[name] = [0, 0]
+                tally[0] += 1
+                tally[1] += closing - opening
+
     def _settings(self, record: Mapping[str, Any], cell: str, pair: str) -> None:
         """Count equal read-backs together: they rarely differ between the runs of a cell."""
         settings = record.get("settings")
@@ -287,24 +374,25 @@ class _Reader:
 
     def readbacks(self) -> list[Readback]:
         return [
-            Readback(cell, pair, side, name, _word(words.get("asked")), _word(words.get("read")), runs)
+            Readback(cell, pair, side, name, asked, read, runs, after)
             for (cell, pair), known in self.settings.items()
             for settings, runs in known
             for side in SIDES
             for name, words in (settings.get(side) or {}).items()
+            for asked, read, after in [[_word(words.get(when)) for when in ("asked", "read", "after")]]
         ]
 
     def moves(self) -> dict[tuple[str, str, str], int]:
-        """What moved with a setting, though nobody asked: (cell, pair, what) -> runs."""
+        """What moved with a setting, though nobody asked: (cell, pair, what, in words) -> runs."""
         found: dict[tuple[str, str, str], int] = {}
         for (cell, pair), known in self.settings.items():
             for settings, runs in known:
                 for what, how in (settings.get("moved") or {}).items():
-                    key = (cell, pair, f"{what} {_word(how)}".strip())
+                    key = (cell, pair, f"{what} {_change(how)}".strip())
                     found[key] = found.get(key, 0) + runs
         return found
 
-    def loaded(self, folder: Path, about: str) -> Loaded:
+    def loaded(self, folder: Path, noise: Sequence[Mapping[str, Any]], about: str, chunk: str | None) -> Loaded:
         factors = tuple(dict.fromkeys(name for cell in self.plan["cells"] for name in cell["factors"]))
         return Loaded(
             path=folder,
@@ -315,13 +403,18 @@ class _Reader:
             compare=_compare(self.plan),
             factors=factors,
             metrics=tuple(self.values),
-            runs=self._frame(factors),
+            runs=self._frame(factors, noise),
             proofs={key: Moved(int(runs), total, int(broken)) for key, (runs, total, broken) in self.proofs.items()},
             readbacks=self.readbacks(),
             moved=self.moves(),
             strangers=self.strangers,
             partly_cached=self.partly_cached,
             windows=self.windows,
+            noise=noise,
+            used={
+                (*key, name): Used(int(n), total) for key, tallies in self.used.items() for name, (n, total) in tallies.items()
+            },
+            chunk=chunk,
             shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
             truncated=self.truncated,
         )
@@ -330,13 +423,23 @@ class _Reader:
         """The boots in which a pair ran; the first where it did not run at all."""
         return [boot for known, boot in self.kernels if known == pair] or [0]
 
-    def _frame(self, factors: tuple[str, ...]) -> pd.DataFrame:
+    def _noise(self, noise: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Of each run what disturbed its block on the pair's hosts, in words."""
+        seen = labels(noise, self.ticks)
+        words: dict[tuple[str, int], str] = {}
+        for pair, block in set(zip(self.fixed["pair"], self.fixed["block"], strict=True)) if seen else ():
+            hosts = dict.fromkeys(pair.split(">"))
+            words[pair, block] = "; ".join(dict.fromkeys(word for host in hosts for word in seen.get((host, block), ())))
+        return [words.get(place, "") for place in zip(self.fixed["pair"], self.fixed["block"], strict=True)]
+
+    def _frame(self, factors: tuple[str, ...], noise: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         words = {str(cell["cell"]): cell["factors"] for cell in self.plan["cells"]}
         cells = pd.Categorical(self.fixed["cell"], categories=list(words))
         frame = pd.DataFrame({name: self.fixed[name] for name in FIXED if name not in ("cell", "started")})
         frame.insert(1, "cell", pd.Series(cells))
         for name in ("pair", "status"):
             frame[name] = frame[name].astype("category")
+        frame["noise"] = self._noise(noise)
         frame["started"] = pd.to_datetime(pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True)
         columns = {name: _factor(words, name, cells) for name in factors}
         metrics = {name: pd.Series(column, dtype="float64") for name, column in self.values.items()}
@@ -359,6 +462,11 @@ def _sent(sender: Mapping[str, Any]) -> int:
 def _word(value: Any) -> str:
     """A setting's value as text; "" for none."""
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _change(how: Any) -> str:
+    """What a setting went from and to, in words; another version's form as it is."""
+    return f"from {_word(how[0])} to {_word(how[1])}" if isinstance(how, list) and len(how) == 2 else _word(how)
 
 
 def _repeat(plan: Mapping[str, Any]) -> Repeat:

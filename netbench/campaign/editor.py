@@ -11,7 +11,6 @@ from netbench.campaign.transfer import transfer_model
 from netbench.engine.catalogue import Catalogue, local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_SIDE = r"((sender|receiver)[.])?"
 
 
 def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
@@ -24,7 +23,7 @@ def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
     properties["include"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
     properties["exclude"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
     properties["settings"] = {"type": "object", "description": properties["settings"]["description"], "minProperties": 1}
-    properties["settings"] |= {"patternProperties": {_setting_pattern(): {}}}
+    properties["settings"] |= {"patternProperties": {settings.pattern(): {}}}
     host = {"anyOf": [{"const": "local"}, {"$ref": "#/$defs/HostKeys"}]}
     names = properties["hosts"].pop("patternProperties", {})
     properties["hosts"] |= {"patternProperties": dict.fromkeys(names, host)} if names else {"additionalProperties": host}
@@ -37,16 +36,10 @@ def _levels(level: dict[str, Any]) -> dict[str, Any]:
 
 def _keyed(of_transfer: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """A mapping whose keys are those of transfer, settings (any name: a campaign can have its own) and kernel."""
-    pattern = {_setting_pattern(): other}
+    pattern = {settings.pattern(): other}
     return {
         "type": "object",
         "properties": {**of_transfer, KERNEL: other},
         "patternProperties": pattern,
         "additionalProperties": False,
     }
-
-
-def _setting_pattern() -> str:
-    names = "|".join((*settings.NAMED, *settings.WHOLE_HOST))
-    families = "|".join(family.removesuffix(".") for family in settings.FAMILIES)
-    return rf"^{_SIDE}({names}|({families})[.].+)$"

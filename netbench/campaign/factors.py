@@ -14,7 +14,7 @@ from netbench.campaign.problems import Problems
 from netbench.campaign.transfer import TransferKeys
 from netbench.campaign.tree import Loc, compact, describe
 
-KERNEL = "kernel"
+KERNEL = settings.KERNEL
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,10 @@ class Reader:
         return getattr(self.model.model_validate({key: written}), key)
 
     def _word(self, key: str, written: Any) -> str:
-        if settings.is_switch(key):
-            words.switch().parse(written)
+        why = settings.why_no_level(key, compact(written)) if key not in self.commands else ""
+        if why:
+            choices = ("on", "off") if why == "on or off" else ()
+            raise words.expected(why, written, words.nearest(written, choices))
         if key == KERNEL and (not isinstance(written, str) or (self.kernels and written not in self.kernels)):
             names = words.listed(self.kernels) if self.kernels else "a name"
             raise words.expected(f"a kernel ({names})", written, words.nearest(written, self.kernels))

@@ -26,7 +26,9 @@ def load(path: Path | str, sets: Sequence[str] = (), catalogue: Catalogue | None
         with Path(path).open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except OSError as error:
-        raise CampaignError(source, [Problem(0, "", f"cannot be read: {error.strerror}")]) from error
+        raise CampaignError(
+            source, [Problem(0, "", f"cannot be read: {error.strerror}; give the path of a campaign file")]
+        ) from error
     return parse(decode(data, source), source, sets, catalogue, quick)
 
 

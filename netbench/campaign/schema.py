@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -14,8 +15,10 @@ from netbench.campaign.transfer import PLANNED_METERS, TransferKeys, transfer_mo
 from netbench.campaign.tree import compact
 from netbench.campaign.words import Kind, expected, nearest
 from netbench.engine.catalogue import Catalogue, Row
+from netbench.model import Lab
 
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+LABS = ("netns", "qemu")
 METRICS = ("throughput", *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")))
 _NAMED = words.matching("a name of letters, digits, dots, dashes and underscores, such as sosend-2", NAME)
 _HOST = words.matching("a host's name of letters, digits, dots, dashes and underscores", NAME)
@@ -41,10 +44,28 @@ def _level(value: Any) -> str:
     return compact(value)
 
 
-def _lab(value: Any) -> str:
-    if value in ("netns", "qemu") or (isinstance(value, dict) and value):
-        return compact(value)
-    raise expected("netns, qemu or a mapping", value, nearest(value, ("netns", "qemu")))
+class LabKeys(Keys):
+    """Hosts that are made on this machine."""
+
+    kind: Annotated[str, words.choice("", LABS)] = Field(description="kind: netns or qemu")
+    rate: Annotated[int | None, words.rate()] = Field(default=None, description="rate of the data link")
+    delay: Annotated[int | None, words.time(1)] = Field(default=None, description="delay of the data link, each way")
+
+
+def _lab(value: Any) -> Lab:
+    if isinstance(value, dict) and value:
+        keys = LabKeys.model_validate(value)
+        return Lab(keys.kind, keys.rate, keys.delay)
+    if value in LABS:
+        return Lab(value)
+    raise expected("netns, qemu or a mapping such as {kind: netns, rate: 1Gb/s}", value, nearest(value, LABS))
+
+
+def _argv(value: Any) -> tuple[str, ...]:
+    argv = shlex.split(value) if isinstance(value, str) else value
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and word for word in argv):
+        raise expected("a program and its arguments, as a line or as a list of words", value)
+    return tuple(argv)
 
 
 def _metric(value: Any) -> str:
@@ -62,6 +83,7 @@ def _cells(value: Any) -> str:
 
 
 LEVEL = Kind(_level, {})
+ARGV = Kind(_argv, {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1})
 METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
 
 
@@ -103,9 +125,9 @@ class KernelKeys(Keys):
 class CommandKeys(Keys):
     """A setting of the campaign's own, as commands."""
 
-    apply: Annotated[Any, LEVEL] = Field(description="apply: the command that sets a level")
-    read: Annotated[Any, LEVEL] = Field(description="read: the command that prints the level")
-    undo: Annotated[Any, LEVEL] = Field(description="undo: the command that puts the level back")
+    apply: Annotated[tuple[str, ...], ARGV] = Field(description="apply: the program that sets {level}")
+    read: Annotated[tuple[str, ...], ARGV] = Field(description="read: the program that prints the level")
+    undo: Annotated[tuple[str, ...], ARGV] = Field(description="undo: the program that puts back {level}, the one that was read")
 
 
 class RepeatKeys(Keys):
@@ -148,7 +170,7 @@ _SETTING_LEVELS = Annotated[dict[str, Annotated[str, LEVEL]], _NAMES("a mapping 
 _ENTRIES = list[Annotated[dict[str, Annotated[Any, Kind(lambda v: v, {})]], _NAMES("a mapping of keys and levels")]]
 _PROFILE = _NAMES("a mapping such as {cells: changed, seconds: 5}")
 _COMPARE = _NAMES("a mapping such as {factor: send, baseline: write}")
-_LAB = Kind(_lab, {"anyOf": [{"enum": ["netns", "qemu"]}, {"type": "object"}]})
+_LAB = Kind(_lab, {"anyOf": [{"enum": list(LABS)}, LabKeys.model_json_schema()]})
 _LEVELS = _NAMES("a mapping of keys and their levels")
 _HOSTS = dict[Annotated[str, _HOST], Annotated[HostKeys, BeforeValidator(_host)]]
 
@@ -162,7 +184,10 @@ class FileKeys(Keys):
     hosts: Annotated[_HOSTS, _NAMES("a mapping of hosts such as {here: local}")] = Field(
         default={}, description="machines by name; left out: one host, `here: local`"
     )
-    lab: Annotated[str | None, _LAB] = Field(default=None, description="makes the hosts on this machine")
+    ssh_config: Annotated[str | None, words.text("a path")] = Field(
+        default=None, description="a file of OpenSSH's configuration for the hosts, in place of ~/.ssh/config"
+    )
+    lab: Annotated[Lab | None, _LAB] = Field(default=None, description="makes the hosts on this machine")
     pairs: Annotated[list[PairKeys], words.list_of("a list of pairs such as [{sender: snd, receiver: rcv}]")] = Field(
         default=[], description="who sends to whom; left out: the first two hosts, or the only one with itself"
     )

@@ -1,36 +1,52 @@
-"""Names of settings, as far as a campaign file needs them: which keys are settings, and which of those are on or off."""
+"""Settings as far as a campaign file needs them: which keys are settings, and which levels they take."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
-FEATURES = ("tso", "gso", "gro", "lro", "sg", "tx_checksum", "rx_checksum")
-NAMED = (*FEATURES, "mtu", "rings", "coalesce", "channels", "qdisc", "gso_max_size", "gro_max_size", "rps", "busy_poll")
-WHOLE_HOST = ("governor", "turbo", "irq_affinity")
-FAMILIES = ("feature.", "sysctl.", "sysfs.")
-SIDES = ("sender.", "receiver.")
+from netbench.model import Command
+from netbench.settings.base import HOST, LINK
+from netbench.settings.catalogue import SIDES, find, known, side_of
 
-
-def bare(key: str) -> str:
-    """The setting's name without the side: `sender.gro` -> `gro`."""
-    for side in SIDES:
-        if key.startswith(side):
-            return key.removeprefix(side)
-    return key
+KERNEL = "kernel"
+NO_COMMANDS: Mapping[str, Command] = MappingProxyType({})
 
 
 def is_setting(key: str, commands: Collection[str] = ()) -> bool:
     """Whether a key names a setting, with or without a side. `commands` are the names of the campaign's own."""
-    name = bare(key)
-    return name in NAMED or name in WHOLE_HOST or name in commands or any(name.startswith(f) and name != f for f in FAMILIES)
+    name = side_of(key)[1]
+    return name in commands or find(name, NO_COMMANDS) is not None
 
 
-def is_switch(key: str) -> bool:
-    """Whether a setting is on or off."""
-    return bare(key) in FEATURES or bare(key).startswith("feature.")
+def why_no_level(key: str, level: str) -> str:
+    """What a setting expects, when this is no level of it; or "". The campaign's own settings take any word."""
+    found = find(side_of(key)[1], NO_COMMANDS)
+    if found is None:
+        return ""
+    setting, what = found
+    try:
+        setting.parse(level)
+        setting.is_whole_kernel(what)  # a family's name has to make sense too
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def spellings(key: str, commands: Iterable[str] = ()) -> list[str]:
     """Valid keys to compare an unknown one with: with its side if it has one."""
     side = next((s for s in SIDES if key.startswith(s)), "")
-    return [side + name for name in (*NAMED, *WHOLE_HOST, *commands)]
+    return [side + name for name in (*known(), *commands) if not name.endswith(".")]
+
+
+def pattern() -> str:
+    """A regular expression of the keys that are settings, without the campaign's own."""
+    names = "|".join(name for name in known() if not name.endswith("."))
+    families = "|".join(name.removesuffix(".") for name in known() if name.endswith("."))
+    return rf"^((sender|receiver)[.])?({names}|({families})[.].+)$"
+
+
+def is_costly(key: str) -> bool:
+    """Whether a change of this factor resets a link or a host."""
+    found = find(side_of(key)[1], NO_COMMANDS)
+    return key == KERNEL or (found is not None and found[0].cost in (LINK, HOST))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from netbench.campaign import settings
 from netbench.campaign.schema import FileKeys
 from netbench.engine.catalogue import Catalogue
 from netbench.model import Cell
@@ -23,21 +22,14 @@ def _methods(cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
             yield f"receive: {cell.transfer.receive} is not built yet"
 
 
-def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue, commands: Mapping[str, object]) -> Iterator[str]:
-    if file.lab:
-        yield f"lab: {file.lab} is not built yet"
-    yield from (f"hosts.{name}: ssh hosts are not built yet" for name, host in file.hosts.items() if host.ssh)
-    if file.settings:
-        yield "settings are not built yet"
+def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
+    if file.lab and file.lab.kind == "qemu":
+        yield "lab: qemu is not built yet"
     for path, key in _keys(file):
         if key == "kernel":
             yield f"{path}: kernels are not built yet"
-        elif settings.is_setting(key, commands):
-            yield f"{path}: settings are not built yet"
     if file.kernels:
         yield "kernels are not built yet"
-    if file.command:
-        yield "command: settings are not built yet"
     if file.profile:
         yield "profile is not built yet"
     yield from (f"meters: {meter} is not built yet" for meter in file.meters if meter not in catalogue.meters)
@@ -48,4 +40,4 @@ def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue, comm
 
 def unbuilt(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> tuple[str, ...]:
     """One sentence a key or word that cannot be executed yet, each once."""
-    return tuple(dict.fromkeys(_sentences(file, cells, catalogue, file.command)))
+    return tuple(dict.fromkeys(_sentences(file, cells, catalogue)))

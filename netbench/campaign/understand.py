@@ -11,15 +11,17 @@ from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema import FileKeys, RepeatKeys, file_model
+from netbench.campaign.settings import is_costly
 from netbench.campaign.transfer import PLANNED_METERS, transfer_model
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
-from netbench.model import Campaign, Cell, Compare, Factor, Host, Pair, Repeat
+from netbench.model import Campaign, Cell, Command, Compare, Factor, Host, Pair, Repeat
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
 HERE = Host("here")
+IN_LAB = (Host("snd"), Host("rcv"))
 
 
 def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
@@ -43,13 +45,14 @@ def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str)
         about=file.about,
         hosts=hosts,
         pairs=pairs,
-        factors=tuple(Factor(key, tuple(level.word for level in levels)) for key, levels in factors.items()),
+        factors=tuple(Factor(key, tuple(level.word for level in levels), is_costly(key)) for key, levels in factors.items()),
         cells=built,
         repeat=repeat,
         seed=file.order.seed,
         meters=tuple(file.meters),
         verify=file.verify,
         settings=dict(file.settings),
+        commands={name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()},
         limit=file.limit,
         lab=file.lab,
         compare=compare,
@@ -65,7 +68,8 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
         if isinstance(node, Table) and not node.entries and not file.lab:
             message = "expected local or a mapping with ssh, address and interface, got an empty mapping"
             problems.add(("hosts", name), message)
-    return {name: Host(name, h.ssh, h.address, h.interface) for name, h in file.hosts.items()} or {HERE.name: HERE}
+    found = {name: Host(name, h.ssh, h.address, h.interface, file.ssh_config) for name, h in file.hosts.items()}
+    return found or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
 
 
 def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tuple[Pair, ...]:

@@ -8,14 +8,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from netbench.conductor import pins, tools
+from netbench.conductor.apply import asked_of
 from netbench.conductor.crew import Crew, roles
+from netbench.conductor.quiet import warnings
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
 from netbench.model import Campaign, Sink, Transfer
 from netbench.plan import Plan, Unit
-
-BUSY_SHARE = 0.5  # of all CPUs, as the load average of the last minute
+from netbench.settings.base import Place
+from netbench.settings.catalogue import find
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,16 @@ class Finding:
         return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = ()) -> list[Finding]:
-    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this campaign made itself.
+def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = (), look: float = 0.0) -> list[Finding]:
+    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this campaign made itself; `look`:
+    seconds in which to see what else uses the CPUs.
 
     Errors: those of reaching a host.
     """
     findings = [Finding("error", "", what) for what in campaign.unbuilt]
+    entries = crew.all_facts()
     for name, role in roles(campaign).items():
-        findings += _host(name, crew.facts(name, role, 0))
+        findings.append(_host(name, entries[name]))
         findings += _meters(name, campaign.meters, crew.worker(name, role).catalogue.meters)
     seen: set[Finding] = set()
     for unit in Plan(campaign).units:
@@ -47,25 +51,45 @@ def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = ()
             if finding not in seen:
                 seen.add(finding)
                 findings.append(finding)
+    findings += _settings(campaign, crew)
+    findings += (Finding("warning", one.host, one.what, one.remedy) for one in warnings(campaign, crew, entries, look))
     order = ("error", "warning", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
 
-def _host(name: str, entry: Mapping[str, Any]) -> Iterator[Finding]:
-    facts = entry["facts"]
-    yield Finding(
-        "ok", name, f"engine {entry['engine']} runs on {entry['architecture']}, kernel {facts['kernel']}, {entry['cpus']} CPUs"
-    )
-    load = facts.get("load")
-    if load and float(load.split()[0]) > BUSY_SHARE * int(entry["cpus"]):
-        yield Finding(
-            "warning", name, f"the load average is {load.split()[0]}", "stop what else runs here, or expect wider intervals"
-        )
-    governor = facts.get("governor")
-    if governor and governor != "performance":
-        yield Finding("warning", name, f"the frequency governor is {governor}", "set it to performance for steadier numbers")
-    if facts.get("turbo_off") == "0":
-        yield Finding("warning", name, "turbo is on", "expect drift with temperature")
+def _host(name: str, entry: Mapping[str, Any]) -> Finding:
+    kernel = entry["facts"].get("kernel") or "unknown"
+    what = f"engine {entry['engine']} runs on {entry['architecture']}, kernel {kernel}, {entry['cpus']} CPUs"
+    return Finding("ok", name, what)
+
+
+def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
+    """Levels that a host cannot have, as far as can be told without a change."""
+    places: dict[str, Place] = {}
+    wanted: dict[tuple[str, str, str], None] = {}
+    for unit in Plan(campaign).units:
+        for host, side in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
+            asked = asked_of(campaign, unit, side)
+            wanted |= dict.fromkeys((host, key, level) for key, level in asked.items())
+    for host, key, level in wanted:
+        if host not in places:
+            worker = crew.worker(host, roles(campaign)[host])
+            address = crew.address(host, campaign.cells[0].transfer.ip)
+            places[host] = Place(host, worker, address, campaign.hosts[host].interface)
+        why = _why_no_level(places[host], key, level, campaign)
+        if why:
+            yield Finding("error", host, f"{key}: {level}: {why}", "leave this level out, or use another interface")
+
+
+def _why_no_level(place: Place, key: str, level: str, campaign: Campaign) -> str:
+    found = find(key, campaign.commands)
+    if found is None:
+        return "no such setting"
+    setting, what = found
+    try:
+        return setting.why_not(what, setting.parse(level), place)
+    except (EngineError, ValueError) as error:
+        return str(error)
 
 
 def _unit(unit: Unit, crew: Crew, made: Collection[tuple[str, str]]) -> Iterator[Finding]:
@@ -87,12 +111,12 @@ def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Ite
         if name not in known:
             yield Finding("error", host, f"meters: {name} is not there", "`list meters` names what is")
         elif known[name].row.why:
-            yield Finding("error", host, f"meters: {name} cannot run here: {known[name].row.why}", "leave it out of meters:")
+            yield Finding("error", host, f"meters: {name} cannot run here: {known[name].row.why}", "write meters: without it")
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
     if name not in known:
-        yield Finding("error", host, f"{side}: {name} is not built yet")
+        yield Finding("error", host, f"{side}: {name} is not built yet", "`list methods` names what can run")
     elif known[name].row.why:
         yield Finding("error", host, f"{side}: {name} cannot run here: {known[name].row.why}", "`list methods` names what can")
 
@@ -125,7 +149,7 @@ def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
             "error",
             host,
             f"congestion: {transfer.congestion} is not there; the kernel has {available.strip()}",
-            "load its module",
+            f"load its module (modprobe tcp_{transfer.congestion})",
         )
 
 
@@ -140,8 +164,10 @@ def _test(worker: Worker, *words: str) -> bool:
 
 def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
     worker = crew.worker(host, "sender")
-    if not _test(worker, "-r", path):
-        yield Finding("error", host, f"source: {path} does not exist or cannot be read", "name a file on the sender")
+    if not _test(worker, "-e", path):
+        yield Finding("error", host, f"source: {path} is not there", "name a file on the sender, in a folder open to its worker")
+    elif not _test(worker, "-r", path):
+        yield Finding("error", host, f"source: {path} may not be read by the worker's user", "let it read it, or name another")
     elif not _test(worker, "-b", path) and not _test(worker, "-f", path):
         yield Finding("error", host, f"source: {path} is neither a file nor a block device", "name a file on the sender")
     elif _test(worker, "-f", path) and not _test(worker, "-s", path):

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from netbench.analysis.epochs import not_pooled
 from netbench.analysis.metrics import accounts_of
+from netbench.conductor.apply import Applied, Applier, asked_of, holder_of
 from netbench.conductor.check import Finding, check
-from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
+from netbench.conductor.crew import ChannelFactory, Crew, open_channel
 from netbench.conductor.ledger import Ledger
+from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Progress, Silent, standing
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.errors import EngineError, HostError, ProtocolError, RequestError, StoreError, WorkerLost
+from netbench.errors import EngineError, HostError, ProtocolError, RequestError, SettingRefused, StoreError, WorkerLost
 from netbench.facts import FACTS
-from netbench.model import Campaign
-from netbench.plan import Apply, Plan, Run, Step, Unit, Verify, run_seconds
-from netbench.store import Store, now
+from netbench.model import Campaign, Pair
+from netbench.plan import Apply, Key, Plan, Run, Step, Unit, Verify, run_seconds
+from netbench.store import MISSHAPEN, Store, misshapen, now
 
 ATTEMPTS = 3  # of a run whose worker is lost
 
@@ -80,6 +85,7 @@ def start(
     if campaign.unbuilt:
         raise RequestError("\n".join(campaign.unbuilt))
     with Crew(campaign, channels) as crew:
+        crew.start_all()
         refuse_errors(check(campaign, crew), progress)
         rows = _rows(crew, campaign)
         store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)})
@@ -104,6 +110,7 @@ def resume(
     try:
         _same_plan(store, plan)
         with Crew(campaign, channels) as crew:
+            crew.start_all()
             refuse_errors(check(campaign, crew, _made_sinks(store)), progress)
             return _conduct(store, plan, crew, progress, _rows(crew, campaign))
     finally:
@@ -129,8 +136,7 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     if not hosts:
         return False
     ledger = _ledger(Plan(campaign), hosts, local().rows)
-    for record in store.records():
-        ledger.add(record)
+    _replay(store, ledger)
     ledger.next_block()
     return not ledger.open_keys
 
@@ -144,17 +150,38 @@ def _ledger(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger
     ticks = {name: int(entries[-1]["clock_ticks"]) for name, entries in hosts.items()}
     ids = {name: entries[-1]["boot_id"] for name, entries in hosts.items()}
     shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
-    return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)))
+    return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)), hosts)
+
+
+def _replay(store: Store, ledger: Ledger) -> None:
+    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench wrote."""
+    for number, record in enumerate(store.records(), 1):
+        try:
+            if record["block"] >= number:  # a block has a record or more: the ledger would walk through those between
+                raise ValueError(f"block {record['block']} in line {number}")
+            ledger.add(record)
+        except MISSHAPEN as error:
+            raise misshapen(f"{store.path / 'records.jsonl'}:{number}", "a record", error) from error
 
 
 def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]) -> Conclusion:
-    hosts = _read_facts(store, plan.campaign, crew)
+    applier = _applier(store, plan.campaign, crew)
+    hosts = _read_facts(store, crew)
     ledger = _ledger(plan, hosts, rows)
-    for record in store.records():
-        ledger.add(record)
+    _replay(store, ledger)
+    for line in not_pooled(hosts, [factor.name for factor in plan.campaign.factors], ledger.runs):
+        progress.say(line)
     runner = Runner(plan.campaign, crew, _made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
-    return Conductor(plan, store, runner, ledger, progress, boot).conduct()
+    noise = Noise(plan.campaign, crew, store.noise)
+    return Conductor(plan, store, runner, applier, ledger, progress, noise, boot).conduct()
+
+
+def _applier(store: Store, campaign: Campaign, crew: Crew) -> Applier:
+    """The hosts' settings, with every host locked for this result. Errors: HostBusy; EngineError."""
+    applier = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, store.journal_entries)
+    applier.claim()
+    return applier
 
 
 def _made_sinks(store: Store) -> list[tuple[str, str]]:
@@ -162,13 +189,13 @@ def _made_sinks(store: Store) -> list[tuple[str, str]]:
     return [(str(entry["host"]), str(entry["made_sink"])) for entry in store.journal_entries() if "made_sink" in entry]
 
 
-def _read_facts(store: Store, campaign: Campaign, crew: Crew) -> dict[str, Any]:
+def _read_facts(store: Store, crew: Crew) -> dict[str, Any]:
     """facts.json, with an entry for each boot that a host has been seen in, and for each change of its facts within one."""
     hosts = store.stored_facts()
-    runs = sum(1 for _ in store.records())
-    for name, role in roles(campaign).items():
+    last = max((int(record["run"]) for record in store.records()), default=0)
+    for name, read in crew.all_facts().items():
         entries = hosts.setdefault(name, [])
-        entry = crew.facts(name, role, 0) | {"from_run": runs + 1}
+        entry = read | {"from_run": last + 1}
         if entries:
             rebooted = entries[-1]["boot_id"] != entry["boot_id"]
             entry["boot"] = entries[-1]["boot"] + rebooted
@@ -188,13 +215,30 @@ def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
 class Conductor:
     """Executes steps. One small method a kind of step, in `_execute`'s table."""
 
-    def __init__(self, plan: Plan, store: Store, runner: Runner, ledger: Ledger, progress: Progress, boot: int = 0) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        runner: Runner,
+        applier: Applier,
+        ledger: Ledger,
+        progress: Progress,
+        noise: Noise,
+        boot: int = 0,
+    ) -> None:
         self._plan = plan
+        self._noise = noise
         self._store = store
         self._runner = runner
+        self._applier = applier
         self._ledger = ledger
         self._progress = progress
         self._boot = boot
+        self._applied: dict[str, Applied] = {}
+        self._lanes = runner.lanes()
+        self._stop = threading.Event()
+        self._turn = threading.RLock()  # of lanes: to write and to count
+        self._number = ledger.runs
         self._begun = time.monotonic()
         self._execute = {Run: self._run, Verify: self._verify, Apply: self._apply}
 
@@ -211,20 +255,46 @@ class Conductor:
             why, reason = "lost", str(error)
         finally:
             self._progress.end()
+            unrestored = self._restore()
+        why, reason = ("lost", unrestored) if unrestored else (why, reason)
         self._store.journal({"ended": why})
         self._store.note(f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else ""))
         return Conclusion(self._store.path, why, self._ledger.failed, reason)
 
     def _blocks(self) -> tuple[str, str]:
         while True:
-            done = frozenset(self._ledger.done)
-            for step in self._plan.block(self._ledger.block, self._ledger.is_open, done, self._boot):
-                if self._out_of_time():
-                    return "limit", "the campaign's limit is reached"
-                self._step(step)
+            with self._noise.around(self._ledger.block):
+                in_time = self._block(frozenset(self._ledger.done))
+            if not in_time:
+                return "limit", "the campaign's limit is reached"
             self._ledger.next_block()
             if not self._ledger.open_keys:
                 return "done", ""
+
+    def _block(self, done: frozenset[Key]) -> bool:
+        """One pass over the open units, in as many lanes as can run side by side; False when the time is up."""
+        if len(self._lanes) == 1:
+            return self._lane(done, self._lanes[0])
+        with ThreadPoolExecutor(max_workers=len(self._lanes), thread_name_prefix="lane") as pool:
+            running = [pool.submit(self._lane, done, lane) for lane in self._lanes]
+            try:
+                wait(running, return_when=FIRST_EXCEPTION)
+            except KeyboardInterrupt:
+                self._runner.interrupt()
+                raise
+            finally:
+                self._stop.set()
+        self._stop.clear()
+        return all(lane.result() for lane in running)
+
+    def _lane(self, done: frozenset[Key], pairs: Sequence[Pair]) -> bool:
+        for step in self._plan.block(self._ledger.block, self._ledger.is_open, done, self._boot, pairs):
+            if self._out_of_time():
+                return False
+            if self._stop.is_set():
+                return True
+            self._step(step)
+        return True
 
     def _out_of_time(self) -> bool:
         limit = self._plan.campaign.limit
@@ -236,12 +306,39 @@ class Conductor:
             raise RequestError(f"{type(step).__name__.lower()} steps are not built yet")
         execute(step)
 
+    def _restore(self) -> str:
+        """Put every setting back; what could not be, and what to do."""
+        try:
+            self._applier.restore()
+        except (EngineError, HostError, WorkerLost, ProtocolError, StoreError, TimeoutError) as error:
+            return f"not everything was put back: {error}; `restore {self._store.path}` tries again"
+        return ""
+
     def _apply(self, step: Apply) -> None:
-        raise RequestError(f"cell {step.unit.cell.id}: settings are not built yet")
+        """A cell whose settings a host does not take is refused."""
+        try:
+            self._applied[step.unit.pair.name] = self._enter(step.unit)
+        except SettingRefused as error:
+            with self._turn:
+                self._keep(step.unit, self._unmeasured(step.unit, "refused", str(error)))
+
+    def _enter(self, unit: Unit) -> Applied:
+        """A unit's settings on its hosts, again where a worker is lost over it."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._applier.enter(unit)
+            except (WorkerLost, ProtocolError) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                self._store.note(f"{unit.cell.id} {unit.pair.name}: settings: {error}")
+                self._runner.replace_workers(unit)
+        raise AssertionError  # the last attempt returns or raises
 
     def _run(self, step: Run) -> None:
         """One run; one that lost its worker is repeated with another."""
         for attempt in range(1, ATTEMPTS + 1):
+            if attempt > 1 and self._has_settings(step.unit):
+                self._applied[step.unit.pair.name] = self._enter(step.unit)
             record = self._one_run(step)
             if record["status"] != "interrupted":
                 return
@@ -249,18 +346,52 @@ class Conductor:
                 raise WorkerLost(f"{record['reason']}; {ATTEMPTS} times in a row")
 
     def _one_run(self, step: Run) -> Mapping[str, Any]:
-        number = self._ledger.runs + 1
+        number = self._next_number()
         try:
             taken = self._runner.run(step, number)
+            if self._has_settings(step.unit):
+                self._note_settings(step.unit, taken.record)
         except Interrupted as stopped:
-            self._store.append(stopped.taken.record)
+            with self._turn:
+                self._store.append(stopped.taken.record)
             raise KeyboardInterrupt from None
-        self._keep(step.unit, taken.record)
+        with self._turn:
+            self._keep(step.unit, taken.record)
         if taken.samples:
             self._store.samples(number, taken.samples)
         if taken.output:
             self._store.text(number, taken.output)
         return taken.record
+
+    def _next_number(self) -> int:
+        with self._turn:
+            self._number += 1
+            return self._number
+
+    def _has_settings(self, unit: Unit) -> bool:
+        return bool(unit.cell.settings or self._plan.campaign.settings)
+
+    def _note_settings(self, unit: Unit, record: dict[str, Any]) -> None:
+        """What was asked and read before the run, and what reads otherwise after it: such a run does not count."""
+        read, moved = self._applied[unit.pair.name]
+        asked = {side: asked_of(self._plan.campaign, unit, side) for side in read}
+        notes: dict[str, Any] = record.setdefault("settings", {})
+        for side, levels in read.items():
+            notes.setdefault(side, {}).update({key: {"asked": asked[side][key], "read": level} for key, level in levels.items()})
+        notes["moved"] = moved
+        if record["status"] == "interrupted":
+            return
+        try:
+            again = self._applier.read_again(unit)
+        except (SettingRefused, WorkerLost, ProtocolError) as error:
+            record |= {"status": "failed", "reason": record["reason"] or f"settings could not be read after the run: {error}"}
+            return
+        for side, levels in again.items():
+            for key, level in levels.items():
+                if level != read[side][key]:
+                    notes[side][key]["after"] = level
+                    why = f"{side}: {key} read {read[side][key]} before the run and {level} after it; something else changes it"
+                    record |= {"status": "failed", "reason": record["reason"] or why}
 
     def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
         self._store.append(record)
@@ -294,18 +425,19 @@ class Conductor:
             why, status = f"verify: {error}", status_of(error)
         if not why:
             return
-        unit = step.unit
-        self._keep(
-            unit,
-            {
-                "run": self._ledger.runs + 1,
-                "cell": unit.cell.id,
-                "pair": unit.pair.name,
-                "block": self._ledger.block,
-                "boot": self._boot,
-                "factors": dict(unit.cell.factors),
-                "status": status,
-                "reason": why,
-                "started": now(),
-            },
-        )
+        with self._turn:
+            self._keep(step.unit, self._unmeasured(step.unit, status, why))
+
+    def _unmeasured(self, unit: Unit, status: str, reason: str) -> dict[str, Any]:
+        """The record of a cell that is not run."""
+        return {
+            "run": self._next_number(),
+            "cell": unit.cell.id,
+            "pair": unit.pair.name,
+            "block": self._ledger.block,
+            "boot": self._boot,
+            "factors": dict(unit.cell.factors),
+            "status": status,
+            "reason": reason,
+            "started": now(),
+        }

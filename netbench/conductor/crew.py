@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from netbench.conductor.pins import Cpus, parse_cpu_list
 from netbench.engine.worker import Heart, Worker
-from netbench.errors import EngineError, NotBuiltYet
+from netbench.errors import EngineError, HostError, NetbenchError, ProtocolError, WorkerLost
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host, Pair
 
 ChannelFactory = Callable[[Host], Channel]
+RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
+RECONNECT_PAUSE = 0.5
+AT_ONCE = 32  # hosts that are contacted in parallel
+FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {files: ...}`
 _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 def open_channel(host: Host) -> Channel:
-    """The way to a host. Errors: NotBuiltYet for hosts over SSH."""
-    if not host.local:
-        raise NotBuiltYet(f"hosts.{host.name}: hosts over SSH are not built yet; `local` is this machine")
-    return LocalChannel(host.name)
+    """The way to a host. Errors: HostError."""
+    if host.ssh is None:
+        return LocalChannel(host.name)
+    from netbench.hosts.ssh import SshChannel
+
+    return SshChannel(host.name, host.ssh, ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None)
 
 
 def roles(campaign: Campaign) -> dict[str, str]:
@@ -32,14 +41,43 @@ def roles(campaign: Campaign) -> dict[str, str]:
     return found | {pair.sender: "sender" for pair in campaign.pairs}
 
 
+def changes_settings(campaign: Campaign) -> bool:
+    """Whether the campaign changes anything on its hosts, which takes privileges there."""
+    return bool(campaign.settings) or any(cell.settings for cell in campaign.cells)
+
+
+def _own_digest(worker: Worker) -> str:
+    """SHA-256 of the engine's library that a worker on this machine has mapped, shortened; "" when it cannot be found."""
+    try:
+        maps, _ = worker.operate("file", "/proc/self/maps")
+        libraries = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "/_native." in line}
+        return hashlib.sha256(Path(*libraries).read_bytes()).hexdigest()[:16] if len(libraries) == 1 else ""
+    except (EngineError, OSError):
+        return ""
+
+
+class HostsLost(HostError):
+    """Several hosts could not be reached: `errors` by host."""
+
+    def __init__(self, errors: Mapping[str, NetbenchError]) -> None:
+        self.errors = dict(errors)
+        super().__init__("\n".join(map(str, dict.fromkeys(map(str, errors.values())))))
+
+
 class Crew:
     """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all of them."""
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
+        self._campaign = campaign
         self._hosts = campaign.hosts
-        self._channels = {name: channels(host) for name, host in campaign.hosts.items()}
+        self._open = channels
+        self._channels: dict[str, Channel] = {}
         self._workers: dict[tuple[str, str], Worker] = {}
+        self._wanted = [(pair.sender, "sender") for pair in campaign.pairs] + [(p.receiver, "receiver") for p in campaign.pairs]
+        self._privileged = set(roles(campaign).items()) if changes_settings(campaign) else set()
         self._cpus: dict[str, Cpus] = {}
+        self._interfaces: dict[str, str] = {}
+        self._lost: set[str] = set()
         self._heart = Heart()
 
     def __enter__(self) -> Crew:
@@ -52,23 +90,82 @@ class Crew:
         """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError."""
         key = host, role
         if key not in self._workers:
-            channel = self._channels[host]
-            worker = Worker(channel.start(channel.worker_argv()), host)
-            self._heart.add(worker)
-            self._workers[key] = worker
+            self._workers[key] = self._restart(host, role) if host in self._lost else self._start(host, role)
+            self._heart.add(self._workers[key])
         return self._workers[key]
 
+    def _start(self, host: str, role: str) -> Worker:
+        if host not in self._channels:
+            self._channels[host] = self._open(self._hosts[host])
+        return Worker(self._channels[host].start_worker((host, role) in self._privileged), host)
+
+    def _restart(self, host: str, role: str) -> Worker:
+        """A worker on a host that was lost, which may take a while to come back."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                worker = self._start(host, role)
+            except (HostError, WorkerLost, ProtocolError) as error:
+                if time.monotonic() > deadline:
+                    raise WorkerLost(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
+                channel = self._channels.pop(host, None)
+                if channel is not None:
+                    channel.close()
+                time.sleep(RECONNECT_PAUSE)
+            else:
+                self._lost.discard(host)
+                return worker
+
+    def start_all(self) -> None:
+        """Start every worker, all hosts at the same time. Errors: HostsLost with what is wrong with each host that failed."""
+        errors: dict[str, NetbenchError] = {}
+
+        def start(host: str) -> None:
+            try:
+                for name, role in dict.fromkeys(self._wanted):
+                    if name == host:
+                        self.worker(name, role)
+            except (HostError, WorkerLost, ProtocolError, EngineError) as error:
+                errors[host] = error
+
+        self.each(start)
+        if errors:
+            raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
+
+    def each(self, act: Callable[[str], None]) -> None:
+        """Do something for every host that takes part, many at the same time; the first error is raised when all are done."""
+        hosts = list(dict.fromkeys(host for host, _ in self._wanted))
+        with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(hosts))) as pool:
+            list(pool.map(act, hosts))
+
     def dismiss(self, host: str, role: str) -> None:
-        """Let go of a worker that is lost; the next call of `worker` starts another."""
+        """Let go of a worker that is lost; the next call of `worker` starts another, as soon as the host is back."""
+        self._lost.add(host)
         worker = self._workers.pop((host, role), None)
         if worker is not None:
             self._heart.remove(worker)
-            worker.close()
+            worker.abandon()
 
     def address(self, host: str, ip: int) -> str:
         """The data address of a host; of this machine the loopback, when the campaign names none."""
         known = self._hosts[host].address
         return known or ("::1" if ip == 6 else "127.0.0.1")
+
+    def interface(self, host: str, role: str, ip: int = 4) -> str:
+        """The interface of a host's data address. Errors: EngineError when it has none."""
+        if host not in self._interfaces:
+            named = self._hosts[host].interface
+            self._interfaces[host] = named or self.worker(host, role).operate("interface", self.address(host, ip))[0].strip()
+        return self._interfaces[host]
+
+    def kernel(self, host: str) -> str:
+        """What tells the kernel that a host runs from all others: its boot id."""
+        return next(worker.hello.boot_id for (name, _), worker in self._workers.items() if name == host)
+
+    def interrupt(self) -> None:
+        """Make whoever waits for a worker give up as by Ctrl-C, in its own thread."""
+        for worker in list(self._workers.values()):
+            worker.interrupt()
 
     def share_kernel(self, pair: Pair) -> bool:
         """Whether both hosts of a pair run on one kernel: their boot ids are equal."""
@@ -89,9 +186,12 @@ class Crew:
         return self._cpus[host]
 
     def facts(self, host: str, role: str, boot: int) -> dict[str, Any]:
-        """One boot's entry of facts.json for a host."""
+        """One boot's entry of facts.json for a host. Errors: those of losing its worker."""
         worker = self.worker(host, role)
-        facts, missing = read_facts(lambda file: worker.operate("file", file)[0])
+        facts, missing = read_facts(worker.ask, self._named(host, role))
+        if self._hosts[host].local and (digest := _own_digest(worker)):
+            facts["engine_hash"] = digest
+            missing.pop("engine_hash", None)
         hello = worker.hello
         return {
             "boot": boot,
@@ -104,6 +204,39 @@ class Crew:
             "facts": facts,
             "missing": missing,
         }
+
+    def all_facts(self) -> dict[str, dict[str, Any]]:
+        """An entry of facts.json for every host, read at the same time. Errors: as facts."""
+        found: dict[str, dict[str, Any]] = {}
+        roles_ = roles(self._campaign)
+
+        def read(host: str) -> None:
+            found[host] = self.facts(host, roles_[host], 0)
+
+        self.each(read)
+        return {host: found[host] for host in roles_}
+
+    def _named(self, host: str, role: str) -> dict[str, list[str]]:
+        """What facts may be about: the interface and the peer of a host, and the files that it reads and writes."""
+        campaign = self._campaign
+        sends = any(pair.sender == host for pair in campaign.pairs)
+        receives = any(pair.receiver == host for pair in campaign.pairs)
+        peer = next(p.receiver if p.sender == host else p.sender for p in campaign.pairs if host in (p.sender, p.receiver))
+        transfers = [cell.transfer for cell in campaign.cells]
+        ip = transfers[0].ip
+        read = [transfer.source for transfer in transfers if sends and transfer.source.kind in ("file", "files")]
+        found = {
+            "peer": [self.address(peer, ip)],
+            "source": [source.path or FILES_FOLDER for source in read],
+            "sink": [t.sink.path for t in transfers if receives and t.sink.kind == "file"],
+        }
+        with contextlib.suppress(EngineError):
+            found["interface"] = [self.interface(host, role, ip)]
+        return {name: list(dict.fromkeys(values)) for name, values in found.items()}
+
+    def has(self, host: str, role: str, worker: object) -> bool:
+        """Whether this is the worker that the host has."""
+        return self._workers.get((host, role)) is worker
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.analysis.closing import Standing, closings
+from netbench.analysis.epochs import Entries, Epoch, Epochs, Latest
 from netbench.analysis.metrics import Account, of_record
 from netbench.analysis.stopping import Assessment, assess
 from netbench.model import Campaign
@@ -20,21 +21,39 @@ FINAL = ("unsupported", "refused")
 
 
 @dataclass
-class _Account:
+class _Tally:
+    """What was measured in one epoch: its runs are pooled with no others."""
+
     by_block: dict[str, dict[int, float]] = field(default_factory=dict)
     runs: int = 0  # that are ok, whatever they measured
-    failures: int = 0
     closed: str = ""  # the reason, "" while open
+
+
+@dataclass
+class _Account:
+    tallies: dict[Epoch | None, _Tally] = field(default_factory=dict)
+    failures: int = 0
+    given_up: str = ""  # the reason, in whatever epoch
 
 
 class Ledger:
     """Units' values and whether they are closed; evaluated between blocks, as DESIGN section 9 asks."""
 
-    def __init__(self, plan: Plan, ticks: Mapping[str, int], shared: Mapping[str, bool], accounts: Mapping[str, Account]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        ticks: Mapping[str, int],
+        shared: Mapping[str, bool],
+        accounts: Mapping[str, Account],
+        hosts: Mapping[str, Entries] | None = None,
+    ) -> None:
+        """`hosts`: the entries of facts.json; without them all runs are of one epoch."""
         self._campaign: Campaign = plan.campaign
         self._units = {unit.key: unit for unit in plan.units}
         self._accounts = {key: _Account() for key in self._units}
         self._ticks, self._shared, self._metering = ticks, shared, accounts
+        self._epochs = Epochs(hosts or {}, [factor.name for factor in self._campaign.factors])
+        self._latest = Latest(self._epochs)
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
@@ -49,46 +68,58 @@ class Ledger:
         if account is None or record["status"] == "interrupted":
             return
         self.done.add(key)
+        self._latest.see(record)
         if record["status"] == "ok":
             account.failures = 0
-            account.runs += 1
-            self._take(account, record)
+            tally = account.tallies.setdefault(self._epochs.of(record), _Tally())
+            tally.runs += 1
+            self._take(tally, record)
             return
         account.failures += 1
         hopeless = record["status"] in FINAL or str(record["reason"]).startswith("verify")
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
-            account.closed = record["status"]
+            account.given_up = record["status"]
 
-    def _take(self, account: _Account, record: Mapping[str, Any]) -> None:
+    def _tally(self, key: Key) -> _Tally:
+        """What counts of a unit now."""
+        place = key[1], self._units[key].cell.factors.get("kernel", "")
+        return self._accounts[key].tallies.setdefault(self._latest.epoch(place), _Tally())
+
+    def _take(self, tally: _Tally, record: Mapping[str, Any]) -> None:
         shared = self._shared.get(record["pair"], False)
         for name, value in of_record(record, self._ticks, shared, self._metering).items():
-            account.by_block.setdefault(name, {})[int(record["block"])] = value
+            tally.by_block.setdefault(name, {})[int(record["block"])] = value
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs."""
-        return not self._accounts[key].closed
+        return not self._closed(key)
+
+    def _closed(self, key: Key) -> str:
+        return self._accounts[key].given_up or self._tally(key).closed
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        values = self._accounts[key].by_block
+        values = self._tally(key).by_block
         return assess({name: list(blocks.values()) for name, blocks in values.items()}, self._campaign.repeat)
 
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
+        tallies = {key: self._tally(key) for key in self._accounts}
         standings = {
-            key: Standing(self._units[key].cell.factors, account.by_block, account.closed, account.runs)
-            for key, account in self._accounts.items()
+            key: Standing(self._units[key].cell.factors, tally.by_block, self._closed(key), tally.runs)
+            for key, tally in tallies.items()
         }
         swept = [factor.name for factor in self._campaign.factors]
         for key, reason in closings(standings, swept, self._campaign.compare, self._campaign.repeat).items():
-            self._accounts[key].closed = reason
+            tallies[key].closed = reason
         self.block += 1
         self.done = set()
 
     @property
     def failed(self) -> bool:
         """Whether a unit was given up, or has nothing but failures to show."""
-        return any(a.closed == "failed" or (a.failures and not a.runs and not a.closed) for a in self._accounts.values())
+        nothing = (a.failures and not self._tally(key).runs and not self._closed(key) for key, a in self._accounts.items())
+        return any(a.given_up == "failed" for a in self._accounts.values()) or any(nothing)
 
     @property
     def open_keys(self) -> list[Key]:

@@ -65,7 +65,7 @@ class Lines:
 
     def begin(self, units: int, runs: int) -> None:
         self._units = units
-        self._print(f"{units} cells, at least {runs} runs")
+        self._print(f"{units} {'cell' if units == 1 else 'cells'}, at least {runs} runs")
 
     def ran(self, run: int, cell: str, text: str, open_units: int, left: float) -> None:
         if time.monotonic() - self._last < self._every:

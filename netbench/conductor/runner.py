@@ -10,17 +10,21 @@ from typing import Any
 from netbench.conductor import job, pins, record, tools
 from netbench.conductor.crew import Crew
 from netbench.conductor.exchange import SETTLE_SECONDS, SLACK_SECONDS, UNBOUNDED_SECONDS, exchange, give_up
+from netbench.conductor.lanes import lanes
 from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, HostError, ProtocolError, RequestError, WorkerLost
-from netbench.model import Campaign, Transfer
+from netbench.model import Campaign, Pair, Transfer
 from netbench.plan import Run, Unit
 from netbench.store import now
 
 KEPT = ("resident", "source_size")  # read-backs that a record keeps beside the counters
 COUNTED = ("strangers", "samples_lost")  # and those that it keeps where there were any
 
+
+CUT_SECONDS = 4.5  # workers say something every three
+DISTRUST = "leave the method out here, and report it to who maintains this kernel and driver"
 
 Sink = tuple[str, str]  # host, path
 
@@ -64,17 +68,32 @@ class Runner:
         )
         try:
             self._measure(unit, number, taken)
+            self._note_cuts(unit, taken)
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
             taken.record |= {"status": status_of(error), "reason": str(error)}
         except (HostError, WorkerLost, ProtocolError) as error:
             taken.record |= {"status": "interrupted", "reason": str(error)}
-            self._replace_workers(unit)
+            self.replace_workers(unit)
         except KeyboardInterrupt:
             taken.record |= {"status": "interrupted", "reason": "interrupted from the keyboard"}
             raise Interrupted(taken) from None
         return taken
 
-    def _replace_workers(self, unit: Unit) -> None:
+    def _note_cuts(self, unit: Unit, taken: Taken) -> None:
+        """A worker that was silent for longer than its heart allows was cut off for a while; the run went on without us."""
+        for side, worker in zip(("sender", "receiver"), self._workers(unit), strict=True):
+            if worker.silence > CUT_SECONDS:
+                taken.record.setdefault("cut", {})[side] = round(worker.silence, 1)
+
+    def lanes(self) -> list[tuple[Pair, ...]]:
+        """Pairs in groups that can run side by side."""
+        return lanes(self._campaign.pairs, self._crew.kernel)
+
+    def interrupt(self) -> None:
+        """End the runs in flight, in whatever thread: each is interrupted."""
+        self._crew.interrupt()
+
+    def replace_workers(self, unit: Unit) -> None:
         """After one was lost: both, since the other may hold half a run."""
         self._crew.dismiss(unit.pair.sender, "sender")
         self._crew.dismiss(unit.pair.receiver, "receiver")
@@ -164,7 +183,7 @@ class Runner:
         left = record.readbacks(done.sender.result, sender.catalogue).get("digest")
         arrived = record.readbacks(done.receiver.result, receiver.catalogue).get("digest")
         if left is None or left != arrived:
-            return f"verify: what arrived is not what was sent: digests {left} and {arrived} over {size} bytes"
+            return f"verify: what arrived is not what was sent: digests {left} and {arrived} over {size} bytes; {DISTRUST}"
         return ""
 
     def _tool(self, unit: Unit, number: int, taken: Taken) -> None:

@@ -15,6 +15,7 @@ from netbench.units import parse_rate
 
 FIRST_PORT, PORTS = 15201, 1000
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
+BY_HAND = "run it by hand on the sender; samples/ has its command line and what it printed"
 GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
 
 
@@ -75,7 +76,7 @@ def unable(transfer: Transfer) -> str:
 def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]) -> Commands:
     why = unable(transfer)
     if why:
-        raise RequestError(f"iperf3 cannot do this cell: {why}")
+        raise RequestError(f"iperf3 cannot do this cell: {why}; exclude it")
     client = ["iperf3", "-c", address, "-p", str(port), "-J", "-l", str(transfer.chunk), "-P", str(transfer.streams)]
     seconds, omitted = math.ceil((transfer.duration or 0) / 1e9), math.ceil(transfer.warmup / 1e9)  # it takes whole seconds
     client += ["-n", str(transfer.bytes)] if transfer.bytes else ["-t", str(seconds), *(["-O", str(omitted)] if omitted else [])]
@@ -94,17 +95,24 @@ def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None,
 def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[str, Any]:
     """What the tool says it moved: `{bytes, seconds}` or `{rate}`, in its own words. Errors: ValueError with what it printed."""
     if status:
-        raise ValueError(f"exit status {status}: {_complaint(output, errors)}")
+        raise ValueError(f"{_program(transfer)}: exit status {status}: {_complaint(output, errors)}; {BY_HAND}")
     if transfer.tool.kind == "iperf3":
         return _iperf3_reading(output)
     match = re.search(transfer.tool.pattern, output + "\n" + errors)
     if match is None:
-        raise ValueError(f"its output does not match the pattern {transfer.tool.pattern!r}: {output.strip()[:200]!r}")
+        raise ValueError(
+            f"{_program(transfer)}: its output does not match the pattern {transfer.tool.pattern!r}: {output.strip()[:200]!r}; "
+            "correct tool.pattern"
+        )
     found = match.groupdict()
     if found.get("rate"):
         parse_rate(found["rate"])  # what cannot be read as a rate is a failure of this run, not a missing number
         return {"rate": found["rate"]}
     return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
+
+
+def _program(transfer: Transfer) -> str:
+    return transfer.tool.argv[0] if transfer.tool.argv else transfer.tool.kind
 
 
 def _complaint(output: str, errors: str) -> str:
@@ -120,4 +128,4 @@ def _iperf3_reading(output: str) -> dict[str, Any]:
         received = report["end"]["sum_received"]
         return {"bytes": int(received["bytes"]), "seconds": float(received["seconds"])}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"iperf3 printed no result ({error!r}): {output.strip()[:200]!r}") from error
+        raise ValueError(f"iperf3: it printed no result: {output.strip()[:200]!r}; {BY_HAND}") from error

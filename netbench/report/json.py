@@ -16,7 +16,7 @@ SCHEMA = 1
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, cells, comparisons, cautions, sections}`; what there is none of is null."""
+    """`{schema, name, about, cells, comparisons, cautions, hosts, sections}`; what there is none of is null."""
     source = report.source
     return {
         "schema": SCHEMA,
@@ -41,6 +41,7 @@ def to_json(report: Report) -> dict[str, Any]:
             for c in family
         ],
         "cautions": [asdict(caution) | {"where": list(caution.where)} for caution in source.cautions],
+        "hosts": {host: [dict(entry) for entry in entries] for host, entries in source.loaded.hosts.items()},
         "sections": [_section(section) for section in report.sections],
     }
 

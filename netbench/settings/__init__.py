@@ -1,0 +1,1 @@
+"""Settings of hosts and interfaces: one small file each, found by looking into this folder (catalogue.py)."""

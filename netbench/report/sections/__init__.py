@@ -16,6 +16,7 @@ SECTIONS = (
     "cells",
     "comparison",
     "cautions",
+    "netperf",
     "processes",
     "proof",
     "settings",

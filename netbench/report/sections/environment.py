@@ -1,46 +1,137 @@
-"""The hosts: every fact that was read, and those that could not be, with the reason."""
+"""The hosts: what was read of them. Facts that agree are folded into few rows; those that differ stand side by side."""
 
 from __future__ import annotations
 
-from netbench.report.blocks import Column, Section, Table
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from netbench.facts import BY_NAME, CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
+from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 
-OWN = ("engine", "cpus", "clock_ticks")  # kept beside the facts in facts.json
+OWN = ("engine", "layout", "architecture", "cpus", "clock_ticks")  # kept beside the facts in facts.json
+GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
+SHORT = 20  # characters
+SIDE_BY_SIDE = 3  # hosts, and their states, that have a column each
+OFFLOADS = {
+    "tx-tcp-segmentation": "tso",
+    "tx-generic-segmentation": "gso",
+    "rx-gro": "gro",
+    "rx-lro": "lro",
+    "tx-scatter-gather": "sg",
+    "rx-checksum": "rx_checksum",
+    "tx-checksum-ip-generic": "tx_checksum",
+    "tx-checksum-ipv4": "tx_checksum",
+}
+Known = Mapping[str, str]
 
 
 def environment(source: Source) -> Section | None:
-    """One row a fact and value; hosts and boots that agree share a row."""
-    hosts = source.loaded.hosts
-    rows: dict[str, dict[str, list[str]]] = {}
-    everyone = [_label(host, boot, boots) for host, boots in hosts.items() for boot in boots]
-    for host, boots in hosts.items():
-        for boot in boots:
-            for name, value in _facts(boot).items():
-                rows.setdefault(name, {}).setdefault(value, []).append(_label(host, boot, boots))
-    if not rows:
+    """Tables of what all hosts have in common, what differs between hosts or changed, and what could not be read."""
+    states = [(_label(host, entry, entries), entry) for host, entries in source.loaded.hosts.items() for entry in entries]
+    known = {label: _known(entry) for label, entry in states}
+    names = list(dict.fromkeys(name for facts in known.values() for name in facts))
+    if not names:
         return None
+    differing = [name for name in names if len({facts[name] for facts in known.values() if name in facts}) > 1]
+    differing = [name for name in differing if not _fact(name).varies]  # it would be odd if those agreed
+    blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
+    if differing:
+        blocks += _apart(known, differing)
+    missing = tuple(_missing(states))
+    return Section("environment", "Environment", (*blocks, Prose(missing)) if missing else tuple(blocks))
+
+
+def _known(entry: Mapping[str, Any]) -> Known:
+    own = {name: str(entry[name]) for name in OWN if name in entry}
+    return own | {name: str(value) for name, value in entry.get("facts", {}).items() if value is not None}
+
+
+def _label(host: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
+    """A host, and which of its states, if it had several."""
+    if len(entries) == 1:
+        return host
+    if len({other["boot"] for other in entries}) == len(entries):
+        return f"{host} boot {entry['boot']}"
+    return f"{host} from run {entry.get('from_run', '?')}"
+
+
+def _fact(name: str) -> Fact:
+    return BY_NAME.get(name) or Fact(name, name, row="machine" if name in OWN else "")
+
+
+def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
+    """A table a group, with a row for facts that belong together."""
+    value = {name: ", ".join(dict.fromkeys(facts[name] for facts in known.values() if name in facts)) for name in names}
+    tables = []
+    for group in GROUPS:
+        rows: dict[str, list[str]] = {}
+        for name in (name for name in names if _fact(name).group == group):
+            rows.setdefault(_fact(name).row or name, []).append(name)
+        told = tuple((row, _folded(row, members, value)) for row, members in rows.items())
+        if told:
+            title = f"{group[0].upper()}{group[1:]}" + (" (all hosts)" if len(known) > 1 else "")
+            tables.append(Table(title, (Column("fact", kind="key"), Column("value", kind="prose")), told))
+    return tables
+
+
+def _folded(row: str, members: Sequence[str], value: Known) -> str:
+    if list(members) == [row] or (len(members) == 1 and not _fact(members[0]).row):
+        return _short(members[0], value[members[0]])
+    return "; ".join(f"{name} {value[name]}" for name in members)
+
+
+def _short(name: str, value: str) -> str:
+    """A fact as a table shows it: of the many features only those that have a setting."""
+    if name != "features":
+        return value
+    said, rest = [], []
+    for part in value.split("; "):
+        state, _, names = part.partition(": ")
+        chosen = dict.fromkeys(OFFLOADS[feature] for feature in names.split() if feature in OFFLOADS)
+        others = sum(feature not in OFFLOADS and feature != "none" for feature in names.split())
+        said.append(f"{state}: {' '.join(chosen) or 'none of these'}")
+        rest.append(f"{others} others are {state}")
+    return f"{'; '.join(said)}; {', '.join(rest)}"
+
+
+def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
+    """What differs: short facts with a column a host where there are few of them, others with a row a host."""
+    values = {name: {label: _short(name, facts.get(name, "not read")) for label, facts in known.items()} for name in names}
+    beside = [n for n in names if len(known) <= SIDE_BY_SIDE and all(len(value) <= SHORT for value in values[n].values())]
+    columns = (Column("fact", kind="key"), *(Column(label) for label in known))
+    tables = []
+    if beside:
+        rows = tuple((name, *values[name].values()) for name in beside)
+        tables.append(Table("What differs", columns, rows, marked=_marked(beside)))
     columns = (Column("fact", kind="key"), Column("host", kind="key"), Column("value", kind="prose"))
-    table = tuple((name, _who(who, everyone), value) for name, values in rows.items() for value, who in values.items())
-    return Section("environment", "Environment", (Table("", columns, table),))
+    listed: list[tuple[str, str, str]] = []
+    for name in (name for name in names if name not in beside):
+        by_value: dict[str, list[str]] = {}
+        for label, value in values[name].items():
+            by_value.setdefault(value, []).append(label)
+        listed += [(name, ", ".join(labels), value) for value, labels in by_value.items()]
+    if listed:
+        title = "" if tables else "What differs"
+        tables.append(Table(title, columns, tuple(listed), marked=_marked([name for name, *_ in listed])))
+    if any(table.marked for table in tables):
+        tables[-1] = replace(tables[-1], notes=("† runs are pooled only while a host does not change in it.",))
+    return tables
 
 
-def _facts(boot: object) -> dict[str, str]:
-    assert isinstance(boot, dict)
-    missing = boot.get("missing", {})
-    found = {name: str(boot[name]) for name in OWN if name in boot}
-    for name, value in boot.get("facts", {}).items():
-        if value is not None:
-            found[name] = str(value)
-        elif name not in missing:
-            found[name] = "not read"
-    return found | {name: f"not read: {reason}" for name, reason in missing.items()}
+def _marked(names: Sequence[str]) -> frozenset[int]:
+    return frozenset(i for i, name in enumerate(names) if _fact(name).must_match)
 
 
-def _label(host: str, boot: object, boots: object) -> str:
-    assert isinstance(boot, dict)
-    assert isinstance(boots, list)
-    return host if len(boots) == 1 else f"{host} boot {boot['boot']}"
-
-
-def _who(who: list[str], everyone: list[str]) -> str:
-    return "all" if len(who) == len(everyone) > 1 else ", ".join(who)
+def _missing(states: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Facts that could not be read, together where hosts and reasons agree."""
+    why: dict[tuple[str, str], list[str]] = {}
+    for label, entry in states:
+        for name, reason in entry.get("missing", {}).items():
+            why.setdefault((name, str(reason).rpartition(": ")[2] or str(reason)), []).append(label)
+    together: dict[tuple[str, str], list[str]] = {}
+    for (name, reason), labels in why.items():
+        who = "any host" if len(labels) == len(states) > 1 else ", ".join(labels)
+        together.setdefault((who, reason), []).append(name)
+    return [f"Not read on {who}: {', '.join(names)} ({reason})." for (who, reason), names in together.items()]

@@ -1,24 +1,56 @@
-"""CPU of the two processes, as time(1) tells it: user and kernel, of each side."""
+"""What the two processes used, as time(1) tells it: CPU time, page faults and context switches of each side."""
 
 from __future__ import annotations
 
-from netbench.analysis.metrics import describe
-from netbench.report.blocks import Column, Section, Table
+from collections.abc import Iterator
+
+from netbench.analysis.cells import CellResult
+from netbench.analysis.metrics import SIDES
+from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 
-METRICS = ("sender_user_cpu", "sender_kernel_cpu", "receiver_user_cpu", "receiver_kernel_cpu")
+FIRST = (("user", "s", "user_us", 1e-6), ("system", "s", "system_us", 1e-6), ("elapsed", "s", "seconds", 1.0))
+LAST = (  # name, unit, counter, and one of the counter in that unit
+    ("minor faults", "/run", "minor_faults", 1.0),
+    ("major faults", "/run", "major_faults", 1.0),
+    ("vol. switches", "/run", "voluntary_switches", 1.0),
+    ("invol. switches", "/run", "involuntary_switches", 1.0),
+)
 
 
 def processes(source: Source) -> Section | None:
-    """None where no process' times could be read."""
-    metrics = [name for name in METRICS if name in source.loaded.metrics]
-    found = [c for c in source.cells if any(name in c.intervals for name in metrics)]
-    if not found:
+    """One row a cell and side, means over its ok runs; None where nothing of a process could be read."""
+    rows = tuple(row for c in source.cells for row in _rows(source, c))
+    if not rows:
         return None
-    columns = [Column(name, kind="key") for name in source.keys]
-    columns += [Column(describe(name).title, "CPUs") for name in metrics]
-    rows = tuple((*source.key(c), *(c.intervals.get(name) for name in metrics)) for c in found)
-    note = (
-        "By rusage, of the process that moved the data: without softirq work done for it elsewhere. Times 100 it is time(1)'s %."
+    columns = (
+        *(Column(name, kind="key") for name in (*source.keys, "side")),
+        *(Column(name, unit) for name, unit, *_ in FIRST),
+        Column("CPU", "%"),
+        *(Column(name, unit) for name, unit, *_ in LAST),
     )
-    return Section("processes", "CPU of the processes", (Table("", tuple(columns), rows, (note,)),))
+    notes = (
+        "By getrusage(2), of the process that moved the data, within the measured window (elapsed): without softirq work that "
+        "others did for it. 100% is one whole CPU, as with time(1). Switches of context: voluntary (it waited) and not.",
+    )
+    return Section("processes", "The processes, as time(1) tells it", (Table("", columns, rows, notes),))
+
+
+def _rows(source: Source, c: CellResult) -> Iterator[tuple[Value, ...]]:
+    for side in SIDES:
+        if not any(_mean(source, c, side, counter, 1) is not None for _, _, counter, _ in (*FIRST[:2], *LAST)):
+            continue
+        busy = c.intervals.get(f"{side}_cpu.rusage")
+        yield (
+            *source.key(c),
+            side,
+            *(_mean(source, c, side, counter, unit) for _, _, counter, unit in FIRST),
+            busy.times(100) if busy else None,
+            *(_mean(source, c, side, counter, unit) for _, _, counter, unit in LAST),
+        )
+
+
+def _mean(source: Source, c: CellResult, side: str, counter: str, unit: float) -> float | None:
+    """Mean over the ok runs that have the counter; None when none has."""
+    used = source.loaded.used.get((c.cell, c.pair, side, counter))
+    return used.mean * unit if used else None

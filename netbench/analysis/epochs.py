@@ -1,0 +1,145 @@
+"""Epochs: stretches of a campaign in which its hosts agree in every fact that must match. Runs of different ones are not pooled.
+
+One rule for the conductor's ledger and for the report. Runs are told apart for each pair, and within it for each kernel where
+kernels are swept; means, intervals and the closing rule see those of the epoch of the latest ok run alone. An earlier epoch
+counts again when its facts return.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from netbench import facts
+
+BETWEEN = " | "  # changes
+Epoch = tuple[int, ...]
+"""Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
+Stratum = tuple[str, str]
+"""A pair, and the level of the factor `kernel` ("" where it is not swept)."""
+Entries = Sequence[Mapping[str, Any]]
+
+
+class Epochs:
+    """What hosts were like by their entries of facts.json. What an entry does not know is as in the entry before."""
+
+    def __init__(self, hosts: Mapping[str, Entries], swept: Iterable[str] = ()) -> None:
+        self.names = facts.must_match(tuple(swept))
+        self._entries = hosts
+        self._numbers = {host: _numbers(entries, self.names) for host, entries in hosts.items()}
+        self._said: dict[tuple[str, Epoch, Epoch], str] = {}
+        self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
+
+    def of(self, record: Mapping[str, Any]) -> Epoch:
+        """The epoch of a run: a record, or whatever has its `pair`, `run` and `boot`."""
+        ends = str(record["pair"]).split(">")
+        return tuple(self._number(host, int(record["run"]), int(record["boot"])) for host in ends)
+
+    def _number(self, host: str, run: int, boot: int) -> int:
+        numbers = self._numbers.get(host, ())
+        return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
+
+    def _at(self, host: str, run: int, boot: int) -> int:
+        """The entry in force: the last that began by then; by boot where entries do not say with which run they began."""
+        begun = self._from_run[host]
+        if begun is not None:
+            return max(bisect_right(begun, run) - 1, 0)
+        return max((i for i, entry in enumerate(self._entries[host]) if int(entry["boot"]) <= boot), default=0)
+
+    def differences(self, pair: str, one: Epoch, other: Epoch) -> list[tuple[str, str, str, str]]:
+        """What differs between two epochs of a pair: (host, fact, in one, in the other)."""
+        found: dict[tuple[str, str, str, str], None] = {}
+        for host, a, b in zip(pair.split(">"), one, other, strict=True):
+            if a != b:
+                before, after = (_filled(self._entries[host], self.names)[self._numbers[host].index(n)] for n in (a, b))
+                found |= {(host, name, before[name], after[name]): None for name in before if before[name] != after[name]}
+        return list(found)
+
+    def changed(self, host: str) -> list[tuple[str, str, str]]:
+        """What is otherwise in a host's last entry than in the one before: (fact, before, now)."""
+        before, now = _filled(self._entries[host], self.names)[-2:]
+        return [(name, before[name], now[name]) for name in before if before[name] != now[name]]
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether any host was not the same all the time."""
+        return any(any(numbers) for numbers in self._numbers.values())
+
+    def said(self, pair: str, one: Epoch, other: Epoch) -> str:
+        """What was otherwise in one epoch than in the other."""
+        key = pair, one, other
+        if key not in self._said:
+            found = [f"{host}: {facts.change(name, was, now)}" for host, name, was, now in self.differences(pair, one, other)]
+            self._said[key] = BETWEEN.join(found)
+        return self._said[key]
+
+
+class Latest:
+    """The epoch of the latest ok run of each stratum: what counts there. `see` records in their order."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+        self._latest: dict[Stratum, Epoch] = {}
+
+    def see(self, record: Mapping[str, Any]) -> None:
+        """Take in a record."""
+        if record["status"] == "ok":
+            self._latest[stratum(record)] = self._epochs.of(record)
+
+    def epoch(self, place: Stratum) -> Epoch | None:
+        """That of a stratum; None where no run is ok."""
+        return self._latest.get(place)
+
+    def why_not(self, record: Mapping[str, Any]) -> str:
+        """Why an ok run does not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more of them with BETWEEN."""
+        mine, latest = self._epochs.of(record), self._latest.get(stratum(record))
+        if latest is None or mine == latest:
+            return ""
+        return self._epochs.said(str(record["pair"]), mine, latest)
+
+
+def not_pooled(hosts: Mapping[str, Entries], swept: Iterable[str], last: int) -> list[str]:
+    """What a resumed campaign must say: facts that are others than in its runs so far. last: the number of the last of these."""
+    epochs = Epochs(hosts, swept)
+    said = []
+    for host, entries in hosts.items():
+        new = len(entries) > 1 and last and int(entries[-1].get("from_run", 0)) > last
+        if new and (found := epochs.changed(host)):
+            changes = BETWEEN.join(facts.change(*change) for change in found)
+            said.append(
+                f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled with new ones, and the host's "
+                "cells begin anew; to go on with them instead, stop now, bring this back to what it was and resume"
+            )
+    return said
+
+
+def stratum(record: Mapping[str, Any]) -> Stratum:
+    """Within which of a campaign's runs a run is compared to others."""
+    return str(record["pair"]), str(record["factors"].get("kernel", ""))
+
+
+def _from_run(entries: Entries) -> list[int] | None:
+    if any("from_run" not in entry for entry in entries):
+        return None
+    return [int(entry["from_run"]) for entry in entries]
+
+
+def _filled(entries: Entries, names: Sequence[str]) -> list[dict[str, str]]:
+    """The facts by entry; what one does not know is as before it, and before the first that knows it as there."""
+    known = [facts.of_entry(entry) for entry in entries]
+    filled: list[dict[str, str]] = [{} for _ in entries]
+    for name in names:
+        value = next((entry[name] for entry in known if name in entry), None)
+        for entry, out in zip(known, filled, strict=True):
+            value = entry.get(name, value)
+            if value is not None:
+                out[name] = value
+    return filled
+
+
+def _numbers(entries: Entries, names: Sequence[str]) -> list[int]:
+    """Of each entry the number of the first that agrees with it."""
+    filled = _filled(entries, names) if len(entries) > 1 else [{}]
+    return [filled.index(entry) for entry in filled]

@@ -1,0 +1,173 @@
+"""The executor of Apply and Restore: a pair's settings on its hosts, known to the journal, held by a worker, read back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from netbench.conductor.crew import Crew, roles
+from netbench.errors import EngineError, HostError
+from netbench.model import Campaign
+from netbench.plan import Unit
+from netbench.settings.base import Place
+from netbench.settings.catalogue import find, side_of
+from netbench.settings.scope import HostSettings, layers, outstanding, put_back
+
+LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
+LOCK_PAUSE = 0.2
+Read = dict[str, dict[str, str]]
+"""What each side's settings read: side -> setting -> level."""
+
+
+Applied = tuple[Read, dict[str, list[str]]]
+"""That, and what else moved: `HOST.NAME` -> [before, after]."""
+
+
+def asked_of(campaign: Campaign, unit: Unit, side: str) -> dict[str, str]:
+    """A side's settings as they are asked for, without their side."""
+    one = unit.pair.sender == unit.pair.receiver
+    return dict(ChainMap(*layers(campaign.settings, unit.cell.settings, campaign.commands, "" if one else side)))
+
+
+def holder_of(campaign: Campaign, path: Path) -> str:
+    """Who locks the hosts for a result: its campaign's name and its folder's."""
+    return f"{campaign.name[:32]}/{path.name}"
+
+
+class Applier:
+    """Brings hosts to a unit's settings and back. `write` and `entries` are the journal's; `holder` names who locks the hosts."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        crew: Crew,
+        holder: str,
+        write: Callable[[Mapping[str, Any]], None],
+        entries: Callable[[], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        self._campaign = campaign
+        self._crew = crew
+        self._holder = holder
+        self._write = write
+        self._entries = entries
+        self._roles = roles(campaign)
+        self._hosts: dict[str, HostSettings] = {}
+        self._workers: dict[str, object] = {}
+        self._turn = threading.Lock()
+        self._lives = 0  # how often a host was taken over: each worker locks in a name of its own
+        self._last = max((int(entry["change"]) for entry in entries() if "change" in entry), default=0)
+
+    def claim(self) -> None:
+        """Lock every host, and put back what an earlier worker of this campaign left. Errors: HostBusy; EngineError."""
+
+        def claim(host: str) -> None:
+            self._claim(host)
+
+        self._crew.each(claim)
+
+    def enter(self, unit: Unit) -> Applied:
+        """Bring both hosts to a unit's settings: what they read, and what else moved (`HOST.NAME` -> [before, after]).
+
+        Errors: SettingRefused where a host does not take a level; those of losing a worker.
+        """
+        read: Read = {}
+        moved: dict[str, list[str]] = {}
+        for side, host, wanted in self._sides(unit):
+            held = self._claim(host)
+            levels, others = held.hold(wanted)
+            moved |= {f"{host}.{name}": change for name, change in others.items()}
+            read |= dict.fromkeys([side] if side else ["sender", "receiver"], levels)
+        return read, moved
+
+    def read_again(self, unit: Unit) -> Read:
+        """What a unit's settings read now. Errors: as enter."""
+        read: Read = {}
+        for side, host, _ in self._sides(unit):
+            read |= dict.fromkeys([side] if side else ["sender", "receiver"], self._claim(host).read_again())
+        return read
+
+    def restore(self) -> None:
+        """Put back everything, on every host. Errors: EngineError of the first thing that could not be; others are put back."""
+        failed: EngineError | None = None
+        for host, held in self._hosts.items():
+            if self._crew.has(host, self._roles[host], self._workers[host]):
+                try:
+                    held.undo()
+                except EngineError as error:
+                    failed = failed or error
+        if failed:
+            raise failed
+
+    def _sides(self, unit: Unit) -> list[tuple[str, str, list[dict[str, str]]]]:
+        """(side, host, layers) of both ends, or of the one host that is both."""
+        pair = unit.pair
+        ends = [("", pair.sender)] if pair.sender == pair.receiver else [("sender", pair.sender), ("receiver", pair.receiver)]
+        found = []
+        for side, host in ends:
+            wanted = layers(self._campaign.settings, unit.cell.settings, self._campaign.commands, side)
+            found.append((side, host, wanted))
+        return found
+
+    def _claim(self, host: str) -> HostSettings:
+        """The settings of a host, through the worker that it has now."""
+        worker = self._crew.worker(host, self._roles[host])
+        if self._workers.get(host) is worker:
+            return self._hosts[host]
+        self.lock(host)
+        left = outstanding(self._entries(), host)
+        if left:
+            list(put_back(worker, worker.hello.boot_id, left))
+            self._write({"restored": [change["change"] for change in left], "host": host})
+        address = self._crew.address(host, self._campaign.cells[0].transfer.ip)
+        place = Place(host, worker, address, self._campaign.hosts[host].interface)
+        self._workers[host] = worker
+        self._hosts[host] = HostSettings(place, self._campaign.commands, self._write, self._number, worker.hello.boot_id)
+        return self._hosts[host]
+
+    def _number(self) -> int:
+        with self._turn:
+            self._last += 1
+            return self._last
+
+    def lock(self, host: str) -> None:
+        """Lock a host for this campaign, waiting for a worker of its own that has lost its controller. Errors: HostBusy."""
+        worker = self._crew.worker(host, self._roles[host])
+        again = host in self._hosts
+        self._lives += again
+        self._take(host, worker, "host", f"{self._holder}+{self._lives}" if again else self._holder)
+        if self._needs_kernel():
+            self._take(host, worker, "kernel", self._holder)
+
+    def _take(self, host: str, worker: Any, what: str, name: str) -> None:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                worker.operate("lock", what, name)
+            except EngineError as error:
+                holder = _holder(worker, what)
+                if holder and holder.partition("+")[0] == self._holder and time.monotonic() < deadline:
+                    time.sleep(LOCK_PAUSE)
+                    continue
+                words = f"the campaign {holder} is using this host; wait for it to end, or stop it" if holder else str(error)
+                raise HostBusy(f"{host}: {words}") from error
+            return
+
+    def _needs_kernel(self) -> bool:
+        keys = [*self._campaign.settings, *(key for cell in self._campaign.cells for key in cell.settings)]
+        found = [find(side_of(key)[1], self._campaign.commands) for key in dict.fromkeys(keys)]
+        return any(setting.is_whole_kernel(what) for setting, what in filter(None, found))
+
+
+class HostBusy(HostError):
+    """Another campaign uses the host."""
+
+
+def _holder(worker: Any, what: str) -> str:
+    try:
+        return str(worker.operate("lock", what)[0]).strip()
+    except EngineError:
+        return ""

@@ -1,0 +1,28 @@
+"""Putting back what a dead campaign left changed, from its journal."""
+
+from __future__ import annotations
+
+from netbench.conductor.apply import Applier, holder_of
+from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
+from netbench.model import Campaign
+from netbench.settings.scope import outstanding, put_back
+from netbench.store import Store
+
+
+def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_channel) -> list[str]:
+    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError, EngineError."""
+    store.lock()
+    try:
+        entries = store.journal_entries()
+        left = {host: changes for host in campaign.hosts if (changes := outstanding(entries, host))}
+        lines: list[str] = []
+        with Crew(campaign, channels) as crew:
+            locks = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, lambda: [])
+            for host, changes in left.items():
+                locks.lock(host)
+                worker = crew.worker(host, roles(campaign)[host])
+                lines += [f"{host}: {line}" for line in put_back(worker, worker.hello.boot_id, changes)]
+                store.journal({"restored": [change["change"] for change in changes], "host": host})
+        return lines
+    finally:
+        store.close()

@@ -1,0 +1,178 @@
+"""What a setting is: a level turned into operations as data, and how to read it back. No shell ever sees a value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from netbench.errors import EngineError
+
+RUN, LINK, HOST = "run", "link", "host"  # what a change of a setting costs: nothing much, a link that goes down, a host
+
+
+class Worker(Protocol):
+    """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; those of losing it."""
+
+    def operate(
+        self,
+        op: str,
+        target: str | Iterable[str],
+        value: str | None = None,
+        hold: bool = False,
+        undo: Iterable[str] = (),
+        scope: int = 0,
+    ) -> tuple[str, str | None]: ...
+
+    def undo(self, scope: int = 0) -> None: ...
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One change: an operation of the worker, its target and value; or a program to run and the one that undoes it."""
+
+    op: str
+    target: tuple[str, ...]
+    value: str | None = None
+    undo: tuple[str, ...] = ()
+
+
+class Place:
+    """Where a setting is made: a host, through its worker, and the interface that carries the data there.
+
+    What was read is remembered until `forget`, so that settings that look at the same thing ask for it once.
+    """
+
+    def __init__(self, host: str, worker: Worker, address: str, interface: str | None = None) -> None:
+        self.host = host
+        self.worker = worker
+        self._address = address
+        self._interface = interface
+        self._texts: dict[tuple[str, ...], str] = {}
+
+    @property
+    def interface(self) -> str:
+        """The interface of the host's data address, as the campaign names it or as the host says. Errors: EngineError."""
+        if self._interface is None:
+            self._interface = self.worker.operate("interface", self._address)[0].strip()
+        return self._interface
+
+    def read(self, op: str, *target: str) -> str:
+        """What an operation reads. Errors: EngineError."""
+        key = op, *target
+        if key not in self._texts:
+            self._texts[key] = self.worker.operate(op, target)[0]
+        return self._texts[key]
+
+    def remember(self, op: str, target: Sequence[str], text: str) -> None:
+        """What an operation has just read."""
+        self._texts[op, *target] = text
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._texts.clear()
+
+    @property
+    def texts(self) -> Mapping[tuple[str, ...], str]:
+        """What is remembered, by operation and target."""
+        return dict(self._texts)
+
+
+class Setting(ABC):
+    """One setting, or a family of them whose names begin with `name` (which then ends with a dot).
+
+    `what` below is the rest of such a name: `ipv4.tcp_sack` of `sysctl.net.ipv4.tcp_sack`; "" otherwise.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    levels: ClassVar[str] = "on or off"
+    cost: ClassVar[str] = RUN
+    whole_kernel: ClassVar[bool] = False  # a change is seen in every network namespace of the host's kernel
+
+    @abstractmethod
+    def parse(self, level: str) -> str:
+        """A level as it reads back. Errors: ValueError when it is none."""
+
+    @abstractmethod
+    def read(self, what: str, place: Place) -> str:
+        """The level that the host has. Errors: EngineError; ValueError when it has no such thing."""
+
+    @abstractmethod
+    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+        """What to do so that the host has this level (as `parse` gives it); nothing when it has it already. Errors: as read."""
+
+    def reading(self, what: str, level: str, place: Place) -> str:
+        """What the host has, in the words of this level. Errors: EngineError; ValueError when it has no such thing."""
+        del level
+        return self.read(what, place)
+
+    def is_whole_kernel(self, what: str) -> bool:
+        """Whether a change of it is seen outside the host's network namespace."""
+        del what
+        return self.whole_kernel
+
+    def why_not(self, what: str, level: str, place: Place) -> str:
+        """Why this host cannot have this level, as far as can be told without a change; or "". Errors: as read."""
+        del level
+        self.read(what, place)
+        return ""
+
+    def absent(self, place: Place) -> str:
+        """Why a host has no such thing at all, or "". For settings, not families."""
+        try:
+            self.read("", place)
+        except (EngineError, ValueError) as error:
+            return str(error)
+        return ""
+
+    def is_settled(self, place: Place) -> bool:
+        """Whether the host has got over the change."""
+        del place
+        return True
+
+
+def on_or_off(level: str) -> str:
+    """`on` or `off`, of YAML's words for them. Errors: ValueError."""
+    words = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
+    if level not in words:
+        raise ValueError("on or off")
+    return words[level]
+
+
+def whole(level: str, least: int, most: int) -> str:
+    """A whole number as the kernel writes it. Errors: ValueError."""
+    if not level.isdecimal() or not least <= int(level) <= most:
+        raise ValueError(f"a whole number from {least} to {most}")
+    return str(int(level))
+
+
+def cpu_list(level: str) -> str:
+    """CPUs as the kernel lists them, `0-3,6`; `none` is no CPU. Errors: ValueError."""
+    if level == "none":
+        return level
+    cpus: set[int] = set()
+    for part in level.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) > 65535:
+            raise ValueError("a list of CPUs such as 0-3,6, or none")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return ranges(cpus)
+
+
+def ranges(cpus: Iterable[int]) -> str:
+    """CPUs in the kernel's own words: `0-3,6`, `none`."""
+    found: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if found and cpu == found[-1][1] + 1:
+            found[-1][1] = cpu
+        else:
+            found.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "none"
+
+
+def fields(text: str) -> dict[str, str]:
+    """`key: value` lines as a mapping."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, colon, value in pairs if colon}

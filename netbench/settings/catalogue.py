@@ -1,0 +1,44 @@
+"""Every setting there is: the classes in this folder that have a name, and the campaign's own commands."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+
+import netbench.settings
+from netbench.model import Command
+from netbench.settings.base import Setting
+from netbench.settings.command import CommandSetting
+
+SIDES = ("sender.", "receiver.")
+
+
+@cache
+def known() -> Mapping[str, Setting]:
+    """Settings by name; names of families end with a dot."""
+    found: dict[str, Setting] = {}
+    for module in pkgutil.iter_modules(netbench.settings.__path__):
+        for _, kind in inspect.getmembers(importlib.import_module(f"netbench.settings.{module.name}"), inspect.isclass):
+            if issubclass(kind, Setting) and isinstance(kind.__dict__.get("name"), str):
+                found[kind.name] = kind()
+    return dict(sorted(found.items()))
+
+
+def side_of(key: str) -> tuple[str, str]:
+    """(side, name): `sender.gro` is ("sender", "gro"); a bare key has no side."""
+    for side in SIDES:
+        if key.startswith(side):
+            return side.removesuffix("."), key.removeprefix(side)
+    return "", key
+
+
+def find(name: str, commands: Mapping[str, Command]) -> tuple[Setting, str] | None:
+    """The setting of a name without its side, and the rest of the name in a family; None when there is none."""
+    if name in commands:
+        return CommandSetting(commands[name]), ""
+    family, dot, what = name.partition(".")
+    setting = known().get(f"{family}{dot}")
+    return (setting, what) if setting and (what or not dot) else None

@@ -1,0 +1,33 @@
+"""The frequency governor of all CPUs."""
+
+from __future__ import annotations
+
+import re
+
+from netbench.settings.base import Operation, Place, Setting
+
+FOLDER = "/sys/devices/system/cpu/cpufreq"
+
+
+class Governor(Setting):
+    name = "governor"
+    about = "Frequency governor of all CPUs."
+    levels = "the name of a governor such as performance"
+    whole_kernel = True
+
+    def parse(self, level: str) -> str:
+        if not re.fullmatch("[a-z_]{1,20}", level):
+            raise ValueError(self.levels)
+        return level
+
+    def _files(self, place: Place) -> list[str]:
+        policies = [name for name in place.read("list", FOLDER).split() if name.startswith("policy")]
+        if not policies:
+            raise ValueError(f"no CPU of {place.host} has a governor: its kernel does not manage frequencies")
+        return [f"{FOLDER}/{name}/scaling_governor" for name in policies]
+
+    def read(self, what: str, place: Place) -> str:
+        return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in self._files(place)))
+
+    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+        return [Operation("file", (file,), level) for file in self._files(place) if place.read("file", file).strip() != level]

@@ -1,0 +1,24 @@
+"""The interface's largest packet."""
+
+from __future__ import annotations
+
+from netbench.settings.base import LINK, Operation, Place, Setting, whole
+
+
+class Mtu(Setting):
+    name = "mtu"
+    about = "Largest packet of the interface, in bytes without the link's header."
+    levels = "a whole number of bytes such as 9000"
+    cost = LINK
+
+    def parse(self, level: str) -> str:
+        return whole(level, 68, 65535)
+
+    def read(self, what: str, place: Place) -> str:
+        return place.read("link", place.interface, "mtu").strip()
+
+    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+        return [] if self.read(what, place) == level else [Operation("link", (place.interface, "mtu"), level)]
+
+    def is_settled(self, place: Place) -> bool:
+        return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

@@ -1,0 +1,61 @@
+"""Numbers of a device by ethtool: rings, coalesce and channels stand on this. A level is one number, or a mapping of several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from netbench.settings.base import LINK, Operation, Place, Setting, fields
+
+_PAIR = re.compile(r"\s*([a-z][a-z0-9_]*)\s*:\s*([0-9]+|on|off)\s*")
+_SWITCH = {"on": "1", "off": "0"}
+
+
+class Parameters(Setting):
+    """`op` is the worker's operation; `plain` are the keys that a level of one number stands for."""
+
+    op: ClassVar[str]
+    plain: ClassVar[tuple[str, ...]]
+    cost = LINK
+
+    def parse(self, level: str) -> str:
+        return ", ".join(f"{key}: {value}" for key, value in self._wanted(level).items())
+
+    def _wanted(self, level: str) -> dict[str, str]:
+        if level.isdecimal():
+            return dict.fromkeys(self.plain, str(int(level)))
+        inside = level.removeprefix("{").removesuffix("}")
+        pairs = [_PAIR.fullmatch(part) for part in re.split("[,;]", inside)]
+        found = {pair[1]: _SWITCH.get(pair[2], pair[2]) for pair in pairs if pair}
+        if None in pairs or not found:
+            raise ValueError(self.levels)
+        return found
+
+    def _now(self, place: Place) -> Mapping[str, str]:
+        return fields(place.read(self.op, place.interface))
+
+    def read(self, what: str, place: Place) -> str:
+        return ", ".join(f"{key}: {value}" for key, value in self._now(place).items() if not key.endswith("_max"))
+
+    def reading(self, what: str, level: str, place: Place) -> str:
+        now = self._now(place)
+        return ", ".join(f"{key}: {now.get(key, 'none')}" for key in self._wanted(level))
+
+    def why_not(self, what: str, level: str, place: Place) -> str:
+        now = self._now(place)
+        for key, value in self._wanted(level).items():
+            if key not in now:
+                return f"{place.interface} has no {key}; it has {', '.join(k for k in now if not k.endswith('_max'))}"
+            if int(value) > int(now.get(f"{key}_max", value)):
+                return f"{place.interface} takes at most {now[f'{key}_max']} for {key}, asked {value}"
+        return ""
+
+    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+        now = self._now(place)
+        moved = {key: value for key, value in self._wanted(level).items() if now.get(key) != value}
+        value = "".join(f"{key} {number}\n" for key, number in moved.items())
+        return [Operation(self.op, (place.interface,), value)] if moved else []
+
+    def is_settled(self, place: Place) -> bool:
+        return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

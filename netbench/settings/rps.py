@@ -1,0 +1,48 @@
+"""Receive packet steering."""
+
+from __future__ import annotations
+
+from netbench.settings.base import Operation, Place, Setting, cpu_list, ranges
+
+
+def mask(cpus: str) -> str:
+    """CPUs as the kernel's hexadecimal mask, in groups of 32."""
+    if cpus == "none":
+        return "0"
+    bits = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        for cpu in range(int(first), int(last or first) + 1):
+            bits |= 1 << cpu
+    groups = []
+    while bits:
+        groups.append(bits & 0xFFFFFFFF)
+        bits >>= 32
+    return ",".join([f"{groups[-1]:x}", *(f"{group:08x}" for group in reversed(groups[:-1]))])
+
+
+def unmask(text: str) -> str:
+    """The CPUs of such a mask."""
+    bits = int(text.strip().replace(",", "") or "0", 16)
+    return ranges(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
+class Rps(Setting):
+    name = "rps"
+    about = "Receive packet steering: the CPUs that process what arrives, for all receive queues of the interface."
+    levels = "a list of CPUs such as 0-3, or none"
+
+    def parse(self, level: str) -> str:
+        return cpu_list(level)
+
+    def _files(self, place: Place) -> list[str]:
+        folder = f"/sys/class/net/{place.interface}/queues"
+        return [f"{folder}/{name}/rps_cpus" for name in place.read("list", folder).split() if name.startswith("rx-")]
+
+    def read(self, what: str, place: Place) -> str:
+        found = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))
+        return " and ".join(found)
+
+    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+        files = [file for file in self._files(place) if unmask(place.read("file", file)) != level]
+        return [Operation("file", (file,), mask(level)) for file in files]

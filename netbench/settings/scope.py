@@ -1,0 +1,233 @@
+"""A host's settings in layers: applied, read back, and undone in reverse down to what the next cell has in common with the last.
+
+Layer 0 is what the campaign holds all the time, the next what is costly to change, the last what changes with every cell. So the
+state of a host is what it was before, with the layers on top, whatever the order of cells.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from netbench.errors import EngineError, SettingRefused
+from netbench.model import Command
+from netbench.settings.base import HOST, LINK, Operation, Place, Setting, fields
+from netbench.settings.catalogue import find, side_of
+
+SETTLE_SECONDS = 20.0
+SETTLE_PAUSE = 0.02
+Levels = Mapping[str, str]
+"""Settings without a side, and their levels as written."""
+Write = Callable[[Mapping[str, Any]], None]
+"""Writes an entry of the journal and forces it to the disk."""
+
+
+def layers(campaign: Levels, cell: Levels, commands: Mapping[str, Command], side: str) -> list[dict[str, str]]:
+    """What a host that has this side (`sender`, `receiver`, or "" for both) is to hold: always, costly ones, cheap ones.
+
+    A key of one side goes over the bare one, a cell's over the campaign's.
+    """
+    found: list[dict[str, str]] = [{}, {}, {}]
+    for levels, of_cell in ((campaign, False), (cell, True)):
+        for key in sorted(levels, key=lambda key: bool(side_of(key)[0])):
+            mine, name = side_of(key)
+            if mine and side and mine != side:
+                continue
+            for layer in found:
+                layer.pop(name, None)
+            setting = find(name, commands)
+            costly = setting is not None and setting[0].cost in (LINK, HOST)
+            found[0 if not of_cell else 1 if costly else 2][name] = levels[key]
+    return found
+
+
+@dataclass
+class Layer:
+    """What was applied: levels as written, operations that were made, and what else moved with them."""
+
+    levels: dict[str, str]
+    changes: list[int] = field(default_factory=list)
+    moved: dict[str, list[str]] = field(default_factory=dict)
+
+
+class HostSettings:
+    """The settings of one host. `write` gets journal entries; `number` gives each change of the campaign its own."""
+
+    def __init__(
+        self, place: Place, commands: Mapping[str, Command], write: Write, number: Callable[[], int], boot_id: str
+    ) -> None:
+        self.place = place
+        self._commands = commands
+        self._write = write
+        self._number = number
+        self._boot_id = boot_id
+        self._held: list[Layer] = []
+
+    def hold(self, wanted: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Bring the host to these layers. Returns what every setting reads, and what else moved: name -> [before, after].
+
+        Errors: SettingRefused where the host does not take a level (then the layers below are held, and nothing of this one);
+        those of losing the worker.
+        """
+        self.place.forget()
+        same = self._common(wanted)
+        self.undo(same)
+        for scope in range(same, len(wanted)):
+            self._held.append(Layer(dict(wanted[scope])))
+            try:
+                self._apply(scope)
+            except SettingRefused:
+                self.undo(scope)
+                raise
+        read = {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
+        moved = {name: change for layer in self._held for name, change in layer.moved.items()}
+        return read, moved
+
+    def read_again(self) -> dict[str, str]:
+        """What every setting that is held reads now. Errors: SettingRefused when it cannot be read."""
+        self.place.forget()
+        return {key: self._reading(key, level) for layer in self._held for key, level in layer.levels.items()}
+
+    def undo(self, scope: int = 0) -> None:
+        """Put back what layers from `scope` on have changed. Errors: EngineError when something could not be."""
+        gone = self._held[scope:]
+        changes = [change for layer in gone for change in layer.changes]
+        del self._held[scope:]
+        if changes:
+            self.place.worker.undo(scope)
+            self.place.forget()
+            self._write({"restored": changes, "host": self.place.host})
+
+    def _common(self, wanted: Sequence[Mapping[str, str]]) -> int:
+        """How many layers are as they are wanted already."""
+        for i, (held, asked) in enumerate(zip(self._held, wanted, strict=False)):
+            if held.levels != asked:
+                return i
+        return min(len(self._held), len(wanted))
+
+    def _setting(self, key: str) -> tuple[Setting, str]:
+        found = find(key, self._commands)
+        if found is None:
+            raise SettingRefused(f"{self.place.host}: no setting {key!r}")
+        return found
+
+    def _apply(self, scope: int) -> None:
+        layer = self._held[scope]
+        asked: dict[str, str] = {}
+        before = self._bystanders() if layer.levels else {}
+        for key, word in layer.levels.items():
+            setting, what = self._setting(key)
+            with _refusal(self.place, key, word):
+                level = setting.parse(word)
+                operations = setting.changes(what, level, self.place)
+                for operation in operations:
+                    self._execute(operation, scope, key)
+                    asked |= _asked(operation)
+                if operations:
+                    self._settle(setting)
+                now = setting.reading(what, level, self.place)
+            if now != level:
+                raise SettingRefused(f"{self.place.host}: {key} was set to {word}, but reads {now}")
+        if layer.changes:
+            after = self._bystanders()
+            layer.moved = {
+                name: [was, after[name]] for name, was in before.items() if after.get(name, was) != was and name not in asked
+            }
+
+    def _execute(self, operation: Operation, scope: int, key: str) -> None:
+        """One change: known to the journal before it is made."""
+        number = self._number()
+        entry = {"change": number, "host": self.place.host, "boot_id": self._boot_id, "setting": key, "op": operation.op}
+        entry |= {"target": list(operation.target), "value": operation.value}
+        entry |= (
+            {"undo": list(operation.undo)} if operation.undo else {"before": self.place.read(operation.op, *operation.target)}
+        )
+        self._write(entry)
+        self._held[scope].changes.append(number)
+        _, after = self.place.worker.operate(
+            operation.op, operation.target, operation.value, hold=operation.value is not None, undo=operation.undo, scope=scope
+        )
+        if operation.undo:
+            self.place.forget()
+        elif after is not None:
+            self.place.remember(operation.op, operation.target, after)
+
+    def _settle(self, setting: Setting) -> None:
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while not setting.is_settled(self.place):
+            if time.monotonic() > deadline:
+                raise SettingRefused(f"{self.place.host}: {self.place.interface} did not come up within {SETTLE_SECONDS:.0f} s")
+            time.sleep(SETTLE_PAUSE)
+
+    def _reading(self, key: str, word: str) -> str:
+        setting, what = self._setting(key)
+        with _refusal(self.place, key, word):
+            return setting.reading(what, setting.parse(word), self.place)
+
+    def _bystanders(self) -> dict[str, str]:
+        """What a change of the interface may move along: its features and its MTU. Nothing where it cannot be read."""
+        try:
+            features = fields(self.place.read("features", self.place.interface))
+            mtu = self.place.read("link", self.place.interface, "mtu").strip()
+        except EngineError:
+            return {}
+        return {name: state.split()[0] for name, state in features.items()} | {"mtu": mtu}
+
+
+class _refusal:
+    """What a host says against a setting, as SettingRefused."""
+
+    def __init__(self, place: Place, key: str, word: str) -> None:
+        self._start = f"{place.host}: {key}: {word}: "
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, EngineError | ValueError):
+            raise SettingRefused(f"{self._start}{error}") from error
+
+
+def _asked(operation: Operation) -> dict[str, str]:
+    """Names of what an operation itself sets, as `_bystanders` names them."""
+    if operation.op == "features" and operation.value:
+        return dict.fromkeys((line.split()[0] for line in operation.value.splitlines()), "")
+    return {operation.target[1]: ""} if operation.op == "link" else {}
+
+
+def outstanding(entries: Sequence[Mapping[str, Any]], host: str) -> list[Mapping[str, Any]]:
+    """Changes of a host that a journal has not seen put back, the last first."""
+    restored = {number for entry in entries if entry.get("host") == host for number in entry.get("restored", ())}
+    return [
+        entry
+        for entry in reversed(entries)
+        if entry.get("host") == host and "change" in entry and entry["change"] not in restored
+    ]
+
+
+def put_back(worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Undo changes of a journal on their host, the last first; says what was done. Errors: EngineError of one that cannot be."""
+    for change in changes:
+        name = f"{change['setting']} ({change['op']} {' '.join(change['target'])})"
+        if change["boot_id"] != boot_id:
+            yield f"{name}: gone, the host was booted since"
+        elif change.get("undo"):
+            worker.operate("exec", change["undo"])
+            yield f"{name}: undone by {' '.join(change['undo'])}"
+        elif worker.operate(change["op"], change["target"])[0] == change["before"]:
+            yield f"{name}: is as it was"
+        else:
+            _, now = worker.operate(change["op"], change["target"], _settable(change["before"]))
+            if now != change["before"]:
+                raise EngineError(0, 0, "restore", f"{name} reads {now!r}, was {change['before']!r}", "put it back by hand")
+            yield f"{name}: put back"
+
+
+def _settable(text: str) -> str:
+    """Of a choice such as `always [madvise] never` the word that can be written."""
+    from netbench.settings.file import CHOICE
+
+    chosen = CHOICE.search(text) if "\n" not in text.strip() else None
+    return chosen[1] if chosen else text

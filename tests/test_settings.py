@@ -1,0 +1,276 @@
+"""Settings on real interfaces of this process' network namespace, compared with ethtool, ip, tc and /proc; and campaigns that sweep them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.conductor.crew import open_channel
+from netbench.engine.worker import Worker
+from netbench.errors import SettingRefused
+from netbench.model import Command, Host
+from netbench.settings.base import Place
+from netbench.settings.catalogue import find, known
+from netbench.settings.scope import HostSettings, layers, outstanding, put_back
+
+ADDRESS = "10.199.7.1"
+
+
+def out(*argv: str) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def interface() -> Iterator[str]:
+    made = subprocess.run(
+        ["ip", "link", "add", "nbs0", "type", "veth", "peer", "name", "nbs1"], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no veth here: {made.stderr.strip()}")
+    for line in (f"address add {ADDRESS}/24 dev nbs0", "link set nbs0 up", "link set nbs1 up"):
+        out("ip", *line.split())
+    yield "nbs0"
+    out("ip", "link", "delete", "nbs0")
+
+
+def state(interface: str) -> dict[str, str]:
+    """What independent tools say of an interface: all that a setting could change."""
+    link = json.loads(out("ip", "-j", "-d", "link", "show", interface))[0]
+    for varying in ("operstate", "flags"):  # a link that came up again may still be settling
+        link.pop(varying, None)
+    return {
+        "features": out("ethtool", "-k", interface),
+        "link": json.dumps(link, sort_keys=True),
+        "qdisc": out("tc", "qdisc", "show", "dev", interface),
+        "channels": out("ethtool", "-l", interface),
+        "sack": Path("/proc/sys/net/ipv4/tcp_sack").read_text(),
+        "rps": Path("/proc/sys/net/ipv4/tcp_rmem").read_text(),
+    }
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker(open_channel(Host("here")).start_worker(), "here")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(worker: Worker, interface: str) -> Place:
+    return Place("here", worker, ADDRESS, interface)
+
+
+def holder(place: Place, worker: Worker, journal: list[Any], commands: dict[str, Command] | None = None) -> HostSettings:
+    numbers = iter(range(1, 1000))
+    return HostSettings(place, commands or {}, journal.append, lambda: next(numbers), worker.hello.boot_id)
+
+
+def ethtool(interface: str, feature: str) -> str:
+    lines = (line.partition(": ") for line in out("ethtool", "-k", interface).splitlines())
+    return next(state.split()[0] for name, _, state in lines if name.strip() == feature)
+
+
+OFFLOADS = {
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+    "sg": "scatter-gather",
+    "tx_checksum": "tx-checksumming",
+}
+
+
+@pytest.mark.parametrize("name", OFFLOADS)
+def test_an_offload_switches_and_comes_back(place: Place, worker: Worker, interface: str, name: str) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    was = ethtool(interface, OFFLOADS[name])
+    other = {"on": "off", "off": "on"}[was]
+    assert held.hold([{}, {}, {name: other}])[0] == {name: other}
+    assert ethtool(interface, OFFLOADS[name]) == other
+    held.hold([{}, {}, {name: was}])
+    assert state(interface) == before, "the other level is the state before, untouched"
+    held.hold([{}, {}, {name: other}])
+    held.undo()
+    assert state(interface) == before
+
+
+@pytest.mark.parametrize(
+    ("key", "level", "read", "shown"),
+    [
+        ("mtu", "1400", "1400", lambda i: str(json.loads(out("ip", "-j", "link", "show", i))[0]["mtu"])),
+        ("gso_max_size", "32K", "32768", lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gso_max_size"])),
+        (
+            "gro_max_size",
+            "128K",
+            "131072",
+            lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gro_max_size"]),
+        ),
+        ("qdisc", "pfifo_fast", "pfifo_fast", lambda i: out("tc", "qdisc", "show", "dev", i).split()[1]),
+        ("feature.rx-gro-list", "on", "on", lambda i: ethtool(i, "rx-gro-list")),
+        ("sysctl.net.ipv4.tcp_sack", "0", "0", lambda _: Path("/proc/sys/net/ipv4/tcp_sack").read_text().strip()),
+        (
+            "sysctl.net.ipv4.tcp_rmem",
+            "4096  131072 200000",
+            "4096 131072 200000",
+            lambda _: " ".join(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()),
+        ),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_what_is_set_is_what_tools_see(
+    place: Place, worker: Worker, interface: str, key: str, level: str, read: str, shown: Any
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    assert held.hold([{}, {}, {key: level}])[0] == {key: read}
+    assert shown(interface) == read
+    held.undo()
+    assert state(interface) == before
+
+
+def test_what_moves_along_is_told_and_comes_back(place: Place, worker: Worker, interface: str) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    _, moved = held.hold([{}, {}, {"sg": "off"}])
+    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    assert ethtool(interface, "tx-tcp-segmentation") == "off"
+    held.undo()
+    assert state(interface) == before
+
+
+def test_layers_are_undone_down_to_what_they_have_in_common(place: Place, worker: Worker, interface: str) -> None:
+    before = state(interface)
+    journal: list[Any] = []
+    held = holder(place, worker, journal)
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}])
+    assert [entry["setting"] for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}])
+    assert journal[3]["restored"] == [3], "the link was not touched for a change of what is cheap"
+    assert (ethtool(interface, OFFLOADS["tso"]), ethtool(interface, OFFLOADS["gro"])) == ("on", "on")
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1300"}, {"tso": "off"}])
+    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1300
+    held.undo()
+    assert state(interface) == before
+    assert outstanding(journal, "here") == []
+
+
+def test_the_journal_alone_brings_everything_back(interface: str) -> None:
+    before = state(interface)
+    journal: list[Any] = []
+    channel = open_channel(Host("here"))
+    process = channel.start_worker()
+    first = Worker(process, "here")
+    holder(Place("here", first, ADDRESS, interface), first, journal).hold(
+        [{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}]
+    )
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    assert state(interface) != before
+    second = Worker(channel.start_worker(), "here")
+    lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here")))
+    second.close()
+    assert len(lines) == 3
+    assert all(line.endswith("put back") for line in lines)
+    assert state(interface) == before
+
+
+def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(place: Place, worker: Worker, interface: str) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    with pytest.raises(SettingRefused, match=r"sysctl.net.ipv4.tcp_congestion_control: nosuch: .*nosuch"):
+        held.hold([{}, {}, {"tso": "off", "sysctl.net.ipv4.tcp_congestion_control": "nosuch"}])
+    assert state(interface) == before
+    with pytest.raises(SettingRefused, match="nosuchqdisc"):
+        held.hold([{}, {}, {"qdisc": "nosuchqdisc"}])
+    assert state(interface) == before
+
+
+def test_a_command_of_the_campaigns_own(place: Place, worker: Worker, tmp_path: Path) -> None:
+    file = tmp_path / "level"
+    file.write_text("one\n")
+    set_it = ("sh", "-c", 'printf "%s\\n" "$1" > "$0"', str(file))
+    command = Command((*set_it, "{level}"), ("cat", str(file)), (*set_it, "{level}"))
+    held = holder(place, worker, [], {"mine": command})
+    assert held.hold([{}, {}, {"mine": "two; $(reboot)"}])[0] == {"mine": "two; $(reboot)"}
+    assert file.read_text() == "two; $(reboot)\n"
+    held.undo()
+    assert file.read_text() == "one\n"
+
+
+@pytest.mark.parametrize("name", ["rings", "coalesce", "irq_affinity", "governor", "turbo", "channels", "lro"])
+def test_what_this_machine_cannot_switch_says_why(place: Place, name: str) -> None:
+    setting = known()[name]
+    level = {"governor": "performance", "turbo": "on", "irq_affinity": "0", "lro": "on", "channels": "4096"}.get(name, "1")
+    if name == "governor" and Path("/sys/devices/system/cpu/cpufreq/policy0").exists():
+        pytest.skip("this machine has governors")
+    try:
+        why = setting.why_not("", setting.parse(level), place)
+    except Exception as error:
+        why = str(error)
+    assert why, "it is refused, with the reason"
+
+
+def test_layers_of_a_pair() -> None:
+    always = {"tso": "off", "sender.gro": "on", "mtu": "9000"}
+    cell = {"tso": "on", "receiver.mtu": "1500", "receiver.gro": "off"}
+    assert layers(always, cell, {}, "sender") == [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]
+    assert layers(always, cell, {}, "receiver") == [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]
+
+
+def test_names_of_settings() -> None:
+    assert find("tso", {}) == (known()["tso"], "")
+    assert find("sysctl.net.ipv4.tcp_sack", {}) == (known()["sysctl."], "net.ipv4.tcp_sack")
+    assert find("sysctl.", {}) is None
+    assert find("nosuch", {}) is None
+
+
+SWEEP = """\
+netbench: 1
+name: swept
+hosts: {{here: {{address: {address}, interface: {interface}}}}}
+transfer: {{duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}}
+settings: {{mtu: 1400}}
+sweep: {{tso: [on, off], sysctl.net.ipv4.tcp_slow_start_after_idle: [1, {second}]}}
+repeat: {{min: 2, max: 2}}
+"""
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+
+
+def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(interface: str, tmp_path: Path) -> None:
+    before = state(interface)
+    text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
+    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    found = records(done.path)
+    assert (done.why, [r["status"] for r in found]) == ("done", ["ok"] * 8)
+    for record in found:
+        for side in ("sender", "receiver"):
+            read = {key: value["read"] for key, value in record["settings"][side].items()}
+            assert {key: read[key] for key in record["factors"]} == record["factors"]
+            assert read["mtu"] == "1400"
+    assert state(interface) == before
+    assert outstanding(conduct.Store.open(done.path).journal_entries(), "here") == []
+
+
+def test_a_refused_level_refuses_its_cells_and_the_others_finish(interface: str, tmp_path: Path) -> None:
+    before = state(interface)
+    text = SWEEP.format(address=ADDRESS, interface=interface, second="nonsense")
+    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    status = {record["cell"]: (record["status"], record["reason"]) for record in records(done.path)}
+    assert {cell: s for cell, (s, _) in status.items()} == {
+        "tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=1": "ok",
+        "tso=off,sysctl.net.ipv4.tcp_slow_start_after_idle=1": "ok",
+        "tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense": "refused",
+        "tso=off,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense": "refused",
+    }
+    assert "nonsense" in status["tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense"][1]
+    assert state(interface) == before
