@@ -206,3 +206,39 @@ def test_a_toy_section_is_one_new_file_and_one_row() -> None:
     ]
     row = diff.split("diff --git")[1]
     assert [line for line in row.splitlines() if re.match(r"[+-][^+-]", line)] == ['+    "spread",']
+
+
+SETTING = """
+import json, subprocess
+from pathlib import Path
+from netbench import campaign
+from netbench.conductor import conduct
+subprocess.run("ip link add nba0 type veth peer name nba1; ip addr add 10.199.8.1/24 dev nba0; ip link set nba0 up; ip link set nba1 up",
+               shell=True, check=True)
+length = lambda: json.loads(subprocess.check_output(["ip", "-j", "link", "show", "nba0"]))[0]["txqlen"]
+text = '''netbench: 1
+name: toy
+hosts: {here: {address: 10.199.8.1, interface: nba0}}
+transfer: {duration: 50ms, warmup: 10ms, sample: 0}
+sweep: {txqueuelen: [123, 456]}
+repeat: {min: 1, max: 1}
+'''
+before = length()
+try:
+    path = conduct.start(campaign.parse(text, "toy.yaml"), Path("results")).path
+    records = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+    answer = [sorted((r["status"], r["settings"]["sender"]["txqueuelen"]["read"]) for r in records), length() == before]
+finally:
+    subprocess.run(["ip", "link", "delete", "nba0"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an interface to change needs root")
+def test_a_toy_setting_is_swept_read_back_and_put_back(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "adding-a-setting.md", keep_build=True)
+    assert python(folder, SETTING) == [[["ok", "123"], ["ok", "456"]], True]
+
+
+def test_a_toy_setting_is_one_new_file() -> None:
+    (diff,) = blocks("adding-a-setting.md", "diff")
+    assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == ["netbench/settings/txqueuelen.py"]

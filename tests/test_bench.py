@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from netbench.analysis.intervals import Interval
-from tools.bench import conclusion, orchestration
+from tools.bench import conclusion, lab, orchestration
 from tools.bench.conclusion import NETPERF, Rule, Spread, simulate, stops
 from tools.bench.table import Part, Row, markdown
 
@@ -98,6 +98,29 @@ def test_a_failed_run_is_no_measurement() -> None:
 def test_ratio_of_means() -> None:
     found = orchestration.ratio(Interval(5, 40.0, half_width=1.2), Interval(20, 10.0, half_width=0.4))
     assert found == "4.00 (3.80 to 4.21)"  # the widths, 3% and 4%, make 5%
+
+
+def toggled(run: int, level: str, opened: int, read: str = "") -> dict[str, Any]:
+    told = {"tso": {"asked": level, "read": read or level}}
+    more = {"factors": {"tso": level}, "settings": {"sender": told, "receiver": {"tso": {"asked": level, "read": level}}}}
+    return record(run, opened * 1_000_000, (opened + 50) * 1_000_000) | more
+
+
+def test_only_gaps_between_different_levels_are_toggled() -> None:
+    records = [toggled(1, "on", 0), toggled(2, "off", 90), toggled(3, "off", 170), toggled(4, "on", 265)]
+    assert lab.apart(records) == ([30.0, 35.0], [20.0])
+
+
+def test_a_level_that_was_not_read_back_is_no_toggle() -> None:
+    with pytest.raises(RuntimeError, match="run 2 does not show tso: off on both hosts"):
+        lab.apart([toggled(1, "on", 0), toggled(2, "off", 90, read="on")])
+
+
+def test_ratios_of_rounds_are_paired() -> None:
+    assert lab.ratio([80.0, 160.0, 40.0], [10.0, 20.0, 5.0]) == pytest.approx((8.0, 8.0, 8.0))
+    times, low, high = lab.ratio([4.0, 16.0], [1.0, 1.0])
+    assert times == pytest.approx(8.0)
+    assert math.log(high / low) == pytest.approx(2 * T95[2] * math.log(4) / math.sqrt(2) / math.sqrt(2), rel=1e-4)
 
 
 def script(folder: Path, text: str) -> None:

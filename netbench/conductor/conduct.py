@@ -235,6 +235,8 @@ class Conductor:
         self._progress = progress
         self._boot = boot
         self._applied: dict[str, Applied] = {}
+        self._units = plan.units
+        self._left: dict[Key, float] = {}  # seconds
         self._lanes = runner.lanes()
         self._stop = threading.Event()
         self._turn = threading.RLock()  # of lanes: to write and to count
@@ -396,6 +398,7 @@ class Conductor:
     def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
         self._store.append(record)
         self._ledger.add(record)
+        self._left.pop(unit.key, None)
         reason = str(record["reason"])
         if reason:
             self._store.note(f"run {record['run']} {unit.cell.id} {unit.pair.name}: {record['status']}: {reason}")
@@ -405,28 +408,40 @@ class Conductor:
 
     def _time_left(self) -> float:
         """Seconds, were every open cell to become precise as its interval shrinks with the square root of its runs."""
-        repeat = self._plan.campaign.repeat
-        left = 0.0
-        for unit in self._plan.units:
-            if self._ledger.is_open(unit.key):
-                found = self._ledger.assessment(unit.key)
-                widths = [
-                    found.intervals[m].precision for m in repeat.metrics if m in found.intervals and found.intervals[m].known
-                ]
-                wanted = math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2) if found.n else repeat.min
-                left += max(min(max(wanted, repeat.min), repeat.max) - found.n, 0) * run_seconds(unit)
-        return left
+        return sum(self._left_of(unit) for unit in self._units if self._ledger.is_open(unit.key))
+
+    def _left_of(self, unit: Unit) -> float:
+        """The same of one unit, reckoned once a run of it: over all units that would take longer than the run."""
+        if unit.key not in self._left:
+            repeat = self._plan.campaign.repeat
+            found = self._ledger.assessment(unit.key)
+            widths = [found.intervals[m].precision for m in repeat.metrics if m in found.intervals and found.intervals[m].known]
+            wanted = math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2) if found.n else repeat.min
+            self._left[unit.key] = max(min(max(wanted, repeat.min), repeat.max) - found.n, 0) * run_seconds(unit)
+        return self._left[unit.key]
 
     def _verify(self, step: Verify) -> None:
-        try:
-            why = self._runner.verify(step.unit)
-            status = "failed"
-        except (EngineError, RequestError, TimeoutError) as error:
-            why, status = f"verify: {error}", status_of(error)
+        why, status = self._verified(step.unit)
         if not why:
             return
         with self._turn:
             self._keep(step.unit, self._unmeasured(step.unit, status, why))
+
+    def _verified(self, unit: Unit) -> tuple[str, str]:
+        """What verification found wrong, and the status that it means; again where a worker is lost over it."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._runner.verify(unit), "failed"
+            except (EngineError, RequestError, TimeoutError) as error:
+                return f"verify: {error}", status_of(error)
+            except (WorkerLost, ProtocolError) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                self._store.note(f"{unit.cell.id} {unit.pair.name}: verify: {error}")
+                self._runner.replace_workers(unit)
+                if self._has_settings(unit):
+                    self._applied[unit.pair.name] = self._enter(unit)
+        raise AssertionError  # the last attempt returns or raises
 
     def _unmeasured(self, unit: Unit, status: str, reason: str) -> dict[str, Any]:
         """The record of a cell that is not run."""

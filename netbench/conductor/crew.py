@@ -64,6 +64,10 @@ class HostsLost(HostError):
         super().__init__("\n".join(map(str, dict.fromkeys(map(str, errors.values())))))
 
 
+class HostGone(HostError):
+    """A host that was lost did not come back in time: there is no use in trying again."""
+
+
 class Crew:
     """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all of them."""
 
@@ -87,7 +91,7 @@ class Crew:
         self.close()
 
     def worker(self, host: str, role: str) -> Worker:
-        """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError."""
+        """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError; HostGone."""
         key = host, role
         if key not in self._workers:
             self._workers[key] = self._restart(host, role) if host in self._lost else self._start(host, role)
@@ -100,14 +104,14 @@ class Crew:
         return Worker(self._channels[host].start_worker((host, role) in self._privileged), host)
 
     def _restart(self, host: str, role: str) -> Worker:
-        """A worker on a host that was lost, which may take a while to come back."""
+        """A worker on a host that was lost, which may take a while to come back. Errors: HostGone."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
                 worker = self._start(host, role)
             except (HostError, WorkerLost, ProtocolError) as error:
                 if time.monotonic() > deadline:
-                    raise WorkerLost(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
+                    raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
                 channel = self._channels.pop(host, None)
                 if channel is not None:
                     channel.close()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netbench.conductor import job, pins, record, tools
-from netbench.conductor.crew import Crew
+from netbench.conductor.crew import Crew, HostGone
 from netbench.conductor.exchange import SETTLE_SECONDS, SLACK_SECONDS, UNBOUNDED_SECONDS, exchange, give_up
 from netbench.conductor.lanes import lanes
 from netbench.engine.binding import Code, Edge, Vector
@@ -51,7 +51,7 @@ class Runner:
         self._made = made
 
     def run(self, step: Run, number: int) -> Taken:
-        """One measured run. Never raises for what a run can meet: that becomes the record's status and reason."""
+        """One measured run. What a run can meet becomes the record's status and reason. Errors: HostGone, before it began."""
         unit = step.unit
         taken = Taken(
             {
@@ -71,6 +71,8 @@ class Runner:
             self._note_cuts(unit, taken)
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
             taken.record |= {"status": status_of(error), "reason": str(error)}
+        except HostGone:
+            raise
         except (HostError, WorkerLost, ProtocolError) as error:
             taken.record |= {"status": "interrupted", "reason": str(error)}
             self.replace_workers(unit)

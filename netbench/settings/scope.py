@@ -180,14 +180,15 @@ class _refusal:
     """What a host says against a setting, as SettingRefused."""
 
     def __init__(self, place: Place, key: str, word: str) -> None:
-        self._start = f"{place.host}: {key}: {word}: "
+        self._host = f"{place.host}: "
+        self._what = f"{key}: {word}: "
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, EngineError | ValueError):
-            raise SettingRefused(f"{self._start}{error}") from error
+            raise SettingRefused(self._host + self._what + str(error).removeprefix(self._host)) from error
 
 
 def _asked(operation: Operation) -> dict[str, str]:

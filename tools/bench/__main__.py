@@ -14,7 +14,7 @@ from tools.bench.table import Part, Row, markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "bench"  # the latest answer of each part, so that one part can be measured again alone
-PARTS = ("peers", "orchestration", "instructions", "conclusion")
+PARTS = ("peers", "orchestration", "lab", "instructions", "conclusion")
 
 
 def machine() -> str:

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import netbench
-from netbench import campaign
+from netbench import api, campaign
+from netbench.results import Results
 from tools.bench.table import Part, Row
 
 CAMPAIGN = Path(__file__).resolve().parents[2] / "campaigns" / "peers.yaml"
@@ -32,8 +32,8 @@ NOTES = (
 def measure() -> Part:
     """Run the campaign until the ratios are known to 1.5%, or 60 blocks."""
     with tempfile.TemporaryDirectory() as folder:
-        conclusion = netbench.api.start(campaign.load(CAMPAIGN), Path(folder))
-        results = netbench.load(conclusion.path)
+        conclusion = api.start(campaign.load(CAMPAIGN), Path(folder))
+        results = api.load(conclusion.path)
         tables = [results.compare("tool", "iperf3", metric) for metric in WANTED]
         rows = [_row(record, results) for table in tables for record in table.to_dict("records")]
         how = HOW.format(runs=len(results.runs), blocks=int(results.runs["block"].max()) + 1, version=_version())
@@ -44,7 +44,7 @@ def _version() -> str:
     return subprocess.run(["iperf3", "--version"], check=True, capture_output=True, text=True).stdout.split("(")[0].strip()
 
 
-def _row(record: dict[object, object], results: netbench.Results) -> Row:
+def _row(record: dict[object, object], results: Results) -> Row:
     metric = str(record["metric"])
     what, unit, budget = WANTED[metric]
     low, high = float(str(record["low"])), float(str(record["high"]))
