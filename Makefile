@@ -48,7 +48,7 @@ lint: .make/built
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES)
 
-# PARTS="peers orchestration lab instructions conclusion"; left out: all
+# PARTS="peers orchestration lab kernels instructions conclusion"; left out: all
 bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 

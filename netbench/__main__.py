@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -34,9 +35,17 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _take_signals() -> None:
+    """Let `_interrupt` hear them, but for those that the user has decided to ignore: nohup, a shell's background job."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a shell's background job: the user has decided
+        if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+
+
+def _conclude() -> None:
+    """The outcome stands: an interrupt can change nothing any more, and ends this process at once."""
+    global _first  # noqa: PLW0603
+    if _first is None:
+        _first = -math.inf
 
 
 def _settle_streams() -> None:
@@ -52,6 +61,20 @@ def _settle_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)  # not there where a test replaced the stream
         if reconfigure:
             reconfigure(errors="replace")
+
+
+def _release_streams() -> None:
+    """Say what still waits to be said; where nobody takes it, throw it away.
+
+    Python writes out its buffers once more when it exits, and where that fails its exit status is 120 instead of ours.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError):  # a stream without a descriptor, as a test's, is not written out at exit
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                stream.flush()
 
 
 def _complain(text: str) -> None:
@@ -92,27 +115,35 @@ def _verb(argv: list[str]) -> int:
 
     try:
         return cli.run(argv)
-    except SystemExit as stop:  # argparse has said why; help may still wait in the buffer
-        cli.say("")
+    except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns the exit code of DESIGN section 6."""
-    _settle_streams()
-    _take_signals()
+def _outcome(argv: list[str]) -> int:
+    """Run one verb; its exit code, or that of the error which it ended with."""
     try:
-        return _verb(sys.argv[1:] if argv is None else argv)
+        return _verb(argv)
     except NetbenchError as error:
         _complain(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return INTERRUPTED
     except OSError as error:
         return _os_error(error)
     except Exception as error:  # no traceback may reach a user
         return _defect(error)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; returns the exit code of DESIGN section 6, whatever became of the standard streams."""
+    _settle_streams()
+    _take_signals()
+    try:
+        code = _outcome(sys.argv[1:] if argv is None else argv)
+        _conclude()
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        code = INTERRUPTED
+    _release_streams()
+    return code
 
 
 if __name__ == "__main__":

@@ -6,20 +6,21 @@ Heavy imports wait until they are needed: reading a result needs no engine, runn
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench.errors import EngineError, NetbenchError, NotBuiltYet, PlaceError, RequestError
-from netbench.model import Campaign, Host
+from netbench.model import BootWay, Campaign, Host, Kernel
 
 if TYPE_CHECKING:
     from netbench.conductor.check import Finding
     from netbench.conductor.conduct import Conclusion
     from netbench.lab import Lab, LabHost
     from netbench.report.build import Report
+    from netbench.report.compared import Compared
     from netbench.results import Results
 
 __all__ = ["Results", "build_report", "check", "listing", "load", "meter", "resume", "start", "transfer", "write_report"]
@@ -90,7 +91,12 @@ def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
 
     wish = campaign.lab
     lab.reap()
-    made = lab.up(wish.kind, list(campaign.hosts), rate=wish.rate, delay=wish.delay, name=lab.own_name())
+    kernels = list(campaign.kernels.values())
+    if wish.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
+        raise RequestError(
+            f"hosts of lab: {wish.kind} share this machine's kernel, which is not booted; lab: qemu has its own kernels"
+        )
+    made = lab.up(wish.kind, list(campaign.hosts), rate=wish.rate, delay=wish.delay, name=lab.own_name(), kernels=kernels)
     try:
         yield replace(campaign, hosts={name: _lab_host(host, made, campaign) for name, host in made.hosts.items()})
     finally:
@@ -99,7 +105,8 @@ def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
 
 def _lab_host(host: LabHost, made: Lab, campaign: Campaign) -> Host:
     ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
-    return Host(host.name, host.ssh, host.address6 if ip6 else host.address, host.interface, str(made.ssh_config))
+    way = BootWay("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline) if made.kind == "qemu" else BootWay()
+    return Host(host.name, host.ssh, host.address6 if ip6 else host.address, host.interface, str(made.ssh_config), way)
 
 
 def restore(path: Path) -> list[str]:
@@ -154,8 +161,20 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     return found
 
 
-def lab_up(kind: str, hosts: int, rate: str | None = None, delay: str | None = None, name: str | None = None) -> Lab:
-    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms. Errors: RequestError, LabError."""
+def lab_up(
+    kind: str,
+    hosts: int,
+    rate: str | None = None,
+    delay: str | None = None,
+    name: str | None = None,
+    *,
+    kernels: str | None = None,
+    disk: bool = False,
+) -> Lab:
+    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms, `kernels` of guests such as 6.1,6.12.
+
+    Errors: RequestError, LabError.
+    """
     from netbench import lab
     from netbench.units import parse_rate, parse_time
 
@@ -163,7 +182,10 @@ def lab_up(kind: str, hosts: int, rate: str | None = None, delay: str | None = N
         bits, ns = parse_rate(rate) if rate else None, parse_time(delay) if delay else None
     except ValueError as error:
         raise RequestError(f"lab: {error}") from error
-    return lab.up(kind, hosts, rate=bits, delay=ns, name=name)
+    asked = [Kernel(word, release=word) for word in kernels.split(",")] if kernels is not None else []
+    if not all(kernel.name for kernel in asked):
+        raise RequestError(f"lab: expected kernels such as 6.1,6.12, got {kernels!r}")
+    return lab.up(kind, hosts, rate=bits, delay=ns, name=name, kernels=asked, disk=disk)
 
 
 def lab_down(name: str | None = None) -> list[dict[str, Any]]:
@@ -192,6 +214,36 @@ def build_report(path: Path) -> Report:
     from netbench.report.build import build
 
     return build(path)
+
+
+def compare(
+    result: Path,
+    other: Path | None = None,
+    *,
+    factor: str | None = None,
+    baseline: str | None = None,
+    margin: str | None = None,
+    metrics: Sequence[str] = (),
+    gates: Sequence[str] = (),
+) -> Compared:
+    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%, throughput<-2%. Errors: RequestError."""
+    from netbench.analysis.gates import known_metric, parse
+    from netbench.report.compared import of_factor, of_two
+    from netbench.report.source import Source
+    from netbench.units import parse_share
+
+    if other is not None and (factor is not None or baseline is not None):
+        raise RequestError("compare A B compares two results; --factor and --baseline are for the levels of one")
+    try:
+        within = parse_share(margin) if margin is not None else None
+        asked, fallible = [known_metric(name) for name in metrics], [parse(gate) for gate in gates]
+    except ValueError as error:
+        raise RequestError(f"compare: {error}") from error
+    if within is not None and not 0 < within < 1:
+        raise RequestError(f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%")
+    if other is None:
+        return of_factor(Source.of(result), factor, baseline, within, asked, fallible)
+    return of_two(Source.of(result), Source.of(other), within, asked, fallible)
 
 
 def write_report(report: Report, kind: str, file: Path) -> None:

@@ -5,17 +5,28 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from netbench.errors import NotBuiltYet, RequestError, StoreError
 
 GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
 LISTS = ("methods", "meters", "settings", "results")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says everything by streams that may be dead; argparse of Python 3.11.2 (Debian 12) fails on them."""
+
+    def print_help(self, file: Any = None) -> None:
+        say(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        with suppress(OSError):
+            print(f"{self.format_usage()}{self.prog}: error: {message}", file=sys.stderr, flush=True)
+        raise SystemExit(RequestError.exit_code)
 
 
 def run(argv: list[str]) -> int:
@@ -30,7 +41,7 @@ def run(argv: list[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and their options."""
-    top = argparse.ArgumentParser(prog="netbench", description="Benchmark campaigns of network transfers.")
+    top = _Parser(prog="netbench", description="Benchmark campaigns of network transfers.")
     verbs = top.add_subparsers(title="verbs", required=True, metavar="VERB")
 
     def verb(
@@ -72,13 +83,10 @@ def parser() -> argparse.ArgumentParser:
     _result(made)
     _lab(verb("lab", lab, "hosts made on this machine: up KIND, down, status", to_json=True))
     verb("schema", schema, "JSON Schema of the campaign file, for editors")
-    for name, about in (
-        ("compare", "compare two results, or the levels of a factor"),
-        ("export", "write a result in another format"),
-    ):
-        later = verb(name, not_built, f"{about} (not built yet)")
-        later.add_argument("words", nargs="*")
-        later.set_defaults(name=name)
+    _compare(verb("compare", compare, "two results, or the levels of a factor of one, with intervals and verdicts", to_json=True))
+    later = verb("export", not_built, "write a result in another format (not built yet)")
+    later.add_argument("words", nargs="*")
+    later.set_defaults(name="export")
     return top
 
 
@@ -94,13 +102,36 @@ def _result(made: argparse.ArgumentParser) -> None:
     made.add_argument("result", type=Path, metavar="R", help="a result folder")
 
 
+def _compare(made: argparse.ArgumentParser) -> None:
+    made.add_argument("result", type=Path, metavar="A", help="a result folder")
+    made.add_argument("other", type=Path, nargs="?", metavar="B", help="another one, which is compared with A")
+    made.add_argument("--factor", metavar="F", help="compare the levels of F in A (what its campaign compares)")
+    made.add_argument("--baseline", metavar="LEVEL", help="the level that others are compared with (the first)")
+    made.add_argument("--margin", metavar="SHARE", help="what does not matter, such as 1%%: wholly inside it is equivalent")
+    made.add_argument("--metric", action="append", default=[], metavar="M", dest="metrics", help="only M (may be repeated)")
+    made.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="GATE",
+        dest="gates",
+        help="exit 1 where a whole interval lies past it, such as 'throughput<-2%%' (may be repeated)",
+    )
+
+
 def _lab(made: argparse.ArgumentParser) -> None:
     made.add_argument("action", choices=("up", "down", "status"))
-    made.add_argument("kind", nargs="?", default="netns", metavar="KIND", help="what `up` makes: netns (network namespaces)")
+    made.add_argument(
+        "kind", nargs="?", default="netns", metavar="KIND", help="what `up` makes: netns (network namespaces) or qemu (guests)"
+    )
     made.add_argument("--hosts", type=int, default=2, metavar="N", help="how many (2)")
     made.add_argument("--rate", metavar="R", help="rate of the data link, such as 1Gb/s")
     made.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
     made.add_argument("--name", metavar="NAME", help="of this lab, where there are several")
+    made.add_argument(
+        "--kernels", metavar="A,B", help="of guests: series or releases of Debian's, such as 6.1,6.12; the first is started"
+    )
+    made.add_argument("--disk", action="store_true", help="each guest has a /boot that outlives its boots, with these kernels")
 
 
 def say(text: str) -> None:
@@ -108,8 +139,6 @@ def say(text: str) -> None:
     try:
         print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)
     except OSError as error:
-        # Python would complain once more when it flushes what is left at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno not in GONE:
             raise StoreError(
                 f"cannot write to standard output: {error.strerror}; free some space, or send it elsewhere"
@@ -168,8 +197,19 @@ def report(options: argparse.Namespace) -> int:
     for kind in ("html", "markdown", "csv"):
         if getattr(options, kind):
             api.write_report(made, kind, getattr(options, kind))
+    if options.csv and made.label:
+        print(f"netbench: {options.csv}: {made.label}; the columns of a CSV have no place to say so", file=sys.stderr)
     say(console.render(made, "json" if options.json else "text"))
     return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    from netbench import api, console
+
+    chosen = {name: getattr(options, name) for name in ("factor", "baseline", "margin", "metrics", "gates")}
+    found = api.compare(options.result, options.other, **chosen)
+    _say_json(found.to_json()) if options.json else say(console.compared_text(found))
+    return 1 if found.fell else 0
 
 
 def list_names(options: argparse.Namespace) -> int:
@@ -216,7 +256,9 @@ def lab(options: argparse.Namespace) -> int:
     from netbench import api, console
 
     if options.action == "up":
-        made = api.lab_up(options.kind, options.hosts, options.rate, options.delay, options.name)
+        made = api.lab_up(
+            options.kind, options.hosts, options.rate, options.delay, options.name, kernels=options.kernels, disk=options.disk
+        )
         say(json.dumps(made.block(), indent=1) if options.json else made.yaml())
     else:
         found = api.lab_down(options.name) if options.action == "down" else api.lab_status()

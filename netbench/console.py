@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.units import format_duration
+from netbench.units import count, format_duration
 
 if TYPE_CHECKING:
     from netbench.conductor.check import Finding
     from netbench.plan import Plan
     from netbench.report.build import Report
+    from netbench.report.compared import Compared
 
 WIDTH = 80
+BOOTS_SAID = 16
 
 
 def fold(text: str, indent: str = "  ") -> str:
@@ -52,16 +54,33 @@ def plan_text(plan: Plan) -> str:
     repeat = campaign.repeat
     pairs = ", ".join(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
     lines = [f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name, f"pairs: {pairs}", ""]
-    lines += [f"{len(campaign.cells)} cells:", *(f"  {cell.id}" for cell in campaign.cells), ""]
-    lines.append(
-        f"{repeat.min} to {repeat.max} runs a cell, until {repeat.confidence:.0%} intervals of {', '.join(repeat.metrics)} are "
-        f"within ± {repeat.precision:.1%}; order from seed {campaign.seed}"
-    )
+    lines += [f"{count(len(campaign.cells), 'cell')}:", *(f"  {cell.id}" for cell in campaign.cells), ""]
+    if plan.boots:
+        lines += _boots(plan)
+    else:
+        until = f"{repeat.confidence:.0%} intervals of {', '.join(repeat.metrics)} are within ± {repeat.precision:.1%}"
+        lines.append(f"{repeat.min} to {repeat.max} runs a cell, until {until}; order from seed {campaign.seed}")
     lines.append(f"between {format_duration(least)} and {format_duration(most)}")
-    order = plan.order()[: len(plan.units)]
+    order = [unit.cell.id for unit in plan.wanted(0, lambda _: True, ())]
     lines += ["", "first block:", *(f"  {place}. {cell}" for place, cell in enumerate(order, 1))]
     lines += ["", *(f"not built yet: {what}" for what in campaign.unbuilt)] if campaign.unbuilt else []
     return "\n".join(fold(line, "    ") if line else "" for line in lines)
+
+
+def _boots(plan: Plan) -> Iterator[str]:
+    """What is booted, and what that can prove."""
+    from netbench.analysis.boots import what_boots_buy
+
+    repeat, boots = plan.campaign.repeat, plan.all_boots()
+    kernels = list(dict.fromkeys(boot.kernel for boot in boots))
+    bought = what_boots_buy(repeat.boots, plan.blocks_a_boot, kernels=len(kernels), confidence=repeat.confidence)
+    yield from bought.lines
+    if any(kernels):
+        shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SAID])
+        more = f" and {len(boots) - BOOTS_SAID} more" if len(boots) > BOOTS_SAID else ""
+        yield f"in this order: {shown}{more}; order from seed {plan.campaign.seed}"
+    if bought.warning:
+        yield f"WARNING: {bought.warning}"
 
 
 def render(report: Report, kind: str) -> str:
@@ -77,6 +96,13 @@ def _sections(report: Report, keys: Sequence[str]) -> str:
 
     there = [section for key in keys for section in report.sections if section.key == key]
     return "\n\n".join("\n".join(text.section_lines(section, WIDTH)).rstrip() for section in there)
+
+
+def compared_text(compared: Compared) -> str:
+    """`compare` in words: sentences, tables, and what the gates say."""
+    from netbench.report import text
+
+    return "\n\n".join("\n".join(text.section_lines(section, WIDTH)).rstrip() for section in compared.sections)
 
 
 def summary(path: Path) -> str:
@@ -96,7 +122,7 @@ def listing_text(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return {"results": "no results here; --results names the folder that they are in"}.get(what, f"no {what}")
     if what == "results":
-        return table([("unreadable" if row["runs"] is None else f"{row['runs']} runs", row["folder"]) for row in rows])
+        return table([("unreadable" if row["runs"] is None else count(row["runs"], "run"), row["folder"]) for row in rows])
     if what == "settings":
         return table([(row["name"], f"{_described(row)} Levels: {row['levels']}.") for row in rows])
     return table([(row["kind"], row["name"], _described(row)) for row in rows])
@@ -125,6 +151,7 @@ _WORDS = {
     "to_file": "to a file",
     "always": "always on",
     "host_wide": "whole kernel",
+    "fetches": "with its namesake only",
 }
 
 

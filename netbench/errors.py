@@ -91,6 +91,10 @@ class HostKeyError(HostError):
         super().__init__(message)
 
 
+class BootError(NetbenchError):
+    """A host could not be brought up on a kernel."""
+
+
 class SettingRefused(NetbenchError):
     """A host does not take a level of a setting."""
 

@@ -131,6 +131,38 @@ def cpu_model(text: str) -> str:
     raise ValueError("it names no CPU model")
 
 
+NOT_EMULATED = "no"
+_EMULATORS = {"qemu": "QEMU TCG", "bochs": "Bochs"}  # as systemd-detect-virt(1) says: software alone; `kvm` is another word there
+_HYPERVISOR_CLOCKS = ("kvm-clock", "hyperv", "xen")  # only of hypervisors that run a guest's instructions on the CPU itself
+
+
+def emulated_by_name(text: str) -> str:
+    """Which program emulates the CPU, or NOT_EMULATED, by what /proc/cpuinfo says. Errors: ValueError where that does not tell.
+
+    QEMU's TCG calls its `max` so on x86, and is part 0x051 of no implementer on ARM. Without the flag `hypervisor` an x86 CPU is
+    no guest's.
+    """
+    found = fields(text)
+    arm = found.get("CPU implementer"), found.get("CPU part")
+    if "TCG" in found.get("model name", "") or arm == ("0x00", "0x051"):
+        return _EMULATORS["qemu"]
+    if "flags" in found and "hypervisor" not in found["flags"].split():
+        return NOT_EMULATED
+    raise ValueError("the CPU's name does not tell")
+
+
+def emulated_by_clock(text: str) -> str:
+    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError where none does, which shows nothing."""
+    if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
+        return NOT_EMULATED
+    raise ValueError("no clock of a hypervisor is there")
+
+
+def emulated(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of facts.json says that the host's CPU is software: what it measures is then no speed of any machine."""
+    return (entry.get("facts", {}).get("emulated") or NOT_EMULATED) != NOT_EMULATED
+
+
 def sockets(text: str) -> str:
     """Packages that have a CPU online. Errors: ValueError where /proc/cpuinfo does not tell."""
     return str(len({_place(block)[0] for block in _processors(text)}))
@@ -252,6 +284,8 @@ _V4 = "/proc/sys/net/ipv4/"
 _CORE = "/proc/sys/net/core/"
 _CPUS = "/sys/devices/system/cpu/"
 _NIC = "/sys/class/net/{interface}/"
+_CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
+_NAME_KEYS = "^(model name|flags|CPU implementer|CPU part)[[:space:]]*:"
 _CPUINFO_KEYS = "^(processor|model name|cpu model|CPU implementer|CPU part|microcode|physical id|core id)[[:space:]]*:"
 
 
@@ -282,7 +316,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "clock_source",
         "clock source",
-        _file("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        _file(_CLOCKS + "current_clocksource"),
         must_match=True,
     ),
     Fact(
@@ -295,6 +329,22 @@ FACTS: tuple[Fact, ...] = (
     Fact("layout", "digest of what the engine declares", row="engine", must_match=True),
     Fact("engine_hash", "digest of the worker's file", _file("/proc/self/maps", engine_hash), row="engine", must_match=True),
     Fact("cpu_model", "CPU model", _cpuinfo(cpu_model), CPU, must_match=True),
+    Fact(
+        "emulated",
+        "which program emulates the CPU",
+        (
+            Way("exec", ("grep", "-m", "4", "-E", _NAME_KEYS, "/proc/cpuinfo"), emulated_by_name),
+            Way(
+                "exec",
+                ("systemd-detect-virt", "--vm"),
+                lambda text: _EMULATORS.get(words(text), NOT_EMULATED),
+                ("exit status 1:", NOT_EMULATED),  # none
+            ),
+            Way("file", (_CLOCKS + "available_clocksource",), emulated_by_clock),
+        ),
+        CPU,
+        must_match=True,
+    ),
     Fact("microcode", "microcode revision", _cpuinfo(field("microcode")), CPU, "topology", must_match=True),
     Fact("cpus_online", "CPUs online", _file(_CPUS + "online"), CPU, "topology", must_match=True),
     Fact("sockets", "CPU packages", _cpuinfo(sockets), CPU, "topology", must_match=True),
@@ -449,11 +499,23 @@ def differences(a: Mapping[str, str | None], b: Mapping[str, str | None]) -> lis
     return found
 
 
+def same(name: str, one: str | None, other: str | None) -> bool:
+    """Whether two values of a fact are the same for a reader: what a kernel keeps of the memory for itself differs by boot."""
+    if name != "memory" or one is None or other is None:
+        return one == other
+    sizes = [int(digits) for value in (one, other) if (digits := value.partition(" ")[0]).isdigit()]
+    return one == other or (len(sizes) == 2 and abs(sizes[0] - sizes[1]) < max(sizes) / 100)
+
+
 def change(name: str, was: str, now: str) -> str:
-    """A change in words; of long facts only what is between their equal beginnings and ends."""
-    if max(len(was), len(now)) > _LONG:
-        was, now = _middles(was.split(), now.split())
+    """A change in words."""
+    was, now = apart(was, now)
     return f"{name} was {was}, then {now}"
+
+
+def apart(one: str, other: str) -> tuple[str, str]:
+    """Two values of a fact that differ; of long ones only what is between their equal beginnings and ends."""
+    return _middles(one.split(), other.split()) if max(len(one), len(other)) > _LONG else (one, other)
 
 
 def _middles(one: list[str], other: list[str]) -> tuple[str, str]:

@@ -13,6 +13,37 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
+class BootWay:
+    """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab `lab`) or `command`.
+
+    `argv` is the user's program of `command`, run on this machine; `console` a file of this machine with the host's console.
+    """
+
+    kind: str = "kexec"
+    lab: str = ""
+    argv: tuple[str, ...] = ()
+    console: str = ""
+    deadline: int | None = None  # ns, None: the way's own
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by name, from one source. On the host: `image` with `initrd`, or `release` (installed there: a release, or the
+    beginning of one, such as 6.12, for the newest of them). On this machine: `deb`, a package, or `tree`, a build tree's output.
+
+    `append` is added to the kernel's command line.
+    """
+
+    name: str
+    image: str = ""
+    initrd: str = ""
+    deb: str = ""
+    tree: str = ""
+    release: str = ""
+    append: str = ""
+
+
+@dataclass(frozen=True)
 class Host:
     """A machine under test. `ssh` is an OpenSSH destination, or None for `local` (this machine)."""
 
@@ -21,6 +52,7 @@ class Host:
     address: str | None = None
     interface: str | None = None
     ssh_config: str | None = None  # a file of OpenSSH's configuration in place of ~/.ssh/config
+    boot: BootWay = BootWay()
 
     @property
     def local(self) -> bool:
@@ -191,6 +223,7 @@ class Campaign:
     verify: bool = True
     settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     commands: Mapping[str, Command] = field(default_factory=dict)
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)
     limit: int | None = None
     lab: Lab | None = None
     compare: Compare | None = None

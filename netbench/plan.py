@@ -2,19 +2,24 @@
 
 The unit of work is a cell on a pair. Each block is one pass over all units in a random order of its own; factors that cost a
 reset of a link or a host are strata: outermost within a block, visited in random order, once a block.
+
+Where kernels are swept, or a campaign wants several boots, boots are outermost: in each round every kernel is booted once, in
+random order; each boot has the same number of blocks, of the cells that are on its kernel.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from netbench.model import Campaign, Cell, Pair
+from netbench.model import Campaign, Cell, Pair, Repeat
 
 OVERHEAD_SECONDS = 0.03  # connection, deployment of a run and its record, as measured between local hosts
 ASSUMED_BYTES_PER_SECOND = 1.25e9  # for bytes-bounded runs, whose length nobody knows before: a 10 Gb/s link
 VERIFY_SECONDS = 0.2
+BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Boot:
-    """Bring a host up on a kernel."""
+    """Bring every host up on a kernel ("": the one that it came with). `number` counts from 1."""
 
-    host: str
+    number: int
     kernel: str
 
 
@@ -88,13 +93,53 @@ class Plan:
         """Every cell on every pair, in file order."""
         return tuple(Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs)
 
+    @property
+    def boots(self) -> bool:
+        """Whether hosts are booted at all."""
+        return bool(self.campaign.kernels) or self.campaign.repeat.boots > 1
+
+    @property
+    def blocks_a_boot(self) -> int:
+        """How many blocks each boot has: together they give every cell `repeat.min` runs."""
+        repeat = self.campaign.repeat
+        return math.ceil(repeat.min / repeat.boots)
+
+    @property
+    def blocks(self) -> int | None:
+        """How many blocks there are, where boots settle that."""
+        return len(self._kernels) * self.campaign.repeat.boots * self.blocks_a_boot if self.boots else None
+
+    @property
+    def repeat(self) -> Repeat:
+        """When a cell closes: as the campaign says, or, where boots settle the number of runs, with that many."""
+        repeat = self.campaign.repeat
+        runs = repeat.boots * self.blocks_a_boot
+        return replace(repeat, min=runs, max=runs) if self.boots else repeat
+
+    @property
+    def _kernels(self) -> list[str]:
+        """Kernels that cells are on, in file order; "" is the one that hosts come with."""
+        return list(dict.fromkeys(cell.kernel or "" for cell in self.campaign.cells))
+
+    def boot(self, block: int) -> Boot | None:
+        """The boot that a block belongs to; None where hosts are left as they are."""
+        if not self.boots:
+            return None
+        number = block // self.blocks_a_boot
+        at = number % len(self._kernels)
+        kernels = self._kernels
+        random.Random(f"netbench {self.campaign.seed} boots {number // len(kernels)}").shuffle(kernels)
+        return Boot(number + 1, kernels[at])
+
     def _order(self, block: int) -> list[Unit]:
         """All units in this block's order: strata shuffled, then the units within each."""
         chance = random.Random(f"netbench {self.campaign.seed} {block}")
+        boot = self.boot(block)
         strata: dict[tuple[str, ...], list[Unit]] = {}
         costly = [factor.name for factor in self.campaign.factors if factor.costly]
         for unit in self.units:
-            strata.setdefault(tuple(unit.cell.factors.get(name, "") for name in costly), []).append(unit)
+            if boot is None or (unit.cell.kernel or "") == boot.kernel:
+                strata.setdefault(tuple(unit.cell.factors.get(name, "") for name in costly), []).append(unit)
         order = list(strata.values())
         chance.shuffle(order)
         for units in order:
@@ -109,31 +154,48 @@ class Plan:
         boot: int = 0,
         pairs: Collection[Pair] | None = None,
     ) -> Iterator[Step]:
-        """The steps of one block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already.
+        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already.
 
         `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all are by default.
         """
         place = 0
+        first = self._first(number)
         for unit in self._order(number):
             if unit.key in done or (pairs is not None and unit.pair not in pairs) or not is_open(unit.key):
                 continue
             if self.campaign.settings or unit.cell.settings:
                 yield Apply(unit)
-            if number == 0 and self.campaign.verify:
+            if first and self.campaign.verify and is_open(unit.key):
                 yield Verify(unit)
             if is_open(unit.key):
                 yield Run(unit, number, boot, place)
                 place += 1
 
+    def _first(self, block: int) -> bool:
+        """Whether the cells of a block have their first turn in it."""
+        boot = self.boot(block)
+        return block == 0 if boot is None else block % self.blocks_a_boot == 0 and boot.number <= len(self._kernels)
+
+    def wanted(self, block: int, is_open: Callable[[Key], bool], done: Collection[Key]) -> list[Unit]:
+        """What a block still has to do."""
+        return [unit for unit in self._order(block) if unit.key not in done and is_open(unit.key)]
+
+    def all_boots(self) -> list[Boot]:
+        """Every boot, in order; none where hosts are left as they are."""
+        found = (self.boot(block) for block in range(0, self.blocks or 0, self.blocks_a_boot))
+        return [boot for boot in found if boot]
+
     def order(self) -> list[str]:
         """Cell ids in the order of the first `repeat.min` blocks."""
-        return [unit.cell.id for block in range(self.campaign.repeat.min) for unit in self._order(block)]
+        blocks = self.repeat.min if self.blocks is None else self.blocks
+        return [unit.cell.id for block in range(blocks) for unit in self._order(block)]
 
     def seconds(self) -> tuple[float, float]:
         """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are guessed at 10 Gb/s."""
         once = sum(run_seconds(unit) for unit in self.units)
-        verify = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
-        least, most = (verify + once * blocks for blocks in (self.campaign.repeat.min, self.campaign.repeat.max))
+        fixed = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
+        fixed += BOOT_SECONDS * (len(boots) + 1) if (boots := self.all_boots()) else 0.0
+        least, most = (fixed + once * runs for runs in (self.repeat.min, self.repeat.max))
         limit = self.campaign.limit / 1e9 if self.campaign.limit else most
         return min(least, limit), min(most, limit)
 
@@ -150,7 +212,8 @@ class Plan:
             "order": self.order(),
             "seconds": round(self.seconds()[0], 1),
             "seconds_at_most": round(self.seconds()[1], 1),
-            "repeat": _repeat(campaign),
+            "boots": [{"boot": boot.number, "kernel": boot.kernel, "blocks": self.blocks_a_boot} for boot in self.all_boots()],
+            "repeat": _repeat(self.repeat),
             "not_built": list(campaign.unbuilt),
             "compare": None
             if compare is None
@@ -158,8 +221,7 @@ class Plan:
         }
 
 
-def _repeat(campaign: Campaign) -> Mapping[str, object]:
-    repeat = campaign.repeat
+def _repeat(repeat: Repeat) -> Mapping[str, object]:
     return {
         "min": repeat.min,
         "max": repeat.max,

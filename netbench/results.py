@@ -16,6 +16,7 @@ from netbench.analysis.metrics import describe
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
 from netbench.report.drawings import rows_of
+from netbench.report.label import label_of
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Results:
         return self.source.loaded.path
 
     @property
+    def label(self) -> str:
+        """What must stand beside every number of a result that was measured under software emulation; "" for any other."""
+        return label_of(self.source.loaded)
+
+    @property
     def factors(self) -> tuple[str, ...]:
         """What was swept; each is a column of `runs` and `cells`, its levels in the plan's order."""
         return self.source.loaded.factors
@@ -64,17 +70,18 @@ class Results:
 
         `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok run is not pooled with the
         others; `noise` what disturbed its block. NaN: that run has no such number. `.attrs["units"]`
-        are the units.
+        are the units, `.attrs["label"]` is `label`.
         """
         loaded = self.source.loaded
         frame = loaded.runs[[*LEADING, *loaded.factors, *TRAILING, *metric_order(loaded.metrics)]].copy()
-        frame.attrs["units"] = dict(self.units)
+        frame.attrs |= {"units": dict(self.units), "label": self.label}
         return frame
 
     @cached_property
     def cells(self) -> pd.DataFrame:
         """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low high precision status."""
         frame = tidy(self.source.loaded, self.source.cells)
+        frame.attrs["label"] = self.label
         return frame.astype({name: pd.CategoricalDtype(self._levels(name)) for name in self.factors})
 
     def _levels(self, factor: str) -> list[str]:
@@ -112,10 +119,10 @@ class Results:
         ReportError.
         """
         loaded = self.source.loaded
-        if factor not in loaded.factors or metric not in loaded.metrics:
+        if factor not in loaded.swept or metric not in loaded.metrics:
             raise ReportError(
                 f"no factor {factor!r} or no metric {metric!r} here; "
-                f"factors: {', '.join(loaded.factors)}; metrics: {', '.join(self.units)}"
+                f"factors: {', '.join(loaded.swept)}; metrics: {', '.join(self.units)}"
             )
         levels = self._levels(factor)
         if baseline is not None and baseline not in levels:
@@ -191,13 +198,15 @@ class Plots:
         from netbench.report import plots
 
         rows = rows_of(self._results.source, self._known(metric))
-        return plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels))))
+        return self._titled(plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels)))))
 
     def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
         """Runs in order of execution against their cell's mean. Errors: as means."""
         from netbench.report import plots
 
-        return plots.order(self._results.source.loaded.ok, self._known(metric), axes or plots.shown_axes(plots.FLAT))
+        return self._titled(
+            plots.order(self._results.source.loaded.ok, self._known(metric), axes or plots.shown_axes(plots.FLAT))
+        )
 
     def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
         """Interval samples of one run.
@@ -215,11 +224,16 @@ class Plots:
         if counter is not None:
             if rows["stream"].any():
                 rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
-            return plots.samples(rows, counter, axes or plots.shown_axes(plots.FLAT))
+            return self._titled(plots.samples(rows, counter, axes or plots.shown_axes(plots.FLAT)))
         together: pd.DataFrame = rows.groupby(["side", "seconds"])["flow.bytes"].sum().reset_index()
         steps = together.groupby("side")[["flow.bytes", "seconds"]].diff()
         together["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
-        return plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT))
+        return self._titled(plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT)))
+
+    def _titled(self, axes: Axes) -> Axes:
+        from netbench.report import plots
+
+        return plots.titled(axes, self._results.label)
 
     def _known(self, metric: str) -> str:
         if metric not in self._results.source.loaded.metrics:

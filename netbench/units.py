@@ -114,3 +114,17 @@ def format_rate(bits: int) -> str:
         if bits and bits % factor == 0:
             return f"{bits // factor}{prefix}b/s"
     return f"{bits}b/s"
+
+
+def count(n: int, noun: str) -> str:
+    """`1 cell`, `3 cells`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+_SINGULAR = {"are": "is", "were": "was", "have": "has", "count": "counts", "lie": "lies", "their": "its"}
+
+
+def said_of(n: int, noun: str, verb: str) -> str:
+    """`3 cells have fewer runs`, and of one `1 cell has fewer runs`: words of `verb` that change with the number do."""
+    words = [_SINGULAR.get(word, word) if n == 1 else word for word in verb.split(" ")]
+    return f"{count(n, noun)} {' '.join(words)}"

@@ -6,11 +6,12 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import signal
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,20 @@ from netbench.model import Campaign
 
 ROOT = Path(__file__).parent.parent
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
+NEAR, FAR = "nbt0", "nbt1"
+ADDRESS, PEER = "10.199.8.1", "10.199.8.2"
 
 
 def pytest_configure() -> None:
-    """A network namespace of its own for each process of the tests: campaigns lock the one that they run in."""
+    """A network namespace of its own for each process of the tests: campaigns lock the one that they run in.
+
+    And for each netbench what users have: buffered streams, and signals that are heard, though the tests may run under nohup or
+    in the background (a handler ends with exec, what is ignored stays ignored).
+    """
+    os.environ.pop("PYTHONUNBUFFERED", None)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(CLONE_NEWNET) and not libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
@@ -60,6 +71,25 @@ def small_file(tmp_path: Path) -> Path:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)
     return file
+
+
+def out(*argv: str) -> str:
+    """What another program says."""
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def interface() -> Iterator[str]:
+    """One end of a veth with ADDRESS, in the namespace of the tests; the other end, `FAR`, is up and has no address."""
+    made = subprocess.run(
+        ("ip", "link", "add", NEAR, "type", "veth", "peer", "name", FAR), capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no veth here: {made.stderr.strip()}")
+    for line in (f"address add {ADDRESS}/24 dev {NEAR}", f"link set {NEAR} up", f"link set {FAR} up"):
+        out("ip", *line.split())
+    yield NEAR
+    out("ip", "link", "delete", NEAR)
 
 
 def netbench_argv(words: Sequence[str | Path]) -> list[str]:

@@ -117,13 +117,18 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
     """Names of the send or receive methods that move data and can run here."""
     table = catalogue.send if kind == "send" else catalogue.receive
-    return [name for name, method in table.items() if not method.has("no_data") and not method.row.why]
+    return [
+        name for name, method in table.items() if not method.has("no_data") and not method.has("fetches") and not method.row.why
+    ]
 
 
 def pairs(catalogue: Catalogue) -> list[tuple[str, str]]:
     """Every send and receive method that go together, null with null."""
     moving = [(s, r) for s in data_methods(catalogue, "send") for r in data_methods(catalogue, "receive")]
     still = [
-        (s, r) for s, m in catalogue.send.items() for r, n in catalogue.receive.items() if m.has("no_data") and n.has("no_data")
+        (s, r)
+        for s, m in catalogue.send.items()
+        for r, n in catalogue.receive.items()
+        if m.has("no_data") and n.has("no_data") and not m.has("fetches")
     ]
     return moving + still

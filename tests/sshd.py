@@ -77,14 +77,17 @@ class Server:
         return " ".join((self.folder / f"host_{kind}.pub").read_text().split()[:2])
 
     def workers(self) -> list[int]:
-        """Processes of workers that run from this host's home, whether it is seen from here or not."""
+        """Processes of workers that run from this host's home, whether it is seen from here or not.
+
+        Where the tests run in a chroot, files of other mount namespaces have their paths from the real root.
+        """
         found = []
         for entry in Path("/proc").glob("[0-9]*/exe"):
             try:
                 target = os.readlink(entry)
             except OSError:
                 continue
-            if target.startswith(str(self.home)) and "/netbench" in target:
+            if f"{self.home}/" in target and "/netbench" in target:
                 found.append(int(entry.parent.name))
         return found
 

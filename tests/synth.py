@@ -66,7 +66,11 @@ ROWS: list[dict[str, Any]] = [
 
 @dataclass
 class Synth:
-    """What to make. `edit` may change a record, or leave it out (None); `drift`: relative change over the campaign."""
+    """What to make. `edit` may change a record, or leave it out (None); `drift`: relative change over the campaign.
+
+    `boots`: of each level of a factor `kernel`, in rounds of random order, or of the one kernel there is; `between`: how far
+    boots lie apart, relative. `kernels`: facts of a level's kernel.
+    """
 
     factors: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: {"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}
@@ -81,6 +85,8 @@ class Synth:
     truth: Callable[[Mapping[str, str]], tuple[float, float, float]] = moves
     edit: Callable[[Record], Record | None] | None = None
     boots: int = 1
+    between: float = 0.0
+    kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     duration: float = 10.0
 
@@ -91,27 +97,48 @@ class Synth:
     def hosts(self) -> list[str]:
         return sorted({host for pair in self.pairs for host in pair.split(">")})
 
+    def booted(self) -> list[tuple[int, str]]:
+        """Each boot's number, from 1 where netbench boots at all, and its kernel, in order of execution."""
+        rng = np.random.default_rng(self.seed + 1)
+        levels = self.factors.get("kernel", ("",))
+        kernels = [str(level) for _ in range(self.boots) for level in rng.permutation(levels)]
+        first = 1 if self.boots > 1 or "kernel" in self.factors else 0
+        return list(enumerate(kernels, first))
+
     def records(self) -> Iterator[Record]:
-        """All records in order of execution: per block every cell of every pair, shuffled."""
+        """All records in order of execution: boot by boot, and per block every cell of that kernel and every pair, shuffled."""
         rng = np.random.default_rng(self.seed)
-        jobs = [(cell, pair) for cell in self.cells() for pair in self.pairs]
-        count, clock = 0, dict.fromkeys(self.hosts(), 81_000)
-        for block in range(self.runs):
-            for at in rng.permutation(len(jobs)):
-                count += 1
-                made = self._record((count, block), *jobs[at], rng=rng, clock=clock)
-                kept = self.edit(made) if self.edit else made
-                if kept is not None:
-                    yield kept
+        count, block, clock = 0, 0, dict.fromkeys(self.hosts(), 81_000)
+        apart = np.random.default_rng(self.seed + 2)
+        for place, (boot, kernel) in enumerate(self.booted()):
+            shift = 1 + self.between * apart.standard_normal()
+            cells = [cell for cell in self.cells() if cell["factors"].get("kernel", "") == kernel]
+            jobs = [(cell, pair) for cell in cells for pair in self.pairs]
+            turn = place // len(self.factors.get("kernel", ("",)))
+            for _ in range((turn + 1) * self.runs // self.boots - turn * self.runs // self.boots):
+                for at in rng.permutation(len(jobs)):
+                    count += 1
+                    made = self._record((count, block, boot), *jobs[at], shift=shift, rng=rng, clock=clock)
+                    kept = self.edit(made) if self.edit else made
+                    if kept is not None:
+                        yield kept
+                block += 1
 
     def _record(
-        self, place: tuple[int, int], cell: dict[str, Any], pair: str, *, rng: np.random.Generator, clock: dict[str, int]
+        self,
+        place: tuple[int, int, int],
+        cell: dict[str, Any],
+        pair: str,
+        *,
+        shift: float,
+        rng: np.random.Generator,
+        clock: dict[str, int],
     ) -> Record:
-        run, block = place
+        run, block, boot = place
         factors = cell["factors"]
         rate, *cpus = self.truth(factors)
         trend = 1 + self.drift * (block / max(self.runs - 1, 1) - 0.5)
-        moved = rate * trend * (1 + self.spread * rng.standard_normal()) * 1e9 / 8 * self.duration
+        moved = rate * shift * trend * (1 + self.spread * rng.standard_normal()) * 1e9 / 8 * self.duration
         busy = [cpu * (1 + 2 * self.spread * rng.standard_normal()) for cpu in cpus]
         names = pair.split(">")
         sides = [self._side(host, clock, moved, cpu, rng) for host, cpu in zip(names, busy, strict=True)]
@@ -123,7 +150,7 @@ class Synth:
             "cell": cell["cell"],
             "pair": pair,
             "block": block,
-            "boot": block * self.boots // self.runs,
+            "boot": boot,
             "factors": factors,
             "status": "ok",
             "reason": "",
@@ -220,13 +247,16 @@ class Synth:
             "order": order,
             "repeat": repeat | dict(self.repeat),
             "compare": self.compare,
+            "boots": [
+                {"boot": boot, "kernel": kernel, "blocks": self.runs // self.boots} for boot, kernel in self.booted() if boot
+            ],
             "rows": ROWS,
         }
 
-    def facts_of(self, host: str, boot: int) -> Record:
-        facts = {"kernel": "6.18.1", "cpu_model": "Imaginary 3000", "clock_source": "tsc", "congestion": "cubic"} | dict(
-            self.facts.get(host, {})
-        )
+    def facts_of(self, host: str, boot: int, kernel: str) -> Record:
+        facts = {"kernel": "6.18.1", "cpu_model": "Imaginary 3000", "clock_source": "tsc", "congestion": "cubic"}
+        facts |= {"kernel": f"{kernel}.99-made-up", "kernel_build": f"#1 SMP {kernel}"} if kernel else {}
+        facts |= self.kernels.get(kernel, {}) | self.facts.get(host, {})
         return {
             "boot": boot,
             "boot_id": f"{host}-{boot}",
@@ -236,7 +266,7 @@ class Synth:
             "layout": "9f00aa",
             "facts": facts,
             "missing": {"governor": "no cpufreq on this machine"},
-        }
+        } | ({"on": kernel} if boot else {})
 
     def write(self, folder: Path) -> Path:
         """Make the folder and return it."""
@@ -245,7 +275,7 @@ class Synth:
             "netbench: 1\nname: synthetic\nabout: Numbers that were made up, to judge the report by.\n"
         )
         (folder / "plan.json").write_text(json.dumps(self.plan()))
-        hosts = {host: [self.facts_of(host, boot) for boot in range(self.boots)] for host in self.hosts()}
+        hosts = {host: [self.facts_of(host, *booted) for booted in self.booted()] for host in self.hosts()}
         (folder / "facts.json").write_text(json.dumps({"schema": 1, "hosts": hosts}))
         with (folder / "records.jsonl").open("w") as out:
             for record in self.records():

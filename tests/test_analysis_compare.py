@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from synth import Synth
+from synth import Record, Synth, failed
 
 from netbench.analysis.compare import Comparison, corrected, for_factor, settling, verdict_of
 from netbench.analysis.load import load
@@ -59,7 +59,7 @@ def test_only_common_blocks_are_paired() -> None:
 
 def test_holm_by_hand() -> None:
     family = [
-        Comparison("x", name, "old", {}, "a>b", "throughput", 10, ratio=1.1, sd=0.1, p=p)
+        Comparison("x", name, "old", {}, "a>b", "throughput", 10, ratio=1.1, sd=0.1, error=0.03, freedom=9, p=p)
         for name, p in zip("abcd", (0.01, 0.04, 0.03, 0.005), strict=True)
     ]
     found = {c.level: c.corrected for c in corrected(family, FIXED)}
@@ -146,6 +146,90 @@ def test_across_boots_the_boot_is_the_unit() -> None:
     assert found.p == pytest.approx(test.pvalue)
 
 
+def test_within_shared_boots_differences_are_of_blocks_and_count_as_their_mean() -> None:
+    """Three boots that both levels share; one block lacks a level, so that means of each level would not be of the same blocks."""
+    rng = np.random.default_rng(4)
+    block = rng.normal(0, 0.3, 9)
+    old, new = np.exp(block + rng.normal(0, 0.01, 9)), np.exp(block + rng.normal(0.05, 0.01, 9))
+    old[4] = math.nan
+    boots = [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    (found,) = compare(frame({"old": old, "new": new}, {"old": boots, "new": boots}))
+    apart = np.log(new) - np.log(old)
+    test = scipy.stats.ttest_1samp([np.nanmean(apart[i : i + 3]) for i in (0, 3, 6)], 0)
+    assert (found.unit, found.n) == ("boot", 3)
+    assert found.p == pytest.approx(test.pvalue)
+
+
+def test_boots_of_different_number_are_paired_from_the_first() -> None:
+    old, new = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.1, 2.2, 4.4, math.nan])
+    (found,) = compare(frame({"old": old, "new": new}, {"old": [1, 3, 5, 7], "new": [2, 4, 6, 8]}))
+    assert (found.n, found.ratio) == (3, pytest.approx(1.1))
+
+
+def test_a_cell_that_failed_in_one_boot_stays_in_step(tmp_path: Path) -> None:
+    """Rounds differ by 50%, alike for both kernels: paired with another round a cell's ratio would be far off."""
+    factors = {"kernel": ("a", "b"), "send": ("readwrite", "sendfile")}
+    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+
+    def stepped(record: Record) -> Record | None:
+        place = rounds[record["boot"]]
+        if record["factors"] == {"kernel": "a", "send": "sendfile"} and place == 1:
+            return failed(record, "failed", "reset")
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * 1.5**place)
+        return record
+
+    loaded = load(Synth(factors, runs=12, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
+    for order in (loaded.rounds, None):
+        found = for_factor(
+            loaded.ok, "kernel", "a", metric="throughput", factors=loaded.factors, repeat=loaded.repeat, order=order
+        )
+        assert [(c.n, c.ratio == pytest.approx(1, abs=0.005)) for c in found] == [(4, True), (3, True)]
+
+
+def test_a_boot_that_nothing_ran_in_keeps_its_round(tmp_path: Path) -> None:
+    factors = {"kernel": ("a", "b")}
+    lost = [boot for boot, kernel in Synth(factors, boots=4).booted() if kernel == "a"][1]
+    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+
+    def stepped(record: Record) -> Record | None:
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * 1.5 ** rounds[record["boot"]])
+        return None if record["boot"] == lost else record
+
+    loaded = load(Synth(factors, runs=8, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
+    (found,) = for_factor(
+        loaded.ok, "kernel", "a", metric="throughput", factors=loaded.factors, repeat=loaded.repeat, order=loaded.rounds
+    )
+    assert (found.n, found.ratio) == (3, pytest.approx(1, abs=0.005))
+    by_round = [{loaded.rounds[boot] for boot, each in loaded.kernels.items() if each == kernel} for kernel in "ab"]
+    assert by_round == [{0, 2, 3}, {0, 1, 2, 3}]
+
+
+def test_one_boot_of_each_kernel_has_no_interval(tmp_path: Path) -> None:
+    loaded = load(Synth({"kernel": ("a", "b")}, runs=10).write(tmp_path / "r"))
+    (found,) = for_factor(loaded.ok, "kernel", "a", metric="throughput", factors=loaded.factors, repeat=loaded.repeat)
+    assert (found.unit, found.n, found.verdict, found.why) == ("boot", 1, "inconclusive", "one boot has no interval")
+    assert math.isnan(found.low)
+
+
+def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None:
+    def refused(record: Record) -> Record:
+        return failed(record, "refused", "no") if record["factors"] == {"send": "sendfile", "pin": "apart"} else record
+
+    loaded = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
+    factors = [cell["factors"] for cell in loaded.cells]
+
+    def told(planned: list[dict[str, str]]) -> list[tuple[str, str]]:
+        found = for_factor(
+            loaded.ok, "send", "readwrite", metric="throughput", factors=loaded.factors, repeat=loaded.repeat, planned=planned
+        )
+        return [(c.context["pin"], c.why) for c in found]
+
+    assert told(factors) == [("none", ""), ("apart", "sendfile has no run here")]
+    assert told(factors[:3]) == [("none", "")]  # what was excluded is not missed
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
@@ -217,6 +301,12 @@ def test_sentences(comparison: Comparison, said: str) -> None:
 def test_bounds_tell_their_direction() -> None:
     assert bounds(0.5, 0.8) == "20.0 to 50.0% less"
     assert bounds(0.999, 1.2) == "0.10% less to 20.0% more"
+
+
+def test_bounds_that_say_nothing_are_not_told_to_the_digit() -> None:
+    assert bounds(1e-5, 25476.0) == "over 99.9% less to over 10 times as much"
+    assert bounds(1.5, 50.0) == "50.0% more to over 10 times as much"
+    assert bounds(1e-5, 0.5) == "50.0 to over 99.9% less"
 
 
 def test_unknown_names_are_errors() -> None:

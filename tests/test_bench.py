@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,37 @@ def test_flent_says_itself_why_it_cannot_run(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "x.flent.gz").read_text().split()[:3] == ["tcp_1up_noping", "-H", "127.0.0.1"]
 
 
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The bench in an empty folder; `peers` holds its budget there, `lab` misses one, and the others were never measured."""
+    made = import_module("tools.bench.__main__")
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(made, "ROOT", tmp_path)
+    monkeypatch.setattr(made, "KEPT", tmp_path / "kept")
+
+    def part(module: str) -> SimpleNamespace:
+        holds = {"peers": True, "lab": False}[module.rpartition(".")[2]]
+        return SimpleNamespace(measure=lambda: Part(module, "How.", (Row("a", "1", "2", "0.5", "at most 1", holds),), ()))
+
+    monkeypatch.setattr(made, "import_module", part)
+    return made
+
+
+def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
+    assert bench.main(["lab"]) == 1
+    assert bench.main(["peers"]) == 0, "though another misses its budget, and others are not measured"
+    assert bench.main(["peers", "lab"]) == 1
+    written = (bench.ROOT / "docs" / "performance.md").read_text()
+    assert written.count("Not measured yet.") == len(bench.PARTS) - 2
+    assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
+
+
+def test_a_bench_measures_nothing_when_a_part_is_unknown(bench: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["peers", "nosuch"]) == 2
+    assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
+    assert not bench.KEPT.exists()
+
+
 def test_a_part_becomes_a_table() -> None:
     rows = (Row("a", "1", "2", "0.5", "at most 1", True), Row("b", "3", "2", "1.5", "at most 1", False))
     part = Part("Title", "How.", (*rows, Row("c", "1", "none", "", "", None)), ("A note.",))
@@ -156,3 +189,22 @@ def test_a_part_becomes_a_table() -> None:
         "",
         "- A note.",
     ]
+
+
+def test_boots_are_timed_by_their_slower_host_and_work_from_there() -> None:
+    from tools.bench.kernels import boots
+
+    def at(second: float) -> str:
+        return f"2026-01-01T00:00:{second:06.3f}Z"
+
+    journal = [
+        {"time": at(1), "boot": 1, "host": "a"},
+        {"time": at(1.5), "boot": 1, "host": "b"},
+        {"time": at(5), "booted": 1, "host": "b"},
+        {"time": at(6), "booted": 1, "host": "a"},
+        {"time": at(20), "boot": 2, "host": "a"},
+        {"time": at(26.5), "booted": 2, "host": "a"},
+    ]
+    records = [{"boot": 1, "started": at(9)}, {"boot": 2, "started": at(27.25)}, {"boot": 2, "started": at(29)}]
+    found = boots(journal, records, verified=1)
+    assert (found.waits, found.works) == ((5.0, 6.5), (0.75,))

@@ -124,18 +124,15 @@ def test_the_whole_format_is_understood() -> None:
 
 def test_what_is_not_built_is_named() -> None:
     assert read(FULL).unbuilt == (
-        "sweep.kernel: kernels are not built yet",
-        "kernels are not built yet",
         "profile is not built yet",
         "meters: soak is not built yet",
         "meters: perf is not built yet",
-        "repeat.boots: boots are not built yet",
     )
     planned = (
-        H + "transfer: {send: zerocopy, receive: uring}\ncommand: {m: {apply: [a], read: [b], undo: [c]}}\ninclude: [{m: 1}]\n"
+        H + "transfer: {send: vmsplice, receive: uring}\ncommand: {m: {apply: [a], read: [b], undo: [c]}}\ninclude: [{m: 1}]\n"
     )
     assert read(planned).unbuilt == (
-        "send: zerocopy is not built yet",
+        "send: vmsplice is not built yet",
         "receive: uring is not built yet",
     )
 
@@ -205,6 +202,27 @@ def test_pairs_left_out_are_the_first_two_hosts() -> None:
 def test_ip_follows_the_addresses_when_it_is_not_written() -> None:
     assert moved("hosts: {a: {address: 'fd00::1'}, b: {address: 'fd00::2'}}\n").ip == 6
     assert moved("hosts: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}, c: {address: 'fd00::2'}}\n").ip == 4
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        "hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2}}\npairs: [{sender: a, receiver: b}, {sender: b, receiver: a}]\n",
+        "lab: netns\nhosts: {a: {}, b: {}}\n",
+    ],
+    ids=["both directions", "lab"],
+)
+def test_two_hosts_hold_what_each_side_asks_for(hosts: str) -> None:
+    """A host that sends in one pair and receives in another has its levels changed in between: they take turns."""
+    campaign = read(
+        H + hosts + "settings: {tso: on, receiver.tso: off}\nsweep: {sender.gro: [on, off], receiver.gro: [on, off]}\n"
+    )
+    assert len(campaign.cells) == 4
+
+
+def test_one_host_has_one_level_in_whatever_words() -> None:
+    campaign = read(H + "settings: {sender.tso: yes, receiver.tso: true, tso: off}\nsweep: {sender.gro: [on, off]}\n")
+    assert len(campaign.cells) == 2
 
 
 def test_a_lab_fills_hosts() -> None:

@@ -16,7 +16,7 @@ TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "
     "receive_buffer, streams, pin, congestion, rate, ip, duration, bytes, warmup, cache, tool, port, sample or pipe"
 )
-SEND = "null, write, readwrite, sendfile, splice, mmap, vmsplice, zerocopy or uring"
+SEND = "null, write, readwrite, sendfile, splice, mmap, vmsplice or uring"
 RECEIVE = "null, read, trunc, splice, mmap, vmsplice, zerocopy or uring"
 H = "netbench: 1\nname: x\n"
 BOMB = "".join(f"  b{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 6))
@@ -261,6 +261,24 @@ CASES = [
         ["5: pairs[1]: expected each pair once, got here>here again"],
     ),
     (
+        "two levels for one host",
+        H + "settings: {sender.mtu: 9000}\nsweep: {receiver.mtu: [9000, 1500], sender.tso: [on], receiver.tso: [yes, off]}\n",
+        [
+            "4: sweep.receiver.mtu[1]: cell receiver.mtu=1500,sender.tso=on,receiver.tso=yes and 1 more: "
+            "expected one level of mtu, since both ends of here>here are one machine, got 9000 for the sender and 1500 for the receiver",
+            "4: sweep.receiver.tso[1]: cell receiver.mtu=9000,sender.tso=on,receiver.tso=off and 1 more: "
+            "expected one level of tso, since both ends of here>here are one machine, got on for the sender and off for the receiver",
+        ],
+    ),
+    (
+        "two levels for two names of this machine",
+        H + "hosts: {a: local, b: local}\nsettings:\n  tso: off\n  sender.tso: on\n",
+        [
+            "6: settings.sender.tso: expected one level of tso, since both ends of a>b are one machine, "
+            "got on for the sender and off for the receiver"
+        ],
+    ),
+    (
         "ip 6 over an address of ip 4",
         H + "hosts: {a: {address: 10.0.0.1}}\ntransfer: {ip: 6}\n",
         ["4: transfer.ip: ip is 6, got the address 10.0.0.1 of hosts.a"],
@@ -486,7 +504,29 @@ CASES = [
     (
         "a kernel without image",
         H + "kernels: {a: {initrd: x}}\n",
-        ["3: kernels.a.image: missing, expected image: the path of the kernel"],
+        ["3: kernels.a: expected one of image, deb, tree or release, got none"],
+    ),
+    (
+        "a kernel from two sources",
+        H + "kernels: {a: {image: /a, release: 6.1}}\n",
+        ["3: kernels.a: expected one of image, deb, tree or release, got image and release"],
+    ),
+    (
+        "an initrd of a package",
+        H + "kernels: {a: {deb: a.deb, initrd: /b}}\n",
+        ["3: kernels.a: expected initrd with image, got it with deb"],
+    ),
+    (
+        "a way to boot that is none",
+        H + "hosts: {a: {ssh: a, boot: kexek}}\n",
+        [
+            "3: hosts.a.boot: expected kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}, got 'kexek' (did you mean 'kexec'?)"
+        ],
+    ),
+    (
+        "two ways to boot",
+        H + "hosts: {a: {ssh: a, boot: {way: grub, command: [x]}}}\n",
+        ["3: hosts.a.boot: expected one of way, qemu or command, got way and command"],
     ),
     (
         "an unknown kernel",

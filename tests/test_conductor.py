@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from trouble import sabotage, wait_for, worker_pid
 
 from netbench import campaign, load
 from netbench.conductor import conduct
 from netbench.conductor.check import check
 from netbench.conductor.crew import Crew
+from netbench.conductor.runner import Runner
 from netbench.errors import RequestError
+from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
+from netbench.settings.base import fields
 from netbench.store import Store
 
 
@@ -96,14 +104,35 @@ def test_rate_holds_the_offered_load(tmp_path: Path) -> None:
     assert load(conclusion.path).runs["throughput"].iloc[0] == pytest.approx(0.2, rel=0.05)
 
 
-def test_pinned_flows_run_where_they_were_told(tmp_path: Path) -> None:
-    conclusion, _ = run(BASE + f"transfer: {{pin: same, {SHORT}}}\nmeters: [procstat, rusage]\n", tmp_path)
-    lines = [json.loads(line) for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()]
-    edges = {line["edge"]: line["procstat"] for line in lines if "procstat" in line}
-    busy = [closing - opening for opening, closing in zip(edges["open"]["cpu_system"], edges["close"]["cpu_system"], strict=True)]
-    from os import sched_getaffinity
+def cpus_of_threads(pid: int) -> list[str]:
+    """The CPUs on which each thread of a process may run; of those that end meanwhile nothing."""
+    found = []
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with contextlib.suppress(OSError):
+            found.append(fields(status.read_text())["Cpus_allowed_list"])
+    return found
 
-    assert busy.index(max(busy)) == min(sched_getaffinity(0))
+
+def test_pinned_flows_run_where_they_were_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of each worker may run on the first CPU alone, as the kernel says, and /proc/stat is kept for every CPU."""
+    first = str(min(os.sched_getaffinity(0)))
+    seen: list[str] = []
+
+    def is_on_first(pid: int) -> bool:
+        return first in cpus_of_threads(pid)
+
+    def look(runner: Runner) -> None:
+        for role in ("sender", "receiver"):
+            wait_for(partial(is_on_first, worker_pid(runner, role)))
+            seen.append(role)
+
+    sabotage(monkeypatch, look, 0.1)
+    transfer = f"transfer: {{pin: same, {SHORT.replace('60ms', '1s')}}}\n"
+    conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
+    assert seen == ["sender", "receiver"]
+    lines = [json.loads(line) for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()]
+    edges = {line["edge"]: line["procstat"]["cpu_system"] for line in lines if "procstat" in line}
+    assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
 
 
 def test_null_counts_steps_and_has_no_throughput(tmp_path: Path) -> None:
@@ -173,6 +202,28 @@ def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
     assert "congestion: tahoe is not there; the kernel has" in errors[0]
 
 
+AS_ANYONE = 'mount --bind "$0" /proc/sys/net/ipv4/tcp_allowed_congestion_control && exec "$@"'
+
+
+@pytest.mark.parametrize(
+    ("allowed", "caps", "says"), [("tahoe", "-net_admin", 1), ("tahoe", "-sys_time", 0), ("reno", "-net_admin", 0)]
+)
+def test_a_congestion_control_that_the_user_may_not_choose_is_an_error_of_check(
+    tmp_path: Path, allowed: str, caps: str, says: int
+) -> None:
+    (tmp_path / "allowed").write_text(f"{allowed}\n")
+    worker = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}", sys.executable, "-m", "netbench.engine"]
+    argv = ["unshare", "--mount", "sh", "-c", AS_ANYONE, str(tmp_path / "allowed"), *worker]
+    found = campaign.parse(BASE + "transfer: {congestion: reno}\n", "c.yaml")
+    with Crew(found, lambda host: LocalChannel(host.name, argv)) as crew:
+        errors = [str(f) for f in check(found, crew) if f.level == "error"]
+    assert len(errors) == says
+    what = (
+        "error: here: congestion: the worker's user may not choose reno, only tahoe; let the worker be root, or allow it there: "
+    )
+    assert errors == [] or errors[0] == what + "sysctl net.ipv4.tcp_allowed_congestion_control='tahoe reno'"
+
+
 def test_a_port_range_that_is_taken_says_so(tmp_path: Path) -> None:
     import socket
 
@@ -219,11 +270,11 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
 
 
 def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
-    text = BASE + "kernels: {k: {image: /k}}\nlab: qemu\nhosts: {a: {ssh: x}}\nprofile: {cells: all}\n"
+    text = BASE + "meters: [procstat, soak]\nprofile: {cells: all}\n"
     with pytest.raises(RequestError) as caught:
         run(text, tmp_path)
     message = str(caught.value)
-    assert all(word in message for word in ("kernels", "lab", "profile"))
+    assert all(word in message for word in ("soak", "profile"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -75,6 +75,12 @@ def sources(method: Named) -> list[str]:
     return [source for source, flag in SOURCES.items() if method.has(flag)]
 
 
+def sends_from_buffer(send: str, source: str) -> bool:
+    """Whether a stream is the user's buffer over and over: memory and zero of a method that takes no descriptors for them."""
+    method = local().send[send]
+    return source in ("memory", "zero") and (method.has("from_buffer") or not method.has("from_file"))
+
+
 def delivering() -> list[tuple[str, str, str]]:
     """Every send method, receive method and source whose descriptors say that real bytes arrive."""
     catalogue = local()
@@ -91,7 +97,7 @@ def same_digest(sides: tuple[Side, Side]) -> bool:
 @pytest.mark.parametrize(("send", "receive", "source"), delivering())
 def test_what_is_sent_arrives(pair: Pair, content: Content, tmp_path: Path, send: str, receive: str, source: str) -> None:
     method = local().receive[receive]
-    from_buffer = not local().send[send].has("from_file")
+    from_buffer = sends_from_buffer(send, source)
     to_sender = {"chunk": CHUNK, **content.options(source)}
     if method.has("to_discard"):
         sides = pair.run(send, receive, to_sender, bytes=BYTES, verify=1)
@@ -118,6 +124,13 @@ ODD = [
     ("sendfile", "splice", "files", 2, 50_000, 65536, 0, 333, 3),
     ("splice", "read", "memory", 3, 65_535, 65536, 0, 0, 3),
     ("write", "read", "memory", 2, 65_536, 1, 8, 5, 0),
+    ("zerocopy", "read", "memory", 4, 1_000_003, 8191, 1, 0, 3),
+    ("zerocopy", "splice", "memory", 1, 1, 65536, 4095, 1, 0),
+    ("zerocopy", "read", "zero", 3, 999, 65536, 17, 0, 3),
+    ("zerocopy", "read", "files", 4, 100_001, 131_072, 0, 4096, 3),
+    ("zerocopy", "splice", "file", 2, 4097, 65536, 0, 77, 0),
+    ("zerocopy", "read", "files", 1, 0, 65536, 0, 512, 3),
+    ("zerocopy", "read", "file", 2, 0, 65536, 0, 0, 0),
 ]
 
 
@@ -133,7 +146,7 @@ def test_odd_sizes_arrive_too(
     to_receiver = {"receive_chunk": receive_chunk, "sink": "file", "sink_path": str(sink)}
     pin = {"cpu": min(os.sched_getaffinity(0))} if pinned else {}
     sides = pair.run(send, receive, to_sender, to_receiver, bytes=total, streams=streams, warmup=warmup * MS, verify=1, **pin)
-    from_buffer = not local().send[send].has("from_file")
+    from_buffer = sends_from_buffer(send, source)
     arrived = sides[1].numbers("flow", "bytes")
     assert sides[0].numbers("flow", "bytes") == arrived
     assert sides[1].moved("flow", "bytes") == total + (0 if warmup else preamble * streams)

@@ -6,13 +6,13 @@ import getpass
 import json
 import os
 import platform
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ADDRESS, NEAR, PEER, out
 from synth import Record, Synth, failed
 
 from netbench import campaign, facts
@@ -35,27 +35,10 @@ from netbench.report import text
 from netbench.report.build import build
 from netbench.store import Store
 
-ADDRESS, PEER = "10.199.8.1", "10.199.8.2"
-
-
-def out(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+SHM = out("findmnt", "-n", "-o", "FSTYPE", "-T", "/dev/shm").split()[-1]  # not everywhere a tmpfs of its own
 
 
 # --- against other tools ---
-
-
-@pytest.fixture(scope="module")
-def interface() -> Iterator[str]:
-    made = subprocess.run(
-        ["ip", "link", "add", "nbf0", "type", "veth", "peer", "name", "nbf1"], check=False, capture_output=True, text=True
-    )
-    if made.returncode:
-        pytest.skip(f"no veth here: {made.stderr.strip()}")
-    for line in (f"address add {ADDRESS}/24 dev nbf0", "link set nbf0 up mtu 1400", "link set nbf1 up"):
-        out("ip", *line.split())
-    yield "nbf0"
-    out("ip", "link", "delete", "nbf0")
 
 
 TEXT = """\
@@ -69,6 +52,7 @@ transfer: {source: {file: /etc/passwd}, sink: {file: /dev/shm/netbench-facts}, s
 @pytest.fixture(scope="module")
 def entries(interface: str) -> dict[str, dict[str, Any]]:
     """Entries of facts.json of two hosts on this machine whose data address is a veth's."""
+    out("ip", "link", "set", interface, "mtu", "1400")
     made = campaign.parse(TEXT, "f.yaml")
     hosts = {
         "snd": replace(made.hosts["snd"], address=ADDRESS),
@@ -139,7 +123,7 @@ def test_mounts_are_what_findmnt_says(path: str) -> None:
 def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, dict[str, Any]]) -> None:
     assert "source_mount" in entries["snd"]["facts"]
     assert "sink_mount" not in entries["snd"]["facts"]
-    assert entries["rcv"]["facts"]["sink_mount"].startswith("tmpfs: ")
+    assert entries["rcv"]["facts"]["sink_mount"].startswith(f"{SHM}: ")
     assert "source_mount" not in entries["rcv"]["facts"]
 
 
@@ -153,7 +137,7 @@ def test_what_cannot_be_read_is_missing_with_its_reason(entries: dict[str, dict[
     entry = entries["snd"]
     assert set(entry["missing"]) == {name for name, value in entry["facts"].items() if value is None}
     assert all(entry["missing"].values())
-    assert "nbf0" in entry["missing"]["rings"]
+    assert NEAR in entry["missing"]["rings"]
 
 
 def test_nobody_is_named(entries: dict[str, dict[str, Any]]) -> None:
@@ -283,7 +267,7 @@ def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").symlink_to("/dev/shm")
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
     with Crew(made) as crew:
-        assert crew.facts("snd", "sender", 0)["facts"]["source_mount"].startswith("tmpfs: ")
+        assert crew.facts("snd", "sender", 0)["facts"]["source_mount"].startswith(f"{SHM}: ")
 
 
 def test_questions_sent_together_are_answered_in_order() -> None:

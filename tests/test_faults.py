@@ -317,6 +317,17 @@ def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("words", "code"), [(["list", "methods"], 0), (["list", "nonsense"], 2), (["plan", "nowhere"], 2)])
+@pytest.mark.parametrize("dead", ["stderr", "both"])
+def test_streams_that_take_nothing_change_no_other_exit_status(tmp_path: Path, words: list[str], code: int, dead: str) -> None:
+    """A device without room, and a pipe without a reader for the rest: what Python keeps in its buffers fails once more at exit."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as unread:
+        streams = {"stderr": full, "stdout": unread if dead == "both" else subprocess.DEVNULL}
+        assert subprocess.run(netbench_argv(words), cwd=tmp_path, check=False, **streams).returncode == code
+
+
 # The controller
 
 
@@ -354,7 +365,8 @@ def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(tmp
             command = netbench_argv(["resume", folders[0]])
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    records = list(Store.open(folders[0]).records())
+    (folder,) = tmp_path.glob("results/k/*")
+    records = list(Store.open(folder).records())
     assert records[: len(kept)] == kept
     assert [r["run"] for r in records] == list(range(1, 121))
     assert sorted((r["cell"], r["block"]) for r in records) == sorted(

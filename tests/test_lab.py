@@ -584,7 +584,7 @@ def test_missing_tools_are_named_with_their_packages(untouched: None, tmp_path: 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"kind": "xen"}, "expected a kind of lab (netns), got 'xen'"),
+        ({"kind": "xen"}, "expected a kind of lab (netns, qemu), got 'xen'"),
         ({"name": "a-b"}, "expected a lab's name of 1 to 12 letters, digits and underscores, got 'a-b'"),
         ({"name": "../../etc"}, "expected a lab's name of 1 to 12 letters, digits and underscores, got '../../etc'"),
         ({"name": "a\n"}, "expected a lab's name of 1 to 12 letters, digits and underscores, got 'a\\n'"),

@@ -184,7 +184,8 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
 ) -> None:
     """Memory is flat in bytes; objects that the collector knows tell even what is small, a run's record.
 
-    Nor does a run look at all the other units: 250 pairs side by side would wait for each other.
+    Nor does a run look at all the other units: 250 pairs side by side would wait for each other. The heart does not beat
+    meanwhile: what it has in hand, up to a beat for each host, depends on the instant.
     """
     hello = real_hello()
     catalogue = Catalogue.of(binding.decode_hello(hello)[1])
@@ -210,6 +211,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     def channels(host: Host) -> Any:
         return Nowhere(host, hello, answers)
 
+    monkeypatch.setattr(binding, "BEAT_SECONDS", 3600.0)
     monkeypatch.setattr(Ledger, "next_block", measured)
     monkeypatch.setattr(Ledger, "assessment", counting)
     many = many_hosts("transfer: {duration: 1s, warmup: 0s, congestion: cubic}\nmeters: [rusage, procstat]\n", BLOCKS)

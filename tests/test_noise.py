@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from conftest import FAR, NEAR, PEER, out
 from synth import Synth
 
 from netbench import campaign
@@ -34,21 +35,6 @@ from netbench.model import Campaign, Host, Pair
 from netbench.report import text
 from netbench.report.build import build
 from netbench.store import Store
-
-
-def out(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture(scope="module")
-def interface() -> Iterator[str]:
-    made = subprocess.run(("ip", "link", "add", "nbn0", "type", "veth", "peer", "name", "nbn1"), check=False, capture_output=True)
-    if made.returncode:
-        pytest.skip(f"no veth here: {made.stderr.decode().strip()}")
-    for line in ("address add 10.199.9.1/24 dev nbn0", "link set nbn0 up", "link set nbn1 up"):
-        out("ip", *line.split())
-    yield "nbn0"
-    out("ip", "link", "delete", "nbn0")
 
 
 def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaign:
@@ -249,6 +235,44 @@ def test_a_worker_that_is_lost_ends_nothing() -> None:
     assert "own" in entries[2]
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> None:
+    """And ends for the reason that it had, whatever its hosts have to say then."""
+    made = one_host()
+    entries: list[Any] = []
+
+    def cut_short(crew: Crew) -> None:
+        with Noise(made, crew, entries.append).around(4):
+            refused_datagram()
+            if lost:
+                os.kill(crew.worker("here", "sender").hello.pid, signal.SIGKILL)
+            raise KeyboardInterrupt
+
+    with Crew(made) as crew:
+        crew.start_all()
+        with pytest.raises(KeyboardInterrupt):
+            cut_short(crew)
+    (entry,) = entries
+    assert entry["block"] == 4
+    assert ("gone" in entry["missing"]["all"]) if lost else ("Icmp.InDestUnreachs" in entry["counters"])
+
+
+def test_no_room_for_an_entry_is_no_reason_for_an_end_that_has_one() -> None:
+    made = one_host()
+
+    def full(entry: Any) -> None:
+        raise StoreError("no space left on device")
+
+    def cut_short(crew: Crew) -> None:
+        with Noise(made, crew, full).around(0):
+            raise KeyboardInterrupt
+
+    with Crew(made) as crew:
+        crew.start_all()
+        with pytest.raises(KeyboardInterrupt):
+            cut_short(crew)
+
+
 def test_a_replaced_worker_leaves_no_false_load() -> None:
     made = one_host()
     entries: list[Any] = []
@@ -323,7 +347,7 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     (caution,) = [caution for caution in noises(ended.path) if "Icmp.InDestUnreachs" in caution.evidence]
     assert (
         caution.what
-        == "Segments or packets were lost, late or refused on here in block 1; the 1 runs there are labelled, and count."
+        == "Segments or packets were lost, late or refused on here in block 1; the 1 run there is labelled, and counts."
     )
     assert caution.where == ("here",)
     runs = load(ended.path).runs
@@ -450,18 +474,18 @@ def test_check_sees_what_else_uses_the_cpus() -> None:
 
 
 def test_check_sees_a_link_that_is_down_and_drops_that_were_counted(interface: str) -> None:
-    assert not any(what.startswith("nbn0 is not up") for what in seen(interface))
-    out("ip", "link", "set", "nbn1", "down")
-    assert any(what.startswith("nbn0 is not up") for what in seen(interface))
-    out("ip", "link", "set", "nbn1", "up")
+    assert not any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
+    out("ip", "link", "set", FAR, "down")
+    assert any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
+    out("ip", "link", "set", FAR, "up")
     out("tc", "qdisc", "add", "dev", interface, "root", "pfifo", "limit", "1")
-    out("ip", "link", "set", "nbn1", "mtu", "68")
+    out("ip", "link", "set", FAR, "mtu", "68")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        out("ip", "neighbor", "replace", "10.199.9.2", "lladdr", "02:00:00:00:00:01", "dev", interface, "nud", "permanent")
-        sender.sendto(bytes(1200), ("10.199.9.2", 9))
+        out("ip", "neighbor", "replace", PEER, "lladdr", "02:00:00:00:00:01", "dev", interface, "nud", "permanent")
+        sender.sendto(bytes(1200), (PEER, 9))
     counted = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
     assert counted[f"{interface}.tx_dropped"] >= 1
-    assert any("nbn0 has counted tx_dropped" in what for what in seen(interface))
+    assert any(f"{NEAR} has counted tx_dropped" in what for what in seen(interface))
 
 
 @pytest.mark.parametrize(

@@ -457,6 +457,11 @@ def test_a_column_has_equally_many_digits() -> None:
     assert column_parts(values) == [("1.000", "0.010"), ("1.000", "0.013"), ("1.000", "0.500")]
 
 
+def test_no_half_width_is_told_as_0_that_is_not() -> None:
+    values = [Interval(5, 17.0, 0, 0, 0, h) for h in (0.03, 20.0, 24.0)]
+    assert column_parts(values) == [("17.00", "0.03"), ("17.00", "20.00"), ("17.00", "24.00")]
+
+
 names = st.text("abcdefgh._ ", min_size=1, max_size=40).map(str.strip).filter(bool)
 
 

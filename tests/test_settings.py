@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ADDRESS, out
 
 from netbench import campaign
 from netbench.conductor import conduct
@@ -19,25 +20,6 @@ from netbench.model import Command, Host
 from netbench.settings.base import Place
 from netbench.settings.catalogue import find, known
 from netbench.settings.scope import HostSettings, layers, outstanding, put_back
-
-ADDRESS = "10.199.7.1"
-
-
-def out(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture(scope="module")
-def interface() -> Iterator[str]:
-    made = subprocess.run(
-        ["ip", "link", "add", "nbs0", "type", "veth", "peer", "name", "nbs1"], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no veth here: {made.stderr.strip()}")
-    for line in (f"address add {ADDRESS}/24 dev nbs0", "link set nbs0 up", "link set nbs1 up"):
-        out("ip", *line.split())
-    yield "nbs0"
-    out("ip", "link", "delete", "nbs0")
 
 
 def state(interface: str) -> dict[str, str]:
@@ -159,6 +141,35 @@ def test_layers_are_undone_down_to_what_they_have_in_common(place: Place, worker
     held.undo()
     assert state(interface) == before
     assert outstanding(journal, "here") == []
+
+
+def test_what_somebody_else_changed_is_applied_anew(place: Place, worker: Worker, interface: str) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    wanted = [{"mtu": "1400"}, {}, {"tso": "off"}]
+    held.hold(wanted)
+    out("ip", "link", "set", interface, "mtu", "1300")
+    out("ethtool", "-K", interface, "tso", "on")
+    assert held.hold(wanted)[0] == {"mtu": "1400", "tso": "off"}
+    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1400
+    assert ethtool(interface, OFFLOADS["tso"]) == "off"
+    held.undo()
+    assert state(interface) == before
+
+
+TX = "feature.tx-tcp-segmentation"
+
+
+@pytest.mark.parametrize("wanted", [[{TX: "on"}, {}, {"sg": "off"}], [{}, {}, {TX: "on", "sg": "off"}]])
+def test_levels_that_exclude_each_other_are_refused(
+    place: Place, worker: Worker, interface: str, wanted: list[dict[str, str]]
+) -> None:
+    """Each of them reads as asked when it is set; the kernel turns TSO off with SG."""
+    before = state(interface)
+    held = holder(place, worker, [])
+    with pytest.raises(SettingRefused, match=f"here: {TX} was set to on, but reads off beside the others; leave one out"):
+        held.hold(wanted)
+    assert state(interface) == before
 
 
 def test_the_journal_alone_brings_everything_back(interface: str) -> None:

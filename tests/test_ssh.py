@@ -217,7 +217,7 @@ def test_a_lost_connection_is_noticed_and_made_again(bed: Bed) -> None:
     process = channel.start(["cat"])
     for pid in server.sessions():
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(OSError, match="is lost"):
+    with pytest.raises(OSError, match=r"^the SSH connection to .* is lost$"):
         process.read(10)
     with pytest.raises(OSError, match=r"lost|closed|gone"):
         process.write(b"x")
@@ -459,6 +459,7 @@ def test_trouble_at_a_jump_host_names_it(bed: Bed) -> None:
     bed.configure(bed.alias(target, more="ProxyJump bastion") + bed.alias(jump, name="bastion"))
     message = failure(bed.channel())
     assert f"snd (root@127.0.0.1:{target.port}): the jump host root@127.0.0.1:{jump.port} cannot reach it" in message
+    assert "cannot reach it (Administratively prohibited); see that it forwards connections (AllowTcpForwarding)" in message
     until(lambda: not jump.sessions())
     bed.known.write_text(f"[127.0.0.1]:{target.port} {target.key()}\n")
     assert f"snd: jump host bastion (root@127.0.0.1:{jump.port}): its host key is not known" in failure(

@@ -21,6 +21,7 @@ from netbench.units import (
     parse_share,
     parse_size,
     parse_time,
+    said_of,
 )
 
 NUMBERS = st.integers(min_value=0, max_value=2**64 - 1) | st.builds(
@@ -202,3 +203,11 @@ def test_time_in_words(number: int, expected: str) -> None:
 @pytest.mark.parametrize(("seconds", "expected"), [(0, "0 s"), (48.4, "48 s"), (125, "2 min 05 s"), (4320, "1 h 12 min")])
 def test_duration_for_people(seconds: float, expected: str) -> None:
     assert expected == format_duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [(0, "0 runs were lost, and count"), (1, "1 run was lost, and counts"), (2, "2 runs were lost, and count")],
+)
+def test_words_agree_with_their_number(n: int, said: str) -> None:
+    assert said_of(n, "run", "were lost, and count") == said

@@ -104,8 +104,11 @@ enum nb_flags {
 	NB_LIST = 1 << 13,     /* text: items separated by NUL */
 	NB_CPU_TIME = 1 << 14, /* counter: adds to the CPU time that its meter accounts */
 	/* proofs */
-	NB_MUST_MOVE = 1 << 15,	   /* a run in which it stays 0 did not engage its mechanism */
-	NB_MUST_NOT_MOVE = 1 << 16 /* a run in which it moves did not fully engage its mechanism */
+	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
+	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
+	/* methods */
+	NB_FROM_BUFFER = 1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
+	NB_FETCHES = 1 << 18	  /* bytes come by a way of the kernels' own, not over the connection: goes with its namesake */
 };
 
 enum nb_code {

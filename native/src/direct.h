@@ -7,6 +7,7 @@
 #ifndef NB_DIRECT_H
 #define NB_DIRECT_H
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -24,6 +25,16 @@ static inline ssize_t nb_write(int fd, const void *bytes, size_t length)
 static inline ssize_t nb_recv(int socket, void *bytes, size_t length, int flags)
 {
 	return syscall(SYS_recvfrom, socket, bytes, length, flags, NULL, NULL);
+}
+
+static inline ssize_t nb_send(int socket, const void *bytes, size_t length, int flags)
+{
+	return syscall(SYS_sendto, socket, bytes, length, flags, NULL, 0);
+}
+
+static inline ssize_t nb_recvmsg(int socket, struct msghdr *message, int flags)
+{
+	return syscall(SYS_recvmsg, socket, message, flags);
 }
 
 static inline ssize_t nb_splice(int in, loff_t *from, int out, loff_t *to, size_t length, unsigned int flags)

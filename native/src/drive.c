@@ -96,10 +96,24 @@ static ssize_t step(struct nb_flow *flow)
 	return moved;
 }
 
+/*
+ * A connection whose error queue holds something is always reported, though it may have no room: a step would wait for room while
+ * the others are ready. One that has really failed is reported as ready too, and its step says why.
+ */
+static ssize_t reap_or_step(struct nb_flow *flow, uint32_t events)
+{
+	int status;
+
+	if (events != EPOLLERR || !flow->method->reap)
+		return step(flow);
+	status = flow->method->reap(flow);
+	return status < 0 ? status : flow->moved;
+}
+
 /* A receiver reads until the stream ends, whatever the controller says but an abort. */
 static const _Atomic int *stop_of(const struct nb_flow *flow)
 {
-	int draining = flow->job->role == NB_ROLE_RECEIVE && !(flow->method->flags & NB_NO_DATA);
+	int draining = flow->job->role == NB_ROLE_RECEIVE && !(flow->method->flags & (NB_NO_DATA | NB_FETCHES));
 
 	return draining ? &flow->gates->abort : &flow->gates->stop;
 }
@@ -162,7 +176,7 @@ static void pump_ready(struct nb_flow *flows, int until)
 		for (int i = 0; i < count; i++) {
 			struct nb_flow *flow = &flows[ready[i].data.u32];
 
-			flow->moved = step(flow);
+			flow->moved = reap_or_step(flow, ready[i].events);
 			if (flow->moved > 0 && unseen && see_first_data(flow->gates))
 				unseen = 0;
 			if (flow->moved > 0 && flow->left)
@@ -244,7 +258,7 @@ static int end_stream(struct nb_flow *flow)
 static int settle(struct nb_flow *flow)
 {
 	wait_acknowledged(flow);
-	return 0;
+	return flow->method->drain ? flow->method->drain(flow) : 0;
 }
 
 /* Do something with every flow that has not failed. */
@@ -302,7 +316,7 @@ static void *drive(void *argument)
 /* Flows that can share a thread: they would take turns on one CPU anyway. Pacing sleeps, so a paced flow is alone. */
 uint32_t nb_flow_team(const struct nb_job *job, size_t count)
 {
-	return job->cpu != NB_MISSING && !job->rate && !(job->method->flags & NB_NO_DATA) ? (uint32_t)count : 1;
+	return job->cpu != NB_MISSING && !job->rate && !(job->method->flags & (NB_NO_DATA | NB_FETCHES)) ? (uint32_t)count : 1;
 }
 
 int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error)

@@ -11,6 +11,8 @@
 #include "beat.h"
 #include "method.h"
 
+enum { FETCHED = 8 * 1024 * 1024 }; /* bytes of a file that both sides digest where nobody sends them */
+
 int nb_gates_open(struct nb_gates *gates, struct nb_error *error)
 {
 	memset(gates, 0, sizeof(*gates));
@@ -75,6 +77,9 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 	static const unsigned char zeros[4096];
 
 	*digest = NB_DIGEST_START;
+	if (flow->method->flags & NB_FETCHES)
+		return nb_source_digest(&flow->source, flow->source.largest < FETCHED ? flow->source.largest : FETCHED, digest,
+					error);
 	if (flow->job->role == NB_ROLE_RECEIVE)
 		return nb_sink_digest(&flow->sink, left, digest, error);
 	for (uint64_t done = 0; done < preamble && left; done += sizeof(zeros)) {
@@ -95,17 +100,30 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 	return 0;
 }
 
+/* Whether the flow takes bytes from descriptors, memory and zero among them, or from the user's buffer or the connection. */
+static int takes_from_source(const struct nb_flow *flow)
+{
+	const struct nb_job *job = flow->job;
+	int named = job->source == NB_SOURCE_FILE || job->source == NB_SOURCE_FILES;
+
+	if (flow->method->flags & NB_FETCHES)
+		return 1;
+	return job->role == NB_ROLE_SEND && flow->method->flags & NB_FROM_FILE &&
+	       (named || !(flow->method->flags & NB_FROM_BUFFER));
+}
+
 int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 {
 	int status = 0;
 
 	flow->page = (size_t)sysconf(_SC_PAGESIZE);
 	flow->sink.fd = -1;
-	if (flow->job->role == NB_ROLE_SEND && flow->method->flags & NB_FROM_FILE)
+	if (takes_from_source(flow))
 		status = nb_source_open(&flow->source, flow->job, error);
 	else if (flow->job->role == NB_ROLE_RECEIVE)
 		status = nb_sink_open(&flow->sink, flow->job, flow->index, error);
-	if (!status && flow->source.count && !flow->job->chunk && flow->source.largest == NB_MISSING)
+	if (!status && flow->job->role == NB_ROLE_SEND && !flow->job->chunk &&
+	    (!flow->source.count || flow->source.largest == NB_MISSING))
 		status = nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
 				 "chunk: file sends a whole file a call, and this source has no end");
 	if (!status && flow->method->open)

@@ -187,7 +187,7 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 			       job->method_name);
 	if (!job->streams)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1", "a transfer needs at least one stream");
-	if (job->bytes && job->method->flags & NB_NO_DATA)
+	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration", "%s moves no bytes to count",
 			       job->method_name);
 	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))

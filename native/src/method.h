@@ -15,7 +15,7 @@ enum { NB_PROOFS_MAX = 8 };
 struct nb_method {
 	const char *name;
 	const char *about;
-	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA */
+	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA, NB_FETCHES */
 	const struct nb_field *options;
 	size_t options_count;
 	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */
@@ -24,12 +24,22 @@ struct nb_method {
 	int (*probe)(char *why, size_t room);
 	/* Everything that allocates or opens. Optional. */
 	int (*open)(struct nb_flow *flow, struct nb_error *error);
+	/* The flow has its connection now: set what the method needs of it. Optional. */
+	int (*connected)(struct nb_flow *flow, struct nb_error *error);
 	/*
 	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream (receive), <0 after filling
 	 * flow->error. Allocates nothing, reads no clock.
 	 */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
-	/* Wait for what is still under way, before the connection closes. Optional. */
+	/*
+	 * Take in what is in the connection's error queue, and wait for nothing: while it holds something, the connection looks
+	 * ready to whoever polls it. 0, or negative with flow->error filled. Optional.
+	 */
+	int (*reap)(struct nb_flow *flow);
+	/*
+	 * Wait for what is still under way: before the connection closes, and where nothing may be under way when the window
+	 * opens. 0, or negative with flow->error filled. Optional.
+	 */
 	int (*drain)(struct nb_flow *flow);
 	void (*close)(struct nb_flow *flow);
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One run: flows or a tool, the measured window with its edges, samples, the result. Driven by the serve loop's events. */
+/*
+ * One run: flows or a tool, the measured window, the result. Driven by the serve loop's events. prepare.c begins and ends it,
+ * run.c does what the controller orders, turn.c what happens by itself, result.c tells what was counted.
+ */
 #ifndef NB_RUN_H
 #define NB_RUN_H
 
@@ -7,19 +10,13 @@
 
 #include "flow.h"
 #include "link.h"
-#include "meter.h"
 #include "tool.h"
+#include "window.h"
 #include "wire.h"
 
 enum { NB_RUN_FDS = NB_GUESTS_MAX + 8 };
 
 enum nb_phase { NB_PREPARED, NB_WARMING, NB_WAITING, NB_SETTLING, NB_MEASURING, NB_CLOSED, NB_DRAINING, NB_DONE };
-
-struct nb_snapshot {
-	uint64_t ns;
-	int taken;
-	uint64_t *numbers; /* all meters, then the proofs of each flow */
-};
 
 struct nb_run {
 	struct nb_job job;
@@ -30,16 +27,7 @@ struct nb_run {
 	size_t connected;
 	struct nb_door door;
 	struct nb_tool tool;
-	struct nb_reading readings[NB_METERS_MAX];
-	size_t readings_count;
-	size_t cpus;	/* configured; asked for once, since the answer costs system calls */
-	size_t numbers; /* in a snapshot */
-	size_t sampled; /* numbers in a sample */
-	struct nb_snapshot edges[3];
-	uint64_t *samples; /* rows of 1 + sampled numbers: time, counters */
-	size_t samples_count;
-	size_t samples_room;
-	uint64_t samples_lost;
+	struct nb_window window;
 	uint64_t warm_at; /* times of the next events, 0: none */
 	uint64_t close_at;
 	uint64_t sample_at;

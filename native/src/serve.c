@@ -197,7 +197,7 @@ static void finish_run(struct worker *worker)
 	struct nb_writer writer = { 0 };
 	struct nb_error error;
 	size_t next = 0;
-	int more = run->samples_count > 0;
+	int more = run->window.samples_count > 0;
 
 	while (more) {
 		more = nb_run_samples(run, &next, &writer);

@@ -18,6 +18,10 @@
 #include "clock.h"
 
 enum { ARGUMENTS_MAX = 256, OUTPUT_ROOM = 2 * 1024 * 1024, ERRORS_ROOM = 16 * 1024, EXEC_FAILED = 127 };
+enum {
+	BEAT_MS = 1000, /* often enough to be heard of while a program runs */
+	LOOK_MS = 10	/* where a kernel older than 5.3 does not tell when it has exited */
+};
 
 void nb_tool_init(struct nb_tool *tool)
 {
@@ -207,11 +211,39 @@ void nb_tool_free(struct nb_tool *tool)
 	nb_tool_init(tool);
 }
 
+/* Take in what a program prints until it has exited: its waitpid status, or -1 with errno when it took too long. */
+static int hear_out(pid_t pid, struct nb_output *captured, uint64_t deadline)
+{
+	int watch = (int)syscall(SYS_pidfd_open, pid, 0), status = 0, number = 0;
+
+	for (int exited = 0; !exited;) {
+		struct pollfd pending[] = { { .fd = captured->fd, .events = POLLIN }, { .fd = watch, .events = POLLIN } };
+		uint64_t now = nb_now(), left = now < deadline ? (deadline - now) / 1000000 + 1 : 0;
+		uint64_t patience = watch < 0 ? LOOK_MS : BEAT_MS;
+
+		nb_beat();
+		poll(pending, 2, (int)(left < patience ? left : patience));
+		take_in(captured);
+		exited = waitpid(pid, &status, WNOHANG) == pid;
+		if (!exited && nb_now() > deadline) {
+			kill(-pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			number = ETIMEDOUT;
+			exited = 1;
+		}
+	}
+	take_in(captured);
+	if (watch >= 0)
+		close(watch);
+	errno = number;
+	return number ? -1 : status;
+}
+
 int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room, struct nb_error *error)
 {
 	char copy[16384], *arguments[ARGUMENTS_MAX];
 	struct nb_output captured = { .fd = -1, .text = output, .room = room - 1 };
-	int ends[2], status = 0, number = 0, exited = 0;
+	int ends[2], status = -1, number = 0;
 	uint64_t deadline = nb_now() + limit_ns;
 	pid_t pid;
 
@@ -227,21 +259,10 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	captured.fd = ends[0];
 	pid = start(arguments, NB_MISSING, ends[1], ends[1], &number);
 	close(ends[1]);
-	while (pid > 0 && !exited) {
-		struct pollfd pending = { .fd = captured.fd, .events = POLLIN };
-
-		nb_beat();
-		poll(&pending, 1, 10);
-		take_in(&captured);
-		exited = waitpid(pid, &status, WNOHANG) == pid;
-		if (!exited && nb_now() > deadline) {
-			kill(-pid, SIGKILL);
-			waitpid(pid, &status, 0);
-			number = ETIMEDOUT;
-			exited = 1;
-		}
+	if (pid > 0) {
+		status = hear_out(pid, &captured, deadline);
+		number = status < 0 ? errno : 0;
 	}
-	take_in(&captured);
 	if (captured.fd >= 0)
 		close(captured.fd);
 	output[captured.used] = 0;

@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "desk.h"
-#include "ops.h"
+#include "hand.h"
 #include "ops/netlink.h"
 #include "ops/qdisc.h"
 #include "tool.h"
@@ -37,87 +36,6 @@ ssize_t recv(int fd, void *data, size_t length, int flags)
 }
 
 static int alone; /* in a namespace of its own, with the interfaces va and vb of one veth */
-static char room[NB_OP_TEXT];
-static struct nb_text text = { .data = room, .room = sizeof(room) };
-static struct nb_error error;
-
-static const struct nb_op *op_named(const char *name)
-{
-	size_t i = 0;
-
-	while (nb_ops[i] && strcmp(nb_ops[i]->name, name) != 0)
-		i++;
-	assert_non_null(nb_ops[i]);
-	return nb_ops[i];
-}
-
-/* "link va mtu" as an operation and its target. */
-static const struct nb_op *operation(const char *words, char *copy, struct nb_target *target)
-{
-	char *at;
-
-	strcpy(copy, words);
-	at = strchr(copy, ' ');
-	*at++ = 0;
-	*target = (struct nb_target){ at, strlen(at) };
-	for (; *at; at++)
-		*at = *at == ' ' ? 0 : *at;
-	return op_named(copy);
-}
-
-static const char *get(const char *words)
-{
-	char copy[128];
-	struct nb_target target;
-	const struct nb_op *op = operation(words, copy, &target);
-
-	text.used = 0;
-	room[0] = 0;
-	if (op->get(&target, &text, &error))
-		fail_msg("%s: %s", words, error.message);
-	assert_false(text.full);
-	return room;
-}
-
-static int try_set(const char *words, const char *value)
-{
-	char copy[128];
-	struct nb_target target;
-	const struct nb_op *op = operation(words, copy, &target);
-
-	memset(&error, 0, sizeof(error));
-	return op->set(&target, value, &error);
-}
-
-static void set(const char *words, const char *value)
-{
-	if (try_set(words, value))
-		fail_msg("%s: %s", words, error.message);
-}
-
-static void must_not(const char *words, const char *value, int code, const char *expected)
-{
-	char copy[128];
-	struct nb_target target;
-	const struct nb_op *op = operation(words, copy, &target);
-
-	text.used = 0;
-	assert_int_equal(-code, value ? try_set(words, value) : op->get(&target, &text, &error));
-	if (!strstr(error.message, expected))
-		fail_msg("'%s' does not say '%s'", error.message, expected);
-	assert_true(error.remedy[0]);
-}
-
-static void restore(const char *words, const char *was)
-{
-	char copy[128];
-	struct nb_target target;
-	const struct nb_op *op = operation(words, copy, &target);
-
-	if ((op->restore ? op->restore : op->set)(&target, was, &error))
-		fail_msg("%s: %s", words, error.message);
-	assert_string_equal(was, get(words));
-}
 
 static void command(const char *line)
 {
@@ -126,7 +44,7 @@ static void command(const char *line)
 
 	for (size_t i = 0; i <= length; i++)
 		argv[i] = line[i] == ' ' ? 0 : line[i];
-	if (nb_exec(argv, length, 5000000000ULL, output, sizeof(output), &error))
+	if (nb_exec(argv, length, 5000000000ULL, output, sizeof(output), &hand_error))
 		fail_msg("%s: %s", line, output);
 }
 
@@ -135,7 +53,7 @@ static int enter(void **state)
 	char output[256];
 
 	(void)state;
-	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &error) && !unshare(CLONE_NEWNET);
+	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &hand_error) && !unshare(CLONE_NEWNET);
 	if (alone)
 		command("ip link add dev va numtxqueues 2 numrxqueues 2 type veth peer name vb");
 	return 0;
@@ -160,33 +78,33 @@ static void numbers_of_a_link_are_set_and_put_back(void **state)
 	(void)state;
 	need_namespace();
 	for (size_t i = 0; i < NB_LENGTH(links); i++) {
-		strcpy(before, get(links[i][0]));
-		set(links[i][0], links[i][1]);
+		strcpy(before, hand_get(links[i][0]));
+		hand_set(links[i][0], links[i][1]);
 		snprintf(expected, sizeof(expected), "%d\n", atoi(links[i][1]));
-		assert_string_equal(expected, get(links[i][0]));
-		restore(links[i][0], before);
+		assert_string_equal(expected, hand_get(links[i][0]));
+		hand_restore(links[i][0], before);
 	}
-	assert_string_equal("down\n", get("link va state"));
+	assert_string_equal("down\n", hand_get("link va state"));
 	command("ip link set va up");
-	assert_string_equal("no carrier\n", get("link va state"));
+	assert_string_equal("no carrier\n", hand_get("link va state"));
 	command("ip link set va down");
 }
 
 static void what_is_no_link_is_refused(void **state)
 {
 	(void)state;
-	must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
-	must_not("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
-	must_not("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
-	assert_non_null(strstr(error.remedy, "name one of "));
-	assert_non_null(strstr(error.remedy, "lo"));
-	must_not("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
-	must_not("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
-	must_not("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");
-	must_not("link lo mtu", "1500 bytes", NB_ERR_REQUEST, "'1500 bytes' for mtu");
-	must_not("link lo mtu", "99999999999999999999", NB_ERR_REQUEST, "for mtu");
+	hand_must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	hand_must_not("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	hand_must_not("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
+	assert_non_null(strstr(hand_error.remedy, "name one of "));
+	assert_non_null(strstr(hand_error.remedy, "lo"));
+	hand_must_not("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
+	hand_must_not("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
+	hand_must_not("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");
+	hand_must_not("link lo mtu", "1500 bytes", NB_ERR_REQUEST, "'1500 bytes' for mtu");
+	hand_must_not("link lo mtu", "99999999999999999999", NB_ERR_REQUEST, "for mtu");
 	need_namespace();
-	must_not("link va mtu", "1", NB_ERR_SYSTEM, "mtu of va");
+	hand_must_not("link va mtu", "1", NB_ERR_SYSTEM, "mtu of va");
 }
 
 static void ipv6_addresses_are_not_lost_to_a_small_mtu(void **state)
@@ -195,13 +113,13 @@ static void ipv6_addresses_are_not_lost_to_a_small_mtu(void **state)
 	need_namespace();
 	if (access("/proc/sys/net/ipv6", F_OK))
 		skip();
-	set("link va mtu", "1000");
-	set("link va mtu", "1500");
+	hand_set("link va mtu", "1000");
+	hand_set("link va mtu", "1500");
 	command("ip address add 2001:db8::1/64 dev va nodad");
-	must_not("link va mtu", "1279", NB_ERR_UNSUPPORTED, "IPv6 addresses of va");
-	set("link va mtu", "1280");
-	set("link va mtu", "1500");
-	assert_string_equal("va\n", get("interface 2001:db8::1"));
+	hand_must_not("link va mtu", "1279", NB_ERR_UNSUPPORTED, "IPv6 addresses of va");
+	hand_set("link va mtu", "1280");
+	hand_set("link va mtu", "1500");
+	assert_string_equal("va\n", hand_get("interface 2001:db8::1"));
 	command("ip address del 2001:db8::1/64 dev va");
 }
 
@@ -211,17 +129,17 @@ static void features_are_set_and_put_back(void **state)
 
 	(void)state;
 	need_namespace();
-	strcpy(before, get("features va"));
+	strcpy(before, hand_get("features va"));
 	assert_non_null(strstr(before, "tx-scatter-gather: on\n"));
 	assert_non_null(strstr(before, "[fixed]\n"));
-	set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
-	assert_non_null(strstr(get("features va"), "tx-scatter-gather: off\n"));
-	assert_non_null(strstr(get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
-	restore("features va", before);
-	must_not("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
-	must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST, "'maybe' for tx-scatter-gather");
-	must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST, "without a name and a state");
-	assert_string_equal(before, get("features va"));
+	hand_set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
+	assert_non_null(strstr(hand_get("features va"), "tx-scatter-gather: off\n"));
+	assert_non_null(strstr(hand_get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
+	hand_restore("features va", before);
+	hand_must_not("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
+	hand_must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST, "'maybe' for tx-scatter-gather");
+	hand_must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST, "without a name and a state");
+	assert_string_equal(before, hand_get("features va"));
 }
 
 static void a_root_that_is_the_kernels_own_comes_back(void **state)
@@ -231,19 +149,19 @@ static void a_root_that_is_the_kernels_own_comes_back(void **state)
 	(void)state;
 	need_namespace();
 	command("ip link set va up");
-	strcpy(before, get("qdisc va"));
+	strcpy(before, hand_get("qdisc va"));
 	assert_string_equal("root noqueue default\n", before);
-	set("qdisc va", "pfifo");
-	assert_memory_equal("root pfifo ", get("qdisc va"), 11);
-	set("qdisc va", "bfifo\n");
-	set("qdisc va", "bfifo");
-	assert_memory_equal("root bfifo ", get("qdisc va"), 11);
-	restore("qdisc va", before);
-	restore("qdisc va", before);
-	must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
-	must_not("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
-	must_not("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
-	assert_string_equal(before, get("qdisc va"));
+	hand_set("qdisc va", "pfifo");
+	assert_memory_equal("root pfifo ", hand_get("qdisc va"), 11);
+	hand_set("qdisc va", "bfifo\n");
+	hand_set("qdisc va", "bfifo");
+	assert_memory_equal("root bfifo ", hand_get("qdisc va"), 11);
+	hand_restore("qdisc va", before);
+	hand_restore("qdisc va", before);
+	hand_must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
+	hand_must_not("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
+	hand_must_not("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
+	assert_string_equal(before, hand_get("qdisc va"));
 }
 
 static void a_root_of_somebodys_comes_back_with_its_options(void **state)
@@ -254,16 +172,16 @@ static void a_root_of_somebodys_comes_back_with_its_options(void **state)
 	need_namespace();
 	command("ip link set va up");
 	command("tc qdisc replace dev va root handle 5: pfifo limit 77");
-	strcpy(before, get("qdisc va"));
+	strcpy(before, hand_get("qdisc va"));
 	assert_string_equal("root pfifo 5: 4d000000\n", before);
-	set("qdisc va", "pfifo"); /* with its own options, not those of the one before */
-	assert_null(strstr(get("qdisc va"), "4d000000"));
-	restore("qdisc va", before);
-	must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc");
-	assert_string_equal(before, get("qdisc va"));
-	set("qdisc va", "mq");
-	assert_non_null(strstr(get("qdisc va"), ":2 pfifo_fast default"));
-	restore("qdisc va", before);
+	hand_set("qdisc va", "pfifo"); /* with its own options, not those of the one before */
+	assert_null(strstr(hand_get("qdisc va"), "4d000000"));
+	hand_restore("qdisc va", before);
+	hand_must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc");
+	assert_string_equal(before, hand_get("qdisc va"));
+	hand_set("qdisc va", "mq");
+	assert_non_null(strstr(hand_get("qdisc va"), ":2 pfifo_fast default"));
+	hand_restore("qdisc va", before);
 	command("tc qdisc del dev va root");
 }
 
@@ -281,59 +199,57 @@ static void a_root_that_could_not_come_back_stays(void **state)
 	command("tc qdisc replace dev va root handle 6: htb");
 	for (size_t i = 0; i < NB_LENGTH(loads); i++) {
 		command(loads[i][0]);
-		strcpy(before, get("qdisc va"));
-		must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, loads[i][1]);
-		assert_string_equal(before, get("qdisc va"));
+		strcpy(before, hand_get("qdisc va"));
+		hand_must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, loads[i][1]);
+		assert_string_equal(before, hand_get("qdisc va"));
 	}
 	command("tc qdisc del dev va root");
 	command("tc qdisc replace dev va root handle 6: htb");
 	command("tc filter add dev va parent 6: protocol ip u32 match u32 0 0 flowid 6:1");
-	must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, "filters");
+	hand_must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, "filters");
 	command("tc qdisc del dev va root");
 	command("tc qdisc replace dev va root handle 6: stab overhead 24 linklayer ethernet pfifo");
-	must_not("qdisc va", "bfifo", NB_ERR_UNSUPPORTED, "size table");
+	hand_must_not("qdisc va", "bfifo", NB_ERR_UNSUPPORTED, "size table");
 	command("tc qdisc del dev va root");
 }
 
 static void ways_and_places_of_addresses_are_told(void **state)
 {
 	(void)state;
-	must_not("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
-	must_not("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
-	must_not("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
+	hand_must_not("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
+	hand_must_not("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
+	hand_must_not("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
 	need_namespace();
 	command("ip link set lo up");
 	command("ip link set va up");
 	command("ip address add 192.0.2.1/24 dev va");
 	command("ip route add 198.51.100.0/24 via 192.0.2.9");
-	assert_string_equal("va\n", get("interface 192.0.2.1"));
-	assert_string_equal("lo\n", get("interface 127.0.0.7"));
-	must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM, "no interface of this host has the address 192.0.2.2");
-	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n", get("route 198.51.100.7"));
-	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", get("route 192.0.2.1"));
-	must_not("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
+	assert_string_equal("va\n", hand_get("interface 192.0.2.1"));
+	assert_string_equal("lo\n", hand_get("interface 127.0.0.7"));
+	hand_must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM, "no interface of this host has the address 192.0.2.2");
+	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n", hand_get("route 198.51.100.7"));
+	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", hand_get("route 192.0.2.1"));
+	hand_must_not("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
 	command("ip address del 192.0.2.1/24 dev va");
 }
 
 static void a_lock_is_taken_once(void **state)
 {
-	struct nb_target kernel = { "kernel", 6 };
 	int status;
 
 	(void)state;
-	must_not("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
-	must_not("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
+	hand_must_not("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
+	hand_must_not("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
 	need_namespace();
-	assert_string_equal("", get("lock host"));
-	set("lock host", "me");
-	set("lock host", "me");
-	assert_string_equal("me\n", get("lock host"));
-	must_not("lock host", "you", NB_ERR_REQUEST, "locked by me");
+	assert_string_equal("", hand_get("lock host"));
+	hand_set("lock host", "me");
+	hand_set("lock host", "me");
+	assert_string_equal("me\n", hand_get("lock host"));
+	hand_must_not("lock host", "you", NB_ERR_REQUEST, "locked by me");
 	/* Looked at from a thread in another namespace: this one stays where it is. */
-	text.used = 0;
-	status = op_named("lock")->get(&kernel, &text, &error);
-	assert_true(!status || error.code == NB_ERR_SYSTEM);
-	assert_string_equal("me\n", get("lock host"));
+	status = hand_try_get("lock kernel");
+	assert_true(!status || hand_error.code == NB_ERR_SYSTEM);
+	assert_string_equal("me\n", hand_get("lock host"));
 }
 
 static void attributes_end_where_their_message_ends(void **state)

@@ -15,8 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "desk.h"
-#include "ops.h"
+#include "hand.h"
 
 enum { FEATURES = 35, LINK_WORDS = 4 };
 
@@ -164,49 +163,6 @@ int ioctl(int fd, unsigned long request, ...)
 	return answer(((struct ifreq *)given)->ifr_data);
 }
 
-static char room[NB_OP_TEXT];
-static struct nb_text text;
-static struct nb_error error;
-static const struct nb_target lo = { "lo", 2 };
-
-static const struct nb_op *op_named(const char *name)
-{
-	size_t i = 0;
-
-	while (nb_ops[i] && strcmp(nb_ops[i]->name, name) != 0)
-		i++;
-	assert_non_null(nb_ops[i]);
-	return nb_ops[i];
-}
-
-static int try_get(const char *op)
-{
-	text = (struct nb_text){ .data = room, .room = sizeof(room) };
-	room[0] = 0;
-	return op_named(op)->get(&lo, &text, &error);
-}
-
-static const char *get(const char *op)
-{
-	if (try_get(op))
-		fail_msg("%s: %s", op, error.message);
-	return room;
-}
-
-static void set(const char *op, const char *value)
-{
-	if (op_named(op)->set(&lo, value, &error))
-		fail_msg("%s: %s", op, error.message);
-}
-
-static void must_not(const char *op, const char *value, int code, const char *expected)
-{
-	assert_int_equal(-code, value ? op_named(op)->set(&lo, value, &error) : try_get(op));
-	if (!strstr(error.message, expected))
-		fail_msg("'%s' does not say '%s'", error.message, expected);
-	assert_true(error.remedy[0]);
-}
-
 static int renew(void **state)
 {
 	(void)state;
@@ -221,22 +177,22 @@ static void rings_are_set_one_by_one(void **state)
 
 	(void)state;
 	device.rings = (struct ethtool_ringparam){ ETHTOOL_GRINGPARAM, 4096, 10, 20, 1024, 256, 1, 2, 128 };
-	assert_string_equal(before, get("rings"));
-	set("rings", "rx 512\n");
+	assert_string_equal(before, hand_get("rings lo"));
+	hand_set("rings lo", "rx 512\n");
 	assert_int_equal(512, device.rings.rx_pending);
 	assert_int_equal(128, device.rings.tx_pending);
-	set("rings", "rx 512");
+	hand_set("rings lo", "rx 512");
 	assert_int_equal(1, device.sets); /* nothing to change: the driver is left alone */
-	set("rings", before);
-	assert_string_equal(before, get("rings"));
-	must_not("rings", "rx 5000", NB_ERR_SYSTEM, "ring sizes of lo");
-	must_not("rings", "rx_max 5000", NB_ERR_UNSUPPORTED, "cannot be set");
-	must_not("rings", "ry 5", NB_ERR_UNSUPPORTED, "'ry' of lo is not known");
-	must_not("rings", "rx -5", NB_ERR_REQUEST, "'-5' for rx of lo");
-	must_not("rings", "rx 4294967296", NB_ERR_REQUEST, "for rx of lo");
-	must_not("rings", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
-	must_not("rings", "rx", NB_ERR_REQUEST, "without a name and a number");
-	assert_string_equal(before, get("rings"));
+	hand_set("rings lo", before);
+	assert_string_equal(before, hand_get("rings lo"));
+	hand_must_not("rings lo", "rx 5000", NB_ERR_SYSTEM, "ring sizes of lo");
+	hand_must_not("rings lo", "rx_max 5000", NB_ERR_UNSUPPORTED, "cannot be set");
+	hand_must_not("rings lo", "ry 5", NB_ERR_UNSUPPORTED, "'ry' of lo is not known");
+	hand_must_not("rings lo", "rx -5", NB_ERR_REQUEST, "'-5' for rx of lo");
+	hand_must_not("rings lo", "rx 4294967296", NB_ERR_REQUEST, "for rx of lo");
+	hand_must_not("rings lo", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
+	hand_must_not("rings lo", "rx", NB_ERR_REQUEST, "without a name and a number");
+	assert_string_equal(before, hand_get("rings lo"));
 }
 
 static void coalescing_is_set_one_by_one(void **state)
@@ -246,32 +202,32 @@ static void coalescing_is_set_one_by_one(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(device.coalesce) / sizeof(uint32_t); i++)
 		memcpy((uint32_t *)&device.coalesce + i, &i, sizeof(i));
-	strcpy(before, get("coalesce"));
+	strcpy(before, hand_get("coalesce lo"));
 	assert_memory_equal("rx_usecs: 1\nrx_frames: 2\n", before, 25);
 	assert_non_null(strstr(before, "\nadaptive_rx: 10\nadaptive_tx: 11\n"));
-	set("coalesce", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
+	hand_set("coalesce lo", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
 	assert_int_equal(50, device.coalesce.rx_coalesce_usecs);
 	assert_int_equal(60, device.coalesce.tx_coalesce_usecs);
 	assert_int_equal(0, device.coalesce.use_adaptive_rx_coalesce);
 	assert_int_equal(ETHTOOL_SCOALESCE, device.coalesce.cmd);
-	set("coalesce", before);
-	assert_string_equal(before, get("coalesce"));
+	hand_set("coalesce lo", before);
+	assert_string_equal(before, hand_get("coalesce lo"));
 }
 
 static void what_a_driver_does_not_have_is_said(void **state)
 {
-	static const char *const ops[] = { "rings", "coalesce", "channels", "features", "statistics" };
+	static const char *const ops[] = { "rings lo", "coalesce lo", "channels lo", "features lo", "statistics lo" };
 
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(ops); i++) {
 		device.error = EOPNOTSUPP;
-		must_not(ops[i], NULL, NB_ERR_UNSUPPORTED, "lo has no ");
+		hand_must_not(ops[i], NULL, NB_ERR_UNSUPPORTED, "lo has no ");
 		device.error = EPERM;
-		must_not(ops[i], NULL, NB_ERR_SYSTEM, "of lo: Operation not permitted");
-		assert_non_null(strstr(error.remedy, "root"));
+		hand_must_not(ops[i], NULL, NB_ERR_SYSTEM, "of lo: Operation not permitted");
+		assert_non_null(strstr(hand_error.remedy, "root"));
 	}
 	device.error = EOPNOTSUPP;
-	assert_string_equal("", get("driver")); /* it tells nothing, which is no failure */
+	assert_string_equal("", hand_get("driver lo")); /* it tells nothing, which is no failure */
 }
 
 static void statistics_that_grow_meanwhile_are_read_again(void **state)
@@ -282,17 +238,17 @@ static void statistics_that_grow_meanwhile_are_read_again(void **state)
 	device.times = 3;
 	assert_string_equal(
 		"counter 0: 0\ncounter 1: 8589934592\ncounter 2: 17179869184\ncounter 3: 25769803776\ncounter 4: 34359738368\n",
-		get("statistics"));
+		hand_get("statistics lo"));
 	device.times = 100;
-	must_not("statistics", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	hand_must_not("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
 	device.times = 0;
 	device.statistics = 0;
-	assert_string_equal("", get("statistics"));
+	assert_string_equal("", hand_get("statistics lo"));
 	device.statistics = 1 << 30;
-	must_not("statistics", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	hand_must_not("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
 	device.statistics = 20000; /* more than a text holds: the caller of `get` refuses it */
-	assert_int_equal(0, try_get("statistics"));
-	assert_true(text.full);
+	assert_int_equal(0, hand_try_get("statistics lo"));
+	assert_true(hand_text.full);
 }
 
 static void a_device_is_described(void **state)
@@ -302,16 +258,16 @@ static void a_device_is_described(void **state)
 	device.link = (struct ethtool_link_settings){ .speed = 100000, .duplex = DUPLEX_FULL, .port = PORT_DA, .autoneg = 1 };
 	device.link_words = LINK_WORDS;
 	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\nport: direct attach\nautoneg: on\n",
-			    get("driver"));
+			    hand_get("driver lo"));
 	memset(device.driver.driver, 'd', sizeof(device.driver.driver));
 	device.link.speed = (uint32_t)SPEED_UNKNOWN;
 	device.link.duplex = DUPLEX_UNKNOWN;
 	device.link.port = PORT_NONE;
 	device.link.autoneg = 7;
 	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: unknown\nport: none\n",
-			    get("driver"));
+			    hand_get("driver lo"));
 	device.link_words = 0; /* as none would say it */
-	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n", get("driver"));
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n", hand_get("driver lo"));
 }
 
 /* Feature 0 is on, 1 off though requested, 2 on and not requested, 33 on but fixed, 34 one that never changes; all others off. */
@@ -328,22 +284,22 @@ static void features_are_asked_for_as_they_were(void **state)
 
 	(void)state;
 	lay_out_features();
-	strcpy(before, get("features"));
+	strcpy(before, hand_get("features lo"));
 	snprintf(line, sizeof(line), "\n%s: off [requested on]\n", LONG_NAME);
 	assert_memory_equal("feature-0: on\n", before, 14);
 	assert_non_null(strstr(before, line));
 	assert_non_null(strstr(before, "\nfeature-2: on [requested off]\nfeature-4: off [fixed]\n"));
 	assert_non_null(strstr(before, "\nfeature-33: on [fixed]\nfeature-34: on [fixed]\n"));
-	set("features", before);
+	hand_set("features lo", before);
 	assert_int_equal(7, device.asked[0].valid);
 	assert_int_equal(3, device.asked[0].requested);
 	assert_int_equal(0, device.asked[1].valid);
-	set("features", "feature-0 off\nfeature-33 off\nfeature-34 off");
+	hand_set("features lo", "feature-0 off\nfeature-33 off\nfeature-34 off");
 	assert_int_equal(1, device.asked[0].valid);
 	assert_int_equal(0, device.asked[0].requested);
 	assert_int_equal(2, device.asked[1].valid); /* of one that never changes the kernel would refuse everything */
-	must_not("features", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
-	must_not("features", "feature-0 on [requested off]", NB_ERR_REQUEST, "for feature-0");
+	hand_must_not("features lo", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
+	hand_must_not("features lo", "feature-0 on [requested off]", NB_ERR_REQUEST, "for feature-0");
 }
 
 int main(void)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.load import Loaded
@@ -27,8 +28,8 @@ class CellResult:
     """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs, `intervals` by metric (only
     metrics it has).
 
-    `unit` is what an interval's n counts: `run`, or `boot` where the campaign asked for several boots. `signs` are what makes it
-    unstable. `marked`: ok runs whose mechanism did not engage.
+    `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or several were asked for.
+    `signs` are what makes it unstable. `marked`: ok runs whose mechanism did not engage.
     """
 
     cell: str
@@ -64,7 +65,8 @@ def cells_of(loaded: Loaded) -> list[CellResult]:
     table = _Table(loaded)
     standings = {place.key: table.standing(place) for place in places}
     swept = loaded.plan.get("swept", loaded.factors)
-    closed = closings(standings, swept, loaded.compare, loaded.repeat)
+    kernels = loaded.compare is not None and loaded.compare.factor == KERNEL
+    closed = closings(standings, swept, loaded.compare, loaded.repeat, loaded.rounds if kernels else None)
     return [table.cell(place, closed[place.key]) for place in places]
 
 
@@ -115,7 +117,12 @@ class _Table:
             have = ~np.isnan(column)
             if have.any():
                 values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
-        return Standing(place.factors, values, self.final(place.rows))
+        boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
+        return Standing(place.factors, values, self.final(place.rows), boots=boots, lost=self.lost(place.rows))
+
+    def lost(self, rows: Rows) -> int:
+        """Failed runs that are not repeated."""
+        return int((self.status[rows] == "failed").sum()) if self.loaded.in_boots else 0
 
     def final(self, rows: Rows) -> str:
         """The status of a cell that did not arrive where it was going (`verify` failed, or no run is ok); else ""."""
@@ -131,11 +138,13 @@ class _Table:
         rows = place.rows
         good = rows[self.ok[rows]]
         values = self.columns(good)
-        by_boot = self.loaded.repeat.boots > 1 and len(set(self.boot[good].tolist())) > 1
-        asked = {name: values[name] for name in self.loaded.repeat.metrics if name in values}
+        repeat, boots = self.loaded.repeat, len(set(self.boot[good].tolist()))
+        by_boot = bool(boots) and max(repeat.boots, boots) > 1
+        asked = {name: self.within(name, good) for name in repeat.metrics if name in values}
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
-            status, signs = _status(asked, closed, len(good) >= self.loaded.repeat.min, str(self.status[rows[-1]]))
+            enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
+            status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
         return CellResult(
             cell=place.key[0],
             pair=place.pair,
@@ -155,21 +164,35 @@ class _Table:
         have = ~np.isnan(chosen)
         return {name: chosen[have[:, i], i] for i, name in enumerate(self.names) if have[:, i].any()}
 
+    def within(self, name: str, rows: Rows) -> Numbers:
+        """The values of a metric, free of what its boots differ by: whether these are independent draws is another question."""
+        column = self.values[rows, self.names.index(name)]
+        have = ~np.isnan(column)
+        return without_boots(column[have], self.boot[rows][have])
+
     def over_runs(self, values: Mapping[str, Numbers]) -> dict[str, Interval]:
-        """Intervals over runs; columns of equal length are computed together."""
+        """Intervals over runs, widened where their number was chosen by looking."""
         repeat = self.loaded.repeat
-        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        found: dict[str, Interval] = {}
-        for n in {len(v) for v in values.values()}:
-            names = [name for name, v in values.items() if len(v) == n]
-            found |= zip(names, column_intervals(np.column_stack([values[name] for name in names]), confidence), strict=True)
-        return {name: found[name] for name in values}
+        return _intervals(values, sequential_confidence(repeat.confidence, repeat.min, repeat.max))
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
-        """Intervals over the means of boots, the unit then; their number is not chosen by looking, so nothing is widened."""
-        means = pd.DataFrame(self.values[rows], columns=pd.Index(self.names)).groupby(self.boot[rows]).mean()
-        confidence = self.loaded.repeat.confidence
-        return {name: column_intervals(means[[name]].dropna().to_numpy(), confidence)[0] for name in values}
+        """Intervals over the means of boots, the unit then; their number is not chosen by looking, so nothing is widened. A boot
+        counts as one whatever its number of runs."""
+        mine = (self.boot[rows] == np.unique(self.boot[rows])[:, None]).astype(float)  # boots by runs
+        have = ~np.isnan(self.values[rows])
+        counts = mine @ have
+        sums = mine @ np.where(have, self.values[rows], 0.0)
+        means = {name: sums[there, i] / counts[there, i] for i, name in enumerate(self.names) if any(there := counts[:, i] > 0)}
+        return _intervals({name: means[name] for name in values}, self.loaded.repeat.confidence)
+
+
+def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, Interval]:
+    """The interval of each; columns of equal length are computed together."""
+    found: dict[str, Interval] = {}
+    for n in {len(v) for v in values.values()}:
+        names = [name for name, v in values.items() if len(v) == n]
+        found |= zip(names, column_intervals(np.column_stack([values[name] for name in names]), confidence), strict=True)
+    return {name: found[name] for name in values}
 
 
 def _status(asked: Mapping[str, Numbers], closed: str, enough: bool, last: str) -> tuple[str, tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 One rule for the conductor's ledger and for the report. Runs are told apart for each pair, and within it for each kernel where
 kernels are swept; means, intervals and the closing rule see those of the epoch of the latest ok run alone. An earlier epoch
-counts again when its facts return.
+counts again when its facts return. So all boots of one kernel must agree in every fact, its release, build and command line
+among them; what another kernel does otherwise keeps no runs apart.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from netbench import facts
 
 BETWEEN = " | "  # changes
+KERNEL = "kernel"
 Epoch = tuple[int, ...]
 """Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
 Stratum = tuple[str, str]
@@ -26,9 +28,12 @@ class Epochs:
     """What hosts were like by their entries of facts.json. What an entry does not know is as in the entry before."""
 
     def __init__(self, hosts: Mapping[str, Entries], swept: Iterable[str] = ()) -> None:
-        self.names = facts.must_match(tuple(swept))
+        factors = tuple(swept)
+        self.names = facts.must_match(tuple(name for name in factors if name != KERNEL))  # within a stratum kernels are equal
+        self._kernels = KERNEL in factors
         self._entries = hosts
-        self._numbers = {host: _numbers(entries, self.names) for host, entries in hosts.items()}
+        self._filled = {host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()}
+        self._numbers = {host: [known.index(entry) for entry in known] for host, known in self._filled.items()}
         self._said: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
@@ -53,14 +58,17 @@ class Epochs:
         found: dict[tuple[str, str, str, str], None] = {}
         for host, a, b in zip(pair.split(">"), one, other, strict=True):
             if a != b:
-                before, after = (_filled(self._entries[host], self.names)[self._numbers[host].index(n)] for n in (a, b))
-                found |= {(host, name, before[name], after[name]): None for name in before if before[name] != after[name]}
+                found |= {(host, *change): None for change in _changes(*(self._filled[host][n] for n in (a, b)))}
         return list(found)
 
     def changed(self, host: str) -> list[tuple[str, str, str]]:
-        """What is otherwise in a host's last entry than in the one before: (fact, before, now)."""
-        before, now = _filled(self._entries[host], self.names)[-2:]
-        return [(name, before[name], now[name]) for name in before if before[name] != now[name]]
+        """What is otherwise in a host's last entry than in the one before: (fact, before, now).
+
+        Where kernels are swept, than in the one before of the same kernel.
+        """
+        kernels = _kernels(self._entries[host], self._kernels)
+        before = next((i for i in range(len(kernels) - 2, -1, -1) if kernels[i] == kernels[-1]), None)
+        return [] if before is None else _changes(self._filled[host][before], self._filled[host][-1])
 
     @cached_property
     def several(self) -> bool:
@@ -117,7 +125,7 @@ def not_pooled(hosts: Mapping[str, Entries], swept: Iterable[str], last: int) ->
 
 def stratum(record: Mapping[str, Any]) -> Stratum:
     """Within which of a campaign's runs a run is compared to others."""
-    return str(record["pair"]), str(record["factors"].get("kernel", ""))
+    return str(record["pair"]), str(record["factors"].get(KERNEL, ""))
 
 
 def _from_run(entries: Entries) -> list[int] | None:
@@ -126,20 +134,38 @@ def _from_run(entries: Entries) -> list[int] | None:
     return [int(entry["from_run"]) for entry in entries]
 
 
-def _filled(entries: Entries, names: Sequence[str]) -> list[dict[str, str]]:
-    """The facts by entry; what one does not know is as before it, and before the first that knows it as there."""
+def _kernels(entries: Entries, swept: bool) -> list[tuple[object, ...]]:
+    """What tells the kernel of each entry from others; equal for all where kernels are not swept."""
+    return [_kernel(entry) if swept else () for entry in entries]
+
+
+def _kernel(entry: Mapping[str, Any]) -> tuple[object, ...]:
+    """The level that a host was booted onto; of one that netbench did not boot, what its kernel says of itself."""
+    told = entry.get("facts", {})
+    return (entry["on"],) if "on" in entry else tuple(told.get(name) for name in ("kernel", "kernel_build"))
+
+
+def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[str, str]]:
+    """The facts by entry; what one does not know is as before it, and before the first that knows it as there.
+
+    swept: kernels are, and what one of them does not tell is not taken from another.
+    """
+    if len(entries) < 2:
+        return [{} for _ in entries]
     known = [facts.of_entry(entry) for entry in entries]
     filled: list[dict[str, str]] = [{} for _ in entries]
-    for name in names:
-        value = next((entry[name] for entry in known if name in entry), None)
-        for entry, out in zip(known, filled, strict=True):
-            value = entry.get(name, value)
-            if value is not None:
-                out[name] = value
+    kernels = _kernels(entries, swept)
+    for kernel in dict.fromkeys(kernels):
+        places = [i for i, one in enumerate(kernels) if one == kernel]
+        for name in names:
+            value = next((known[i][name] for i in places if name in known[i]), None)
+            for i in places:
+                value = known[i].get(name, value)
+                if value is not None:
+                    filled[i][name] = value
     return filled
 
 
-def _numbers(entries: Entries, names: Sequence[str]) -> list[int]:
-    """Of each entry the number of the first that agrees with it."""
-    filled = _filled(entries, names) if len(entries) > 1 else [{}]
-    return [filled.index(entry) for entry in filled]
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What differs, of what both know: (fact, before, now)."""
+    return [(name, was, now[name]) for name, was in before.items() if name in now and was != now[name]]

@@ -9,9 +9,12 @@ import gc
 import json
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,20 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from netbench.analysis.boots import KERNEL, in_boots
 from netbench.analysis.epochs import Epochs, Latest
 from netbench.analysis.metrics import SIDES, Account, accounts_of, moved, of_record, seconds
 from netbench.analysis.noise import labels
+from netbench.analysis.pairs import Rounds, rounds
+from netbench.analysis.proofs import Declared
 from netbench.errors import StoreError
+from netbench.facts import emulated
 from netbench.model import Compare, Repeat
 from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result, unreadable
 
 SCHEMA = 1
 STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
+TEXTS = ("reason", "engaged", "excluded")
 FIXED = ("run", "cell", "pair", "block", "boot", "status", "reason", "started", "engaged", "excluded")
 
 
@@ -81,9 +89,11 @@ class Loaded:
     one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
     readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
     connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was not in the page cache, or out of it, as
-    asked. windows: (cell, pair) -> the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) ->
-    Used, for the counters of rusage and for `seconds`, the measured window. chunk: transfer.chunk as it is written, "" where it
-    is not, None without a campaign.yaml. noise: the entries of noise.jsonl. truncated: the last line was cut.
+    asked. cuts: (cell, pair) -> (runs in which a worker was cut off from the controller for a while, the longest time in
+    seconds). windows: (cell, pair) -> the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) ->
+    Used, for the counters of rusage and for `seconds`, the measured window. asked: what campaign.yaml says of the transfer and of
+    settings, `transfer.chunk` to its words; None without one. noise: the entries of noise.jsonl. truncated: the last line was
+    cut. repeat: where hosts are booted its `max` is its `min`, since nothing stops early there.
     """
 
     path: Path
@@ -100,11 +110,12 @@ class Loaded:
     moved: Mapping[tuple[str, str, str], int]
     strangers: Mapping[str, int]
     partly_cached: Mapping[tuple[str, str], int]
+    cuts: Mapping[tuple[str, str], tuple[int, float]]
     windows: Mapping[tuple[str, str], float]
     noise: Sequence[Mapping[str, Any]]
     shared: Mapping[str, bool]  # by pair: both ends on one kernel
     used: Mapping[tuple[str, str, str, str], Used] = field(default_factory=dict)
-    chunk: str | None = None
+    asked: Mapping[str, str] | None = None
     truncated: bool = False
 
     @property
@@ -127,6 +138,46 @@ class Loaded:
     def swept(self) -> tuple[str, ...]:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
         return tuple(self.plan.get("swept", self.factors)) or self.factors
+
+    @property
+    def in_boots(self) -> bool:
+        """Whether netbench booted the hosts."""
+        return _in_boots(self.plan, self.repeat)
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """In which round of the plan each boot was, by its blocks: a resumed campaign may have booted twice for one.
+
+        Without boots in the plan, how many of its kernel's came before it.
+        """
+        planned = [str(each["kernel"]) for each in self.plan.get("boots") or () for _ in range(int(each["blocks"]))]
+        ok = self.runs[self.runs["status"] == "ok"]
+        first = {int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()}
+        if planned and all(block < len(planned) and planned[block] == self.kernels[boot] for boot, block in first.items()):
+            slots = list(accumulate(int(each["blocks"]) for each in self.plan["boots"]))
+            order = [str(each["kernel"]) for each in self.plan["boots"]]
+            places = {boot: bisect_right(slots, block) for boot, block in first.items()}
+            return {boot: order[:place].count(order[place]) for boot, place in places.items()}
+        return rounds(
+            [b for b, kernel in self.kernels.items() if kernel == each] for each in dict.fromkeys(self.kernels.values())
+        )
+
+    @cached_property
+    def kernels(self) -> Mapping[int, str]:
+        """The level of the factor `kernel` in each boot that has a run, in order; "" where kernels are not swept.
+
+        Runs that failed because a kernel did not come up carry the number of the boot before them: ok ones are asked first.
+        """
+        frame = self.runs.iloc[np.argsort((self.runs["status"] == "ok").to_numpy(), kind="stable")]
+        levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
+        seen = dict(zip(frame["boot"].tolist(), levels, strict=True))
+        return {boot: str(seen[boot]) for boot in sorted(seen)}
+
+    @cached_property
+    def emulated(self) -> tuple[str, ...]:
+        """Pairs of which a host's CPU is software: what was measured there is no speed of any machine."""
+        hosts = {host for host, entries in self.hosts.items() if any(map(emulated, entries))}
+        return tuple(pair for pair in map(str, self.plan["pairs"]) if hosts & set(pair.split(">")))
 
     @property
     def cells(self) -> list[Mapping[str, Any]]:
@@ -184,16 +235,17 @@ def _json(file: Path) -> dict[str, Any]:
     return found
 
 
-def _words_of(file: Path) -> tuple[str, str | None]:
-    """The campaign's `about` and `transfer.chunk`, the only things taken from its text; "" and None where it cannot be read."""
+def _words_of(file: Path) -> tuple[str, dict[str, str] | None]:
+    """What is taken from a campaign's text: its `about`, and its words of Loaded.asked; "" and None where it cannot be read."""
     try:
         found = yaml.load(file.read_text(), Loader=yaml.BaseLoader)
     except (OSError, ValueError, yaml.YAMLError):
         return "", None
     if not isinstance(found, dict):
         return "", None
-    transfer = found.get("transfer")
-    return str(found.get("about", "")), str(transfer.get("chunk", "")) if isinstance(transfer, dict) else ""
+    parts = {name: found.get(name) for name in ("transfer", "settings")}
+    words = {f"{n}.{key}": v for n, part in parts.items() if isinstance(part, dict) for key, v in part.items()}
+    return str(found.get("about", "")), {key: v if isinstance(v, str) else json.dumps(v) for key, v in words.items()}
 
 
 def _each(file: Path, reader: _Reader, take: Callable[[Mapping[str, Any]], None]) -> None:
@@ -255,6 +307,7 @@ class _Reader:
     )  # distinct settings of a cell, each with its number of runs
     strangers: dict[str, int] = field(default_factory=dict)
     partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
+    cuts: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
     windows: dict[tuple[str, str], float] = field(default_factory=dict)
     used: dict[tuple[str, str, str], dict[str, list[float]]] = field(default_factory=dict)  # by counter: runs and total of Used
     seen: set[int] = field(default_factory=set)
@@ -263,7 +316,7 @@ class _Reader:
     def __post_init__(self) -> None:
         rows = self.plan.get("rows", [])
         self.accounts: dict[str, Account] = accounts_of(rows)
-        self.flags = {str(row["name"]): frozenset(row.get("flags", ())) for row in rows if row.get("kind") == "proof"}
+        self.declared = Declared(rows)
         self.boots = {(host, int(b["boot"])): b for host, boots in self.hosts.items() for b in boots}
         self.ticks = {host: int(b["clock_ticks"]) for (host, _), b in self.boots.items() if b.get("clock_ticks")}
         self.kernels: dict[tuple[str, int], bool] = {}
@@ -318,12 +371,13 @@ class _Reader:
         """Count proofs; say why the mechanism did not engage (`must_move` stayed 0, `must_not_move` moved), or ""."""
         why = []
         for side in SIDES:
-            for name, edges in (record.get("proof") or {}).get(side, {}).items():
+            counters = (record.get("proof") or {}).get(side, {})
+            meanings = self.declared.of(side, counters)
+            for name, edges in counters.items():
                 if len(edges) < 2:
                     continue  # one edge alone shows nothing
                 counted = moved(edges[0], edges[-1])  # to the drained edge where there is one: late completions count
-                flags = self.flags.get(name, ())
-                broken = "must_move" in flags if counted <= 0 else "must_not_move" in flags
+                broken = meanings[name].broken(counted)
                 if broken:
                     why.append(f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}")
                 tally = self.proofs.setdefault((cell, pair, side, name), [0, 0, 0])
@@ -368,6 +422,10 @@ class _Reader:
         if edges and "procstat" in sender:
             window = (edges[1] - edges[0]) / 1e9
             self.windows[cell, pair] = min(self.windows.get((cell, pair), window), window)
+        cut = record.get("cut")
+        if cut:
+            runs, longest = self.cuts.get((cell, pair), (0, 0.0))
+            self.cuts[cell, pair] = runs + 1, max(longest, *map(float, cut.values()))
         dropped = (record.get("receiver") or {}).get("strangers")
         if dropped:
             self.strangers[cell] = self.strangers.get(cell, 0) + int(dropped)
@@ -392,7 +450,7 @@ class _Reader:
                     found[key] = found.get(key, 0) + runs
         return found
 
-    def loaded(self, folder: Path, noise: Sequence[Mapping[str, Any]], about: str, chunk: str | None) -> Loaded:
+    def loaded(self, folder: Path, noise: Sequence[Mapping[str, Any]], about: str, asked: Mapping[str, str] | None) -> Loaded:
         factors = tuple(dict.fromkeys(name for cell in self.plan["cells"] for name in cell["factors"]))
         return Loaded(
             path=folder,
@@ -409,12 +467,13 @@ class _Reader:
             moved=self.moves(),
             strangers=self.strangers,
             partly_cached=self.partly_cached,
+            cuts=self.cuts,
             windows=self.windows,
             noise=noise,
             used={
                 (*key, name): Used(int(n), total) for key, tallies in self.used.items() for name, (n, total) in tallies.items()
             },
-            chunk=chunk,
+            asked=asked,
             shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
             truncated=self.truncated,
         )
@@ -439,6 +498,8 @@ class _Reader:
         frame.insert(1, "cell", pd.Series(cells))
         for name in ("pair", "status"):
             frame[name] = frame[name].astype("category")
+        for name in TEXTS:
+            frame[name] = frame[name].astype("object")  # without any run pandas takes them for numbers
         frame["noise"] = self._noise(noise)
         frame["started"] = pd.to_datetime(pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True)
         columns = {name: _factor(words, name, cells) for name in factors}
@@ -471,7 +532,12 @@ def _change(how: Any) -> str:
 
 def _repeat(plan: Mapping[str, Any]) -> Repeat:
     raw = plan["repeat"]
-    return Repeat(raw["min"], raw["max"], raw["confidence"], raw["precision"], tuple(raw["metrics"]), raw.get("boots", 1))
+    asked = Repeat(raw["min"], raw["max"], raw["confidence"], raw["precision"], tuple(raw["metrics"]), raw.get("boots", 1))
+    return replace(asked, max=asked.min) if _in_boots(plan, asked) else asked
+
+
+def _in_boots(plan: Mapping[str, Any], repeat: Repeat) -> bool:
+    return bool(plan.get("boots")) or in_boots(repeat, {str(name) for cell in plan["cells"] for name in cell["factors"]})
 
 
 def _compare(plan: Mapping[str, Any]) -> Compare | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from netbench.analysis.compare import Comparison
 
+MOST = 900  # percent that are still said as such
 TIMES = 2.0  # from that factor on a ratio is also said as "n times"
 
 
@@ -33,18 +34,21 @@ def amount(ratio: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """One digit after the point; two below 1%."""
+    """One digit after the point; two below 1%. What is not quite 100 is not rounded to it."""
+    if 99.9 < value < 100:
+        return "over 99.9"
     return f"{value:.2f}" if value < 1 else f"{value:.1f}"
 
 
 def bounds(low: float, high: float) -> str:
     """An interval of a ratio in percent, from the smaller change to the larger where both point the same way: `80.2 to 88.1%`."""
     a, b = percent(low), percent(high)
+    more = f"{_digits(b)}% more" if b < MOST else f"over {MOST // 100 + 1} times as much"
     if a >= 0:
-        return f"{_digits(a)} to {_digits(b)}% more"
+        return f"{_digits(a)} to {_digits(b)}% more" if b < MOST else f"{_digits(a)}% more to {more}"
     if b <= 0:
         return f"{_digits(-b)} to {_digits(-a)}% less"
-    return f"{_digits(-a)}% less to {_digits(b)}% more"
+    return f"{_digits(-a)}% less to {more}"
 
 
 def verb(metric: str) -> tuple[str, str]:
@@ -68,7 +72,7 @@ def sentence(c: Comparison) -> str:
         return f"{c.level} against {c.baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
     if math.isnan(c.low):
         return f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, but {c.why}: inconclusive"
-    interval = f"{c_percent(c)} interval {_short(c)}"
+    interval = f"{c_percent(c)} interval {_short(c)}{', unpaired' if c.against is not None else ''}"
     if c.verdict == "equivalent":
         return f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}: {interval}".replace(
             ".00%", "%"
@@ -76,7 +80,8 @@ def sentence(c: Comparison) -> str:
     told = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
     if c.verdict != "inconclusive":
         return told + times(c.ratio)
-    more = f"about {c.needed} {c.unit}s would settle it" if c.needed else f"more {c.unit}s than can be run would be needed"
+    each = "" if c.against is None else " of each"
+    more = f"about {c.needed} {c.unit}s{each} would settle it" if c.needed else f"more {c.unit}s than can be run would be needed"
     return f"{told}: inconclusive, {more}"
 
 

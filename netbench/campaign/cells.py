@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.campaign import words
+from netbench.campaign import settings, words
 from netbench.campaign.factors import KERNEL, Reader
 from netbench.campaign.matrix import NO_FACTORS, Combination, cell_id
 from netbench.campaign.problems import Problems
+from netbench.campaign.settings import torn
 from netbench.campaign.transfer import meaning, method_options
 from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, Transfer
+from netbench.settings.catalogue import side_of
 
 Complaint = tuple[tuple[str, ...], str]
 """The keys that disagree, the first of them to blame, and what is wrong."""
@@ -28,6 +30,8 @@ class Context:
     catalogue: Catalogue
     hosts: Mapping[str, Host]
     pairs: tuple[Pair, ...]
+    alone: tuple[str, ...] = ()  # pairs whose ends are one machine
+    settings: Mapping[str, str] = field(default_factory=dict)  # held for the whole campaign
 
 
 def build(base: Mapping[str, Any], combination: Combination, reader: Reader, catalogue: Catalogue) -> Cell:
@@ -57,18 +61,19 @@ def check(base: Mapping[str, Any], cells: Iterable[tuple[Combination, Cell]], co
     found: dict[tuple[Loc, str], list[str]] = {}
     for combination, cell in cells:
         for keys, message in _complaints(base, combination, cell, context):
-            found.setdefault((_place(keys, base, combination), message), []).append(cell.id)
+            found.setdefault((_place(keys, base, combination, context), message), []).append(cell.id)
     for (loc, message), ids in found.items():
         more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
         which = "" if ids[0] == NO_FACTORS else f"cell {ids[0]}{more}: "
         problems.add(loc, which + message)
 
 
-def _place(keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination) -> Loc:
+def _place(keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination, context: Context) -> Loc:
     for key in keys:
         if key in combination:
             return combination[key].at
-    return next((("transfer", key) for key in keys if key in base), ("transfer",))
+    written = {"transfer": base, "settings": context.settings}
+    return next(((top, key) for key in keys for top, table in written.items() if key in table), ("transfer",))
 
 
 def _complaints(base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context) -> Iterator[Complaint]:
@@ -78,6 +83,8 @@ def _complaints(base: Mapping[str, Any], combination: Combination, cell: Cell, c
     if "socket_buffer" in combination and all(k in base or k in combination for k in ("send_buffer", "receive_buffer")):
         yield ("socket_buffer",), "send_buffer and receive_buffer are both written, so socket_buffer changes nothing"
     yield from _addresses(transfer, context)
+    yield from _one_host(cell, context)
+    yield from _needs_setting(cell, context)
     if transfer.tool.kind != "none":
         return  # the engine's methods take no part
     send, receive = context.catalogue.send.get(transfer.send), context.catalogue.receive.get(transfer.receive)
@@ -89,13 +96,43 @@ def _complaints(base: Mapping[str, Any], combination: Combination, cell: Cell, c
     yield from _options(combination, transfer, context.catalogue)
 
 
+def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
+    """A method that fetches does so by what the setting of its name makes."""
+    send = context.catalogue.send.get(cell.transfer.send)
+    if send and send.has("fetches") and cell.transfer.tool.kind == "none":
+        levels = {**context.settings, **cell.settings}
+        if not any(settings.is_on(key, level) for key, level in levels.items() if side_of(key)[1] == send.name):
+            yield (
+                (send.name, "send"),
+                f"send method {send.name} needs the setting {send.name}, expected {send.name}: on or options",
+            )
+
+
 def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
     """A method without data pairs only with its like; one that is not built yet is taken to move data."""
+    if (send and send.has("fetches")) or (receive and receive.has("fetches")):
+        yield from _fetching(send, receive, transfer)
+        return
     still = [bool(method and method.has("no_data")) for method in (send, receive)]
     if still[0] != still[1]:
         idle, busy = ("send", "receive") if still[0] else ("receive", "send")
         mine, other = getattr(transfer, idle), getattr(transfer, busy)
         yield (idle, busy), f"{idle} method {mine} moves no data and pairs only with its like, got {busy} method {other}"
+
+
+def _fetching(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
+    """A method that fetches goes with its namesake, reads one file of the sender, and is not paced."""
+    if send is None or receive is None or send.name != receive.name:
+        name = next(one.name for one in (send, receive) if one and one.has("fetches"))
+        message = (
+            f"{name} is a send and a receive method that go together, got send: {transfer.send}, receive: {transfer.receive}"
+        )
+        yield ("send", "receive"), message
+        return
+    if transfer.source.kind != "file":
+        yield ("source", "send"), f"send method {send.name} reads one file, expected source: {{file: PATH}}"
+    if transfer.rate or transfer.preamble:
+        yield ("rate", "preamble"), f"send method {send.name} knows no rate and no preamble"
 
 
 def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
@@ -122,6 +159,14 @@ def _options(combination: Combination, transfer: Transfer, catalogue: Catalogue)
             owners = words.listed(dict.fromkeys(row.owner for row in owned[key]))
             methods = f"send method {transfer.send} and receive method {transfer.receive}"
             yield (key,), f"{key} is an option of {owners}, got {methods}"
+
+
+def _one_host(cell: Cell, context: Context) -> Iterator[Complaint]:
+    """A host that is both ends of a pair holds one level of a setting. (In two pairs it may have two: they take turns.)"""
+    for name, sender, receiver in torn(context.settings, cell.settings) if context.alone else ():
+        keys = f"receiver.{name}", f"sender.{name}", name
+        got = f"got {sender} for the sender and {receiver} for the receiver"
+        yield keys, f"expected one level of {name}, since both ends of {context.alone[0]} are one machine, {got}"
 
 
 def _addresses(transfer: Transfer, context: Context) -> Iterator[Complaint]:

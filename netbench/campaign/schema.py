@@ -15,10 +15,11 @@ from netbench.campaign.transfer import PLANNED_METERS, TransferKeys, transfer_mo
 from netbench.campaign.tree import compact
 from netbench.campaign.words import Kind, expected, nearest
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.model import Lab
+from netbench.model import BootWay, Kernel, Lab
 
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
 LABS = ("netns", "qemu")
+WAYS = ("kexec", "grub")
 METRICS = ("throughput", *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")))
 _NAMED = words.matching("a name of letters, digits, dots, dashes and underscores, such as sosend-2", NAME)
 _HOST = words.matching("a host's name of letters, digits, dots, dashes and underscores", NAME)
@@ -87,6 +88,38 @@ ARGV = Kind(_argv, {"type": ["string", "array"], "items": {"type": "string"}, "m
 METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
 
 
+class BootKeys(Keys):
+    """How a host is brought up on another kernel."""
+
+    way: Annotated[str | None, words.choice("a way to boot", WAYS)] = Field(default=None, description="way: kexec or grub")
+    qemu: Annotated[str | None, _NAMED] = Field(default=None, description="qemu: the lab whose guest the host is")
+    command: Annotated[tuple[str, ...] | None, ARGV] = Field(
+        default=None, description="command: a program of this machine that boots {host} on {kernel}"
+    )
+    console: Annotated[str | None, words.text("a file of this machine")] = Field(
+        default=None, description="console: a file of this machine that the host's console is written to"
+    )
+    deadline: Annotated[int | None, words.time(1)] = Field(default=None, description="deadline: longest time that a boot takes")
+
+
+def _boot(value: Any) -> BootWay:
+    if value in WAYS:
+        return BootWay(value)
+    if not isinstance(value, dict) or not value:
+        raise expected(
+            "kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}", value, nearest(value, WAYS)
+        )
+    keys = BootKeys.model_validate(value)
+    named = [key for key in ("way", "qemu", "command") if getattr(keys, key) is not None]
+    if len(named) != 1:
+        raise words.wrong(f"expected one of way, qemu or command, got {' and '.join(named) or 'none'}")
+    kind = keys.way or ("qemu" if keys.qemu else "command")
+    return BootWay(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
+
+
+_BOOT = Kind(_boot, {"anyOf": [{"enum": list(WAYS)}, BootKeys.model_json_schema()]})
+
+
 class HostKeys(Keys):
     """A host. Without `ssh` it is this machine."""
 
@@ -97,6 +130,7 @@ class HostKeys(Keys):
     interface: Annotated[str | None, words.matching("an interface's name such as eth1", r"[^\s/]{1,15}")] = Field(
         default=None, description="network interface of the data address"
     )
+    boot: Annotated[BootWay, _BOOT] = Field(default=BootWay(), description="how it is brought up on another kernel")
 
 
 def _host(value: Any) -> Any:
@@ -115,11 +149,41 @@ class PairKeys(Keys):
 
 
 class KernelKeys(Keys):
-    """A kernel to boot."""
+    """A kernel to boot, from one source."""
 
-    image: Annotated[str, words.text("a path")] = Field(description="image: the path of the kernel")
-    initrd: Annotated[str | None, words.text("a path")] = None
-    append: Annotated[str | None, words.text("words of a kernel command line")] = None
+    image: Annotated[str | None, words.text("a path on the host")] = Field(
+        default=None, description="image: a kernel on the host"
+    )
+    initrd: Annotated[str | None, words.text("a path on the host")] = Field(default=None, description="initrd: that of image")
+    deb: Annotated[str | None, words.text("a file of this machine")] = Field(
+        default=None, description="deb: a linux-image package"
+    )
+    tree: Annotated[str | None, words.text("a folder of this machine")] = Field(
+        default=None, description="tree: a kernel build tree after bindeb-pkg or tar-pkg"
+    )
+    release: Annotated[str | None, words.text("a release such as 6.12.38-amd64, or its beginning")] = Field(
+        default=None, description="release: a kernel that is installed on the host"
+    )
+    append: Annotated[str | None, words.text("words of a kernel command line")] = Field(
+        default=None, description="append: words for the kernel's command line"
+    )
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel that the keys name."""
+        written = {key: value for key, value in self.model_dump().items() if value is not None}
+        return Kernel(name, **written)
+
+
+def _kernel(value: Any) -> Any:
+    sources = ("image", "deb", "tree", "release")
+    if not isinstance(value, dict):
+        raise expected(f"a mapping with one of {words.listed(sources)}", value)
+    named = [key for key in sources if key in value]
+    if len(named) != 1:
+        raise words.wrong(f"expected one of {words.listed(sources)}, got {' and '.join(named) or 'none'}")
+    if "initrd" in value and "image" not in value:
+        raise words.wrong(f"expected initrd with image, got it with {named[0]}")
+    return value
 
 
 class CommandKeys(Keys):
@@ -200,7 +264,9 @@ class FileKeys(Keys):
     exclude: Annotated[_ENTRIES, words.list_of("a list of mappings", empty=True)] = Field(
         default=[], description="combinations to leave out, as in a GitHub Actions matrix"
     )
-    kernels: Annotated[dict[str, KernelKeys], _NAMES("a mapping of kernels")] = Field(default={}, description="kernels by name")
+    kernels: Annotated[dict[str, Annotated[KernelKeys, BeforeValidator(_kernel)]], _NAMES("a mapping of kernels")] = Field(
+        default={}, description="kernels by name"
+    )
     command: Annotated[dict[str, CommandKeys], _NAMES("a mapping of commands")] = Field(
         default={}, description="settings of the campaign's own, by name"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from netbench.model import Command
 from netbench.settings.base import HOST, LINK
 from netbench.settings.catalogue import SIDES, find, known, side_of
+from netbench.settings.scope import layers
 
 KERNEL = "kernel"
 NO_COMMANDS: Mapping[str, Command] = MappingProxyType({})
@@ -31,6 +33,29 @@ def why_no_level(key: str, level: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def torn(always: Mapping[str, str], cell: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """(name, sender's level, receiver's level) of what the ends of a pair are to hold at different levels."""
+    ends = [ChainMap(*layers(always, cell, NO_COMMANDS, side)) for side in ("sender", "receiver")]
+    for name in sorted(ends[0].keys() & ends[1].keys()):
+        levels = ends[0][name], ends[1][name]
+        if len({_meant(name, level) for level in levels}) > 1:
+            yield name, *levels
+
+
+def _meant(name: str, level: str) -> str:
+    """A level as it reads back: `yes` is `on`; one that is wrong, or of the campaign's own settings, as it is written."""
+    found = find(name, NO_COMMANDS)
+    try:
+        return found[0].parse(level) if found else level
+    except ValueError:
+        return level
+
+
+def is_on(key: str, level: str) -> bool:
+    """Whether this level of a setting is not its `off`."""
+    return _meant(side_of(key)[1], level) != "off"
 
 
 def spellings(key: str, commands: Iterable[str] = ()) -> list[str]:

@@ -15,7 +15,7 @@ from netbench.campaign.words import Kind
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import WHOLE_FILE, Transfer
 
-PLANNED_SEND = ("vmsplice", "zerocopy", "uring")
+PLANNED_SEND = ("vmsplice", "uring")
 PLANNED_RECEIVE = ("splice", "mmap", "vmsplice", "zerocopy", "uring")
 PLANNED_METERS = ("soak", "perf")
 STREAMS_MAX = 128

@@ -16,7 +16,7 @@ from netbench.campaign.transfer import PLANNED_METERS, transfer_model
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
-from netbench.model import Campaign, Cell, Command, Compare, Factor, Host, Pair, Repeat
+from netbench.model import Campaign, Cell, Command, Compare, Factor, Host, Kernel, Pair, Repeat
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
@@ -35,7 +35,8 @@ def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str)
     _settings(file, reader, problems)
     _bounds(base, factors, problems)
     _useless_sets(tree, factors, problems)
-    built = _cells(file, base, factors, reader, cells.Context(catalogue, hosts, pairs))
+    context = cells.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), file.settings)
+    built = _cells(file, base, factors, reader, context)
     repeat = _repeat(file.repeat, problems)
     _meters(file, catalogue, problems)
     compare = _compare(file, factors, problems)
@@ -53,6 +54,7 @@ def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str)
         verify=file.verify,
         settings=dict(file.settings),
         commands={name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()},
+        kernels=_kernels(file, built),
         limit=file.limit,
         lab=file.lab,
         compare=compare,
@@ -68,7 +70,7 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
         if isinstance(node, Table) and not node.entries and not file.lab:
             message = "expected local or a mapping with ssh, address and interface, got an empty mapping"
             problems.add(("hosts", name), message)
-    found = {name: Host(name, h.ssh, h.address, h.interface, file.ssh_config) for name, h in file.hosts.items()}
+    found = {name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot) for name, h in file.hosts.items()}
     return found or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
 
 
@@ -90,6 +92,12 @@ def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tup
     return tuple(found)
 
 
+def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -> tuple[str, ...]:
+    """Pairs whose ends are one machine. Hosts of a lab are local only until it is made."""
+    local = {name for name, host in hosts.items() if host.local and not file.lab}
+    return tuple(pair.name for pair in pairs if pair.sender == pair.receiver or {pair.sender, pair.receiver} <= local)
+
+
 def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
     for key, word in file.settings.items():
         if reader.transfers(key) or key == "kernel" or not reader.knows(key):
@@ -105,6 +113,12 @@ def _bounds(base: Mapping[str, Any], factors: Mapping[str, list[Level]], problem
     for key, other in BOUNDS.items():
         if key in factors and other in base and key not in base:
             problems.add(("sweep", key), f"expected duration or bytes, got transfer.{other} too")
+
+
+def _kernels(file: FileKeys, built: tuple[Cell, ...]) -> dict[str, Kernel]:
+    """The kernels that cells are on, in their order; a level that `kernels:` does not name is the release of an installed one."""
+    levels = dict.fromkeys(cell.kernel for cell in built if cell.kernel)
+    return {name: file.kernels[name].kernel(name) if name in file.kernels else Kernel(name, release=name) for name in levels}
 
 
 def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Problems) -> None:
@@ -130,7 +144,7 @@ def _cells(
         base = {**base, "ip": 6}
     combinations = Matrix(factors, reader, problems).cells(file.include, file.exclude)
     built = [(combination, cells.build(base, combination, reader, context.catalogue)) for combination in combinations]
-    if problems.clean("hosts", "pairs", "transfer", "sweep", "include", "exclude"):
+    if problems.clean("hosts", "pairs", "transfer", "settings", "sweep", "include", "exclude"):
         cells.check(base, built, context, problems)
     return tuple(cell for _, cell in built)
 

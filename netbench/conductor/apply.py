@@ -13,12 +13,13 @@ from netbench.conductor.crew import Crew, roles
 from netbench.errors import EngineError, HostError
 from netbench.model import Campaign
 from netbench.plan import Unit
-from netbench.settings.base import Place
+from netbench.settings.base import Peers, Place
 from netbench.settings.catalogue import find, side_of
 from netbench.settings.scope import HostSettings, layers, outstanding, put_back
 
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
+_BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
 Read = dict[str, dict[str, str]]
 """What each side's settings read: side -> setting -> level."""
 
@@ -30,12 +31,39 @@ Applied = tuple[Read, dict[str, list[str]]]
 def asked_of(campaign: Campaign, unit: Unit, side: str) -> dict[str, str]:
     """A side's settings as they are asked for, without their side."""
     one = unit.pair.sender == unit.pair.receiver
-    return dict(ChainMap(*layers(campaign.settings, unit.cell.settings, campaign.commands, "" if one else side)))
+    return dict(ChainMap(*wanted_of(campaign, unit, "" if one else side)))
+
+
+def wanted_of(campaign: Campaign, unit: Unit, side: str) -> list[dict[str, str]]:
+    """The layers that a host is to hold as this side of a unit's pair; "" as both."""
+
+    def word(name: str, level: str) -> str:
+        found = find(name, campaign.commands)
+        return found[0].word_for(level, side) if found else level
+
+    wanted = layers(campaign.settings, unit.cell.settings, campaign.commands, side)
+    return [{name: word(name, level) for name, level in layer.items()} for layer in wanted]
+
+
+def meant(campaign: Campaign, key: str, word: str) -> str:
+    """A level of a setting in the words in which it reads back."""
+    found = find(key, campaign.commands)
+    return found[0].parse(word) if found else word
 
 
 def holder_of(campaign: Campaign, path: Path) -> str:
     """Who locks the hosts for a result: its campaign's name and its folder's."""
     return f"{campaign.name[:32]}/{path.name}"
+
+
+def place_of(campaign: Campaign, crew: Crew, host: str, worker: Any) -> Place:
+    """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
+    ip = campaign.cells[0].transfer.ip
+    files = [cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"]
+    receivers = [crew.address(pair.receiver, ip) for pair in campaign.pairs if pair.sender == host]
+    senders = [crew.address(pair.sender, ip) for pair in campaign.pairs if pair.receiver == host]
+    peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
+    return Place(host, worker, crew.address(host, ip), campaign.hosts[host].interface, peers)
 
 
 class Applier:
@@ -76,6 +104,8 @@ class Applier:
         """
         read: Read = {}
         moved: dict[str, list[str]] = {}
+        for _, host, wanted in reversed(self._sides(unit)):  # a receiver may lean on what its sender holds
+            self._claim(host).let_go(wanted)
         for side, host, wanted in self._sides(unit):
             held = self._claim(host)
             levels, others = held.hold(wanted)
@@ -93,7 +123,7 @@ class Applier:
     def restore(self) -> None:
         """Put back everything, on every host. Errors: EngineError of the first thing that could not be; others are put back."""
         failed: EngineError | None = None
-        for host, held in self._hosts.items():
+        for host, held in sorted(self._hosts.items(), key=lambda one: self._roles[one[0]]):  # receivers first
             if self._crew.has(host, self._roles[host], self._workers[host]):
                 try:
                     held.undo()
@@ -108,8 +138,7 @@ class Applier:
         ends = [("", pair.sender)] if pair.sender == pair.receiver else [("sender", pair.sender), ("receiver", pair.receiver)]
         found = []
         for side, host in ends:
-            wanted = layers(self._campaign.settings, unit.cell.settings, self._campaign.commands, side)
-            found.append((side, host, wanted))
+            found.append((side, host, wanted_of(self._campaign, unit, side)))
         return found
 
     def _claim(self, host: str) -> HostSettings:
@@ -122,8 +151,7 @@ class Applier:
         if left:
             list(put_back(worker, worker.hello.boot_id, left))
             self._write({"restored": [change["change"] for change in left], "host": host})
-        address = self._crew.address(host, self._campaign.cells[0].transfer.ip)
-        place = Place(host, worker, address, self._campaign.hosts[host].interface)
+        place = place_of(self._campaign, self._crew, host, worker)
         self._workers[host] = worker
         self._hosts[host] = HostSettings(place, self._campaign.commands, self._write, self._number, worker.hello.boot_id)
         return self._hosts[host]
@@ -152,7 +180,7 @@ class Applier:
                 if holder and holder.partition("+")[0] == self._holder and time.monotonic() < deadline:
                     time.sleep(LOCK_PAUSE)
                     continue
-                words = f"the campaign {holder} is using this host; wait for it to end, or stop it" if holder else str(error)
+                words = _BUSY.format(holder) if holder else str(error)
                 raise HostBusy(f"{host}: {words}") from error
             return
 
@@ -160,6 +188,17 @@ class Applier:
         keys = [*self._campaign.settings, *(key for cell in self._campaign.cells for key in cell.settings)]
         found = [find(side_of(key)[1], self._campaign.commands) for key in dict.fromkeys(keys)]
         return any(setting.is_whole_kernel(what) for setting, what in filter(None, found))
+
+
+def refuse_busy(campaign: Campaign, crew: Crew) -> None:
+    """Look whether another campaign uses a host, before anything is made for this one. Errors: HostBusy."""
+
+    def look(host: str) -> None:
+        holder = _holder(crew.worker(host, roles(campaign)[host]), "host")
+        if holder:
+            raise HostBusy(f"{host}: {_BUSY.format(holder)}")
+
+    crew.each(look)
 
 
 class HostBusy(HostError):

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from netbench.conductor import pins, tools
-from netbench.conductor.apply import asked_of
+from netbench.conductor.apply import asked_of, place_of
+from netbench.conductor.boots import Boots, are_wanted
 from netbench.conductor.crew import Crew, roles
 from netbench.conductor.quiet import warnings
 from netbench.engine.catalogue import Named
@@ -16,8 +17,11 @@ from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
 from netbench.model import Campaign, Sink, Transfer
 from netbench.plan import Plan, Unit
-from netbench.settings.base import Place
+from netbench.settings.base import Place, fields
 from netbench.settings.catalogue import find
+
+ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+NET_ADMIN = 1 << 12  # capability.h
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,17 @@ def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = ()
                 seen.add(finding)
                 findings.append(finding)
     findings += _settings(campaign, crew)
+    findings += _boots(campaign, crew)
     findings += (Finding("warning", one.host, one.what, one.remedy) for one in warnings(campaign, crew, entries, look))
     order = ("error", "warning", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.level))
+
+
+def _boots(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
+    """Hosts that cannot be booted on the campaign's kernels."""
+    if are_wanted(campaign):
+        boots = Boots(campaign, crew, lambda _: None, lambda: [], lambda _: None)
+        yield from (Finding("error", host, f"cannot be booted: {why}") for host, why in boots.why_not().items())
 
 
 def _host(name: str, entry: Mapping[str, Any]) -> Finding:
@@ -73,9 +85,7 @@ def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
             wanted |= dict.fromkeys((host, key, level) for key, level in asked.items())
     for host, key, level in wanted:
         if host not in places:
-            worker = crew.worker(host, roles(campaign)[host])
-            address = crew.address(host, campaign.cells[0].transfer.ip)
-            places[host] = Place(host, worker, address, campaign.hosts[host].interface)
+            places[host] = place_of(campaign, crew, host, crew.worker(host, roles(campaign)[host]))
         why = _why_no_level(places[host], key, level, campaign)
         if why:
             yield Finding("error", host, f"{key}: {level}: {why}", "leave this level out, or use another interface")
@@ -151,6 +161,19 @@ def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
             f"congestion: {transfer.congestion} is not there; the kernel has {available.strip()}",
             f"load its module (modprobe tcp_{transfer.congestion})",
         )
+    else:
+        yield from _may_choose(transfer.congestion, host, worker)
+
+
+def _may_choose(name: str, host: str, worker: Worker) -> Iterator[Finding]:
+    """Who lacks CAP_NET_ADMIN may choose some congestion controls only (tcp(7)). Where a host does not say, the runs will."""
+    allowed, status = worker.ask([("file", (ALLOWED,)), ("file", ("/proc/self/status",))])
+    if isinstance(allowed, EngineError) or isinstance(status, EngineError) or name in allowed.split():
+        return
+    if not int(fields(status).get("CapEff", "0"), 16) & NET_ADMIN:
+        known = allowed.strip()
+        remedy = f"let the worker be root, or allow it there: sysctl net.ipv4.tcp_allowed_congestion_control='{known} {name}'"
+        yield Finding("error", host, f"congestion: the worker's user may not choose {name}, only {known}", remedy)
 
 
 def _test(worker: Worker, *words: str) -> bool:

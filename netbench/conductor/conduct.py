@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from netbench.analysis.epochs import not_pooled
-from netbench.analysis.metrics import accounts_of
-from netbench.conductor.apply import Applied, Applier, asked_of, holder_of
+from netbench.conductor.apply import Applied, Applier, asked_of, holder_of, meant, refuse_busy
+from netbench.conductor.books import Books, is_finished, made_sinks, rows_as_json
+from netbench.conductor.boots import Boots
 from netbench.conductor.check import Finding, check
 from netbench.conductor.crew import ChannelFactory, Crew, open_channel
 from netbench.conductor.ledger import Ledger
@@ -22,13 +23,16 @@ from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Progress, Silent, standing
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.errors import EngineError, HostError, ProtocolError, RequestError, SettingRefused, StoreError, WorkerLost
-from netbench.facts import FACTS
+from netbench.errors import BootError, EngineError, HostError, ProtocolError, RequestError, SettingRefused, StoreError, WorkerLost
+from netbench.facts import change, differences, of_entry
 from netbench.model import Campaign, Pair
-from netbench.plan import Apply, Key, Plan, Run, Step, Unit, Verify, run_seconds
-from netbench.store import MISSHAPEN, Store, misshapen, now
+from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
+from netbench.store import Store, now
+
+__all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
 ATTEMPTS = 3  # of a run whose worker is lost
+OURS = ("engine", "layout")  # facts that are netbench's, not the host's
 
 
 @dataclass(frozen=True)
@@ -46,24 +50,6 @@ class Conclusion:
         if self.why == "interrupted":
             return 130
         return 1 if self.failed or self.why == "lost" else 0
-
-
-def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Descriptors as plan.json keeps them: what is needed to read the records."""
-    kinds = ("send", "receive", "meter", "counter", "proof")
-    return [
-        {
-            "kind": row.kind,
-            "owner": row.owner,
-            "name": row.name,
-            "unit": row.unit,
-            "per": row.per,
-            "flags": sorted(row.flags),
-            "about": row.about,
-        }
-        for row in rows
-        if row.kind in kinds
-    ]
 
 
 def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
@@ -88,6 +74,7 @@ def start(
         crew.start_all()
         refuse_errors(check(campaign, crew), progress)
         rows = _rows(crew, campaign)
+        refuse_busy(campaign, crew)
         store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)})
         store.lock()
         try:
@@ -110,8 +97,9 @@ def resume(
     try:
         _same_plan(store, plan)
         with Crew(campaign, channels) as crew:
+            _boots(store, campaign, crew, progress).settle()
             crew.start_all()
-            refuse_errors(check(campaign, crew, _made_sinks(store)), progress)
+            refuse_errors(check(campaign, crew, made_sinks(store)), progress)
             return _conduct(store, plan, crew, progress, _rows(crew, campaign))
     finally:
         store.close()
@@ -119,7 +107,7 @@ def resume(
 
 def _same_plan(store: Store, plan: Plan) -> None:
     kept, now = store.plan(), plan.to_json()
-    for name in ("cells", "pairs", "seed", "order", "repeat", "compare"):
+    for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
         if kept.get(name) != json.loads(json.dumps(now[name])):
             raise StoreError(
                 f"{store.path}: campaign.yaml does not give the {name} of plan.json any more, which its records are of; "
@@ -127,54 +115,31 @@ def _same_plan(store: Store, plan: Plan) -> None:
             )
 
 
-def is_finished(path: Path, campaign: Campaign) -> bool:
-    """Whether every cell of a result is closed, from its records alone."""
-    from netbench.engine.catalogue import local
-
-    store = Store.open(path)
-    hosts = store.stored_facts()
-    if not hosts:
-        return False
-    ledger = _ledger(Plan(campaign), hosts, local().rows)
-    _replay(store, ledger)
-    ledger.next_block()
-    return not ledger.open_keys
-
-
 def _rows(crew: Crew, campaign: Campaign) -> tuple[Row, ...]:
     catalogue: Catalogue = crew.worker(campaign.pairs[0].sender, "sender").catalogue
     return catalogue.rows
 
 
-def _ledger(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger:
-    ticks = {name: int(entries[-1]["clock_ticks"]) for name, entries in hosts.items()}
-    ids = {name: entries[-1]["boot_id"] for name, entries in hosts.items()}
-    shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
-    return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)), hosts)
-
-
-def _replay(store: Store, ledger: Ledger) -> None:
-    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench wrote."""
-    for number, record in enumerate(store.records(), 1):
-        try:
-            if record["block"] >= number:  # a block has a record or more: the ledger would walk through those between
-                raise ValueError(f"block {record['block']} in line {number}")
-            ledger.add(record)
-        except MISSHAPEN as error:
-            raise misshapen(f"{store.path / 'records.jsonl'}:{number}", "a record", error) from error
-
-
 def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]) -> Conclusion:
     applier = _applier(store, plan.campaign, crew)
-    hosts = _read_facts(store, crew)
-    ledger = _ledger(plan, hosts, rows)
-    _replay(store, ledger)
+    books = Books(store, plan, rows)
+    hosts = books.keep_facts(crew.all_facts())
+    ledger = books.ledger(hosts)
     for line in not_pooled(hosts, [factor.name for factor in plan.campaign.factors], ledger.runs):
         progress.say(line)
-    runner = Runner(plan.campaign, crew, _made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
+    runner = Runner(plan.campaign, crew, made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
     noise = Noise(plan.campaign, crew, store.noise)
-    return Conductor(plan, store, runner, applier, ledger, progress, noise, boot).conduct()
+    boots = _boots(store, plan.campaign, crew, progress)
+    return Conductor(plan, books, crew, runner, applier, boots, ledger, progress, noise, boot).conduct()
+
+
+def _boots(store: Store, campaign: Campaign, crew: Crew, progress: Progress) -> Boots:
+    def say(line: str) -> None:
+        store.note(line)
+        progress.say(line)
+
+    return Boots(campaign, crew, store.journal, store.journal_entries, say)
 
 
 def _applier(store: Store, campaign: Campaign, crew: Crew) -> Applier:
@@ -184,43 +149,17 @@ def _applier(store: Store, campaign: Campaign, crew: Crew) -> Applier:
     return applier
 
 
-def _made_sinks(store: Store) -> list[tuple[str, str]]:
-    """Sinks that this campaign made, as (host, path)."""
-    return [(str(entry["host"]), str(entry["made_sink"])) for entry in store.journal_entries() if "made_sink" in entry]
-
-
-def _read_facts(store: Store, crew: Crew) -> dict[str, Any]:
-    """facts.json, with an entry for each boot that a host has been seen in, and for each change of its facts within one."""
-    hosts = store.stored_facts()
-    last = max((int(record["run"]) for record in store.records()), default=0)
-    for name, read in crew.all_facts().items():
-        entries = hosts.setdefault(name, [])
-        entry = read | {"from_run": last + 1}
-        if entries:
-            rebooted = entries[-1]["boot_id"] != entry["boot_id"]
-            entry["boot"] = entries[-1]["boot"] + rebooted
-        if not entries or _steady(entries[-1]) != _steady(entry):
-            entries.append(entry)
-    store.facts(hosts)
-    return hosts
-
-
-def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What of an entry must not change without being noticed: all but the number of its first run and what varies by itself."""
-    varying = {fact.name for fact in FACTS if fact.varies}
-    facts = {name: value for name, value in entry["facts"].items() if name not in varying}
-    return {name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")} | {"facts": facts}
-
-
 class Conductor:
     """Executes steps. One small method a kind of step, in `_execute`'s table."""
 
     def __init__(
         self,
         plan: Plan,
-        store: Store,
+        books: Books,
+        crew: Crew,
         runner: Runner,
         applier: Applier,
+        boots: Boots,
         ledger: Ledger,
         progress: Progress,
         noise: Noise,
@@ -228,7 +167,11 @@ class Conductor:
     ) -> None:
         self._plan = plan
         self._noise = noise
-        self._store = store
+        self._books = books
+        self._store = books.store
+        self._crew = crew
+        self._boots = boots
+        self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._runner = runner
         self._applier = applier
         self._ledger = ledger
@@ -242,12 +185,12 @@ class Conductor:
         self._turn = threading.RLock()  # of lanes: to write and to count
         self._number = ledger.runs
         self._begun = time.monotonic()
-        self._execute = {Run: self._run, Verify: self._verify, Apply: self._apply}
+        self._execute = {Run: self._run, Verify: self._verify, Apply: self._apply, Boot: self._bring_up}
 
     def conduct(self) -> Conclusion:
         """Blocks until no cell is open, the limit is reached, a host is lost or the user interrupts."""
         campaign = self._plan.campaign
-        self._progress.begin(self._ledger.size, self._ledger.size * campaign.repeat.min)
+        self._progress.begin(self._ledger.size, self._ledger.size * self._plan.repeat.min)
         self._store.note(f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block {self._ledger.block}")
         try:
             why, reason = self._blocks()
@@ -265,6 +208,13 @@ class Conductor:
 
     def _blocks(self) -> tuple[str, str]:
         while True:
+            if self._plan.blocks is not None and self._ledger.block >= self._plan.blocks:
+                return "done", ""
+            boot = self._plan.boot(self._ledger.block)
+            if boot and boot != self._booted and self._wanted():
+                if self._out_of_time():
+                    return "limit", "the campaign's limit is reached"
+                self._step(boot)
             with self._noise.around(self._ledger.block):
                 in_time = self._block(frozenset(self._ledger.done))
             if not in_time:
@@ -272,6 +222,43 @@ class Conductor:
             self._ledger.next_block()
             if not self._ledger.open_keys:
                 return "done", ""
+
+    def _wanted(self) -> list[Unit]:
+        return self._plan.wanted(self._ledger.block, self._ledger.is_open, self._ledger.done)
+
+    def _bring_up(self, step: Boot) -> None:
+        """Every host onto a kernel; where that does not work, what is left of the kernel's cells has failed."""
+        self._booted = None
+        self._applier.restore()
+        self._applied.clear()
+        self._noise.forget()
+        try:
+            self._boot = self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
+        except BootError as error:
+            self._crew.start_all()
+            for unit in self._wanted():
+                self._keep(unit, self._unmeasured(unit, "failed", f"boot: {step.kernel or 'as it came'}: {error}"))
+            return
+        self._booted = step
+        self._lanes = self._runner.lanes()
+
+    def _accept(self, number: int, kernel: str) -> str:
+        """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or ""."""
+        self._crew.start_all()
+        self._applier.claim()
+        read = {name: entry | {"on": kernel} for name, entry in self._crew.all_facts().items()}
+        known = self._store.stored_facts()
+        for name, entry in read.items():
+            earlier = next((e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None)
+            changed = differences(of_entry(earlier), of_entry(entry)) if earlier else []
+            said = [change(*one) for one in changed if not one[0].startswith(OURS)]
+            if earlier and said:
+                return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
+        block = self._ledger.block
+        self._ledger = self._books.ledger(self._books.keep_facts(read, number))
+        while self._ledger.block < block:
+            self._ledger.next_block()
+        return ""
 
     def _block(self, done: frozenset[Key]) -> bool:
         """One pass over the open units, in as many lanes as can run side by side; False when the time is up."""
@@ -310,11 +297,13 @@ class Conductor:
 
     def _restore(self) -> str:
         """Put every setting back; what could not be, and what to do."""
-        try:
-            self._applier.restore()
-        except (EngineError, HostError, WorkerLost, ProtocolError, StoreError, TimeoutError) as error:
-            return f"not everything was put back: {error}; `restore {self._store.path}` tries again"
-        return ""
+        left: list[str] = []
+        for put_back in (self._applier.restore, self._boots.back):
+            try:
+                put_back()
+            except (EngineError, HostError, WorkerLost, ProtocolError, StoreError, TimeoutError) as error:
+                left.append(str(error))
+        return f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries again" if left else ""
 
     def _apply(self, step: Apply) -> None:
         """A cell whose settings a host does not take is refused."""
@@ -376,10 +365,12 @@ class Conductor:
     def _note_settings(self, unit: Unit, record: dict[str, Any]) -> None:
         """What was asked and read before the run, and what reads otherwise after it: such a run does not count."""
         read, moved = self._applied[unit.pair.name]
-        asked = {side: asked_of(self._plan.campaign, unit, side) for side in read}
+        campaign = self._plan.campaign
+        asked = {side: asked_of(campaign, unit, side) for side in read}
         notes: dict[str, Any] = record.setdefault("settings", {})
         for side, levels in read.items():
-            notes.setdefault(side, {}).update({key: {"asked": asked[side][key], "read": level} for key, level in levels.items()})
+            for key, level in levels.items():
+                notes.setdefault(side, {})[key] = {"asked": meant(campaign, key, asked[side][key]), "read": level}
         notes["moved"] = moved
         if record["status"] == "interrupted":
             return
@@ -413,7 +404,7 @@ class Conductor:
     def _left_of(self, unit: Unit) -> float:
         """The same of one unit, reckoned once a run of it: over all units that would take longer than the run."""
         if unit.key not in self._left:
-            repeat = self._plan.campaign.repeat
+            repeat = self._plan.repeat
             found = self._ledger.assessment(unit.key)
             widths = [found.intervals[m].precision for m in repeat.metrics if m in found.intervals and found.intervals[m].known]
             wanted = math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2) if found.n else repeat.min

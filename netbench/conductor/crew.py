@@ -98,10 +98,14 @@ class Crew:
             self._heart.add(self._workers[key])
         return self._workers[key]
 
-    def _start(self, host: str, role: str) -> Worker:
+    def channel(self, host: str) -> Channel:
+        """The way to a host, opened where there is none."""
         if host not in self._channels:
             self._channels[host] = self._open(self._hosts[host])
-        return Worker(self._channels[host].start_worker((host, role) in self._privileged), host)
+        return self._channels[host]
+
+    def _start(self, host: str, role: str) -> Worker:
+        return Worker(self.channel(host).start_worker((host, role) in self._privileged), host)
 
     def _restart(self, host: str, role: str) -> Worker:
         """A worker on a host that was lost, which may take a while to come back. Errors: HostGone."""
@@ -112,9 +116,7 @@ class Crew:
             except (HostError, WorkerLost, ProtocolError) as error:
                 if time.monotonic() > deadline:
                     raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
-                channel = self._channels.pop(host, None)
-                if channel is not None:
-                    channel.close()
+                self.hang_up(host)
                 time.sleep(RECONNECT_PAUSE)
             else:
                 self._lost.discard(host)
@@ -149,6 +151,22 @@ class Crew:
         if worker is not None:
             self._heart.remove(worker)
             worker.abandon()
+
+    def release(self, host: str) -> None:
+        """Say goodbye to a host's workers, since it is going to be booted, and forget what was read there."""
+        for key in [key for key in self._workers if key[0] == host]:
+            worker = self._workers.pop(key)
+            self._heart.remove(worker)
+            worker.close()
+        self._cpus.pop(host, None)
+        self._interfaces.pop(host, None)
+        self._lost.discard(host)
+
+    def hang_up(self, host: str) -> None:
+        """Let go of the way to a host; the next call makes another."""
+        channel = self._channels.pop(host, None)
+        if channel is not None:
+            channel.close()
 
     def address(self, host: str, ip: int) -> str:
         """The data address of a host; of this machine the loopback, when the campaign names none."""

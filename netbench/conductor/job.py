@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from netbench.model import Sink, Source, Transfer
+from netbench.settings import nfs
 
 Options = dict[str, int | str | bytes]
 
 VERIFY_BYTES = 8 * 1024 * 1024 + 1
+FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read after it
 
 
 def _meters(names: Collection[str]) -> str:
@@ -65,6 +67,11 @@ def receiver_options(
     options["receive_buffer"] = transfer.receive_buffer or 0
     low, high = transfer.port or (0, 0)
     return options | {"port_low": low, "port_high": high} | own_options(transfer, declared)
+
+
+def fetched(transfer: Transfer, sender: str) -> Options:
+    """Where a receiver that fetches finds the source of a sender with this data address."""
+    return {"source": "file", "source_path": nfs.path(sender, transfer.source.path)}
 
 
 def own_options(transfer: Transfer, declared: Collection[str]) -> Options:

@@ -18,6 +18,7 @@ from netbench.plan import Key, Plan
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")
+HOPELESS = ("verify:", "boot:")  # how reasons begin that another run would meet too
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Ledger:
     ) -> None:
         """`hosts`: the entries of facts.json; without them all runs are of one epoch."""
         self._campaign: Campaign = plan.campaign
+        self._repeat = plan.repeat
         self._units = {unit.key: unit for unit in plan.units}
         self._accounts = {key: _Account() for key in self._units}
         self._ticks, self._shared, self._metering = ticks, shared, accounts
@@ -76,7 +78,7 @@ class Ledger:
             self._take(tally, record)
             return
         account.failures += 1
-        hopeless = record["status"] in FINAL or str(record["reason"]).startswith("verify")
+        hopeless = record["status"] in FINAL or str(record["reason"]).startswith(HOPELESS)
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
             account.given_up = record["status"]
 
@@ -100,7 +102,7 @@ class Ledger:
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
         values = self._tally(key).by_block
-        return assess({name: list(blocks.values()) for name, blocks in values.items()}, self._campaign.repeat)
+        return assess({name: list(blocks.values()) for name, blocks in values.items()}, self._repeat)
 
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
@@ -110,7 +112,7 @@ class Ledger:
             for key, tally in tallies.items()
         }
         swept = [factor.name for factor in self._campaign.factors]
-        for key, reason in closings(standings, swept, self._campaign.compare, self._campaign.repeat).items():
+        for key, reason in closings(standings, swept, self._campaign.compare, self._repeat).items():
             tallies[key].closed = reason
         self.block += 1
         self.done = set()

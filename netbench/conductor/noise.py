@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -222,10 +222,20 @@ class Noise:
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
-        """Read before a block and after it. A block that is cut short is not said anything of."""
+        """Read before a block and after it, also after one that is cut short, from hosts that still answer."""
         self.before()
-        yield
+        try:
+            yield
+        except BaseException:
+            with suppress(NetbenchError, TimeoutError):  # why the block ends is what matters
+                self.after(block)
+            raise
         self.after(block)
+
+    def forget(self) -> None:
+        """Hosts are going to be booted: what was read of them is of no use any more."""
+        self._watches.clear()
+        self._last = {}
 
     def before(self) -> None:
         """Read, unless the end of the last block was just read."""
@@ -260,7 +270,7 @@ class Noise:
         entry["kernel"] = mates
         if one.cpu and other.cpu:
             entry["cpu"] = {name: [one.cpu[name], value] for name, value in other.cpu.items() if name in one.cpu}
-        if self._same_processes(before, after, mates):
+        if self._same_processes(before, after, mates) and not self._fetches():
             entry["own"] = [self._own(readings, host, mates) for readings in (before, after)]
         entry["gauges"] = {name: [value, other.gauges[name]] for name, value in one.gauges.items() if name in other.gauges}
         return entry
@@ -276,6 +286,13 @@ class Noise:
         """Whether no worker of a kernel was replaced: else nobody knows what the lost one used."""
         sets = [{(mate, pid) for mate in mates if mate in r for pid in r[mate].workers} for r in (before, after)]
         return sets[0] == sets[1] and all(mate in before for mate in mates)
+
+    def _fetches(self) -> bool:
+        """Whether kernel threads move data in some cell: then what is not our workers' may be the transfer's all the same."""
+        workers = self._crew.workers().values()
+        send = next(iter(workers)).catalogue.send if workers else {}
+        used = {cell.transfer.send for cell in self._campaign.cells if cell.transfer.tool.kind == "none"}
+        return any(name in send and send[name].has("fetches") for name in used)
 
     def _workers(self, host: str) -> list[Worker]:
         """The workers that a host has now, the one that is asked about the host first."""

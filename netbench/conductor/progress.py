@@ -11,7 +11,7 @@ from typing import Any, Protocol, TextIO
 from tqdm import tqdm
 
 from netbench.analysis.stopping import Assessment
-from netbench.units import format_duration
+from netbench.units import count, format_duration
 
 WIDTH = 80
 
@@ -59,20 +59,20 @@ class Lines:
 
     def _print(self, text: str) -> None:
         try:
-            print(textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False), file=self._out, flush=True)
+            print("\n".join(map(_fold, text.splitlines())), file=self._out, flush=True)
         except OSError:
             return  # the terminal is gone; the campaign goes on, log.txt has it all
 
     def begin(self, units: int, runs: int) -> None:
         self._units = units
-        self._print(f"{units} {'cell' if units == 1 else 'cells'}, at least {runs} runs")
+        self._print(f"{count(units, 'cell')}, at least {count(runs, 'run')}")
 
     def ran(self, run: int, cell: str, text: str, open_units: int, left: float) -> None:
         if time.monotonic() - self._last < self._every:
             return
         self._last = time.monotonic()
         closed = self._units - open_units
-        self._print(f"run {run}: {cell}: {text}; {closed} of {self._units} cells closed, {format_duration(left)} left")
+        self._print(f"run {run}: {cell}: {text}; {closed} of {count(self._units, 'cell')} closed, {format_duration(left)} left")
 
     def say(self, message: str) -> None:
         self._print(message)
@@ -113,6 +113,11 @@ class Bar(Lines):
         with suppress(OSError):
             if self._bar is not None:
                 self._bar.close()
+
+
+def _fold(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip())) * 2
+    return textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def for_terminal() -> Progress:

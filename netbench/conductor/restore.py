@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from netbench.conductor.apply import Applier, holder_of
+from netbench.conductor.apply import Applier, HostBusy, holder_of
+from netbench.conductor.boots import Boots
 from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
+from netbench.errors import HostError, ProtocolError, WorkerLost
 from netbench.model import Campaign
 from netbench.settings.scope import outstanding, put_back
 from netbench.store import Store
@@ -17,8 +19,13 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         left = {host: changes for host in campaign.hosts if (changes := outstanding(entries, host))}
         lines: list[str] = []
         with Crew(campaign, channels) as crew:
+            boots = Boots(campaign, crew, store.journal, store.journal_entries, store.note)
             locks = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, lambda: [])
-            for host, changes in left.items():
+            boots.settle()
+            for touched in boots.touched():
+                _refuse_others(locks, touched.name)
+            lines += boots.back()
+            for host, changes in sorted(left.items(), key=lambda one: roles(campaign)[one[0]]):  # receivers first
                 locks.lock(host)
                 worker = crew.worker(host, roles(campaign)[host])
                 lines += [f"{host}: {line}" for line in put_back(worker, worker.hello.boot_id, changes)]
@@ -26,3 +33,13 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         return lines
     finally:
         store.close()
+
+
+def _refuse_others(locks: Applier, host: str) -> None:
+    """A host that another campaign uses is not booted; one that does not answer is used by none. Errors: HostBusy."""
+    try:
+        locks.lock(host)
+    except HostBusy:
+        raise
+    except (HostError, WorkerLost, ProtocolError):
+        return

@@ -139,6 +139,8 @@ class Runner:
         made = (unit.pair.receiver, transfer.sink.path) in self._made_sinks
         send = job.sender_options(transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0])
         receive = job.receiver_options(transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made)
+        if receiver.catalogue.receive[transfer.receive].has("fetches"):
+            receive |= job.fetched(transfer, self._crew.address(unit.pair.sender, transfer.ip))
         if self._campaign.hosts[unit.pair.sender].address:
             send["local_address"] = self._crew.address(unit.pair.sender, transfer.ip)
         return send | {"address": address}, receive | {"address": address}
@@ -175,11 +177,13 @@ class Runner:
         sender, receiver = self._workers(unit)
         transfer = unit.cell.transfer
         send_row, receive_row = sender.catalogue.send[transfer.send], receiver.catalogue.receive[transfer.receive]
-        if transfer.tool.kind != "none" or not (send_row.has("delivers") and receive_row.has("delivers")):
+        fetches = send_row.has("fetches") and receive_row.has("fetches")
+        if transfer.tool.kind != "none" or not (fetches or (send_row.has("delivers") and receive_row.has("delivers"))):
             return ""
         size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
+        bounds: dict[str, Any] = {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
         # Paced verification would only take longer: the bytes are the same.
-        send, receive = self._jobs(unit, replace(transfer, bytes=size, duration=None, warmup=0, sample=0, rate=None))
+        send, receive = self._jobs(unit, replace(transfer, **bounds, warmup=0, sample=0, rate=None))
         remember = lambda: self._remember_sink(unit)  # noqa: E731
         done = exchange(sender, receiver, send | {"verify": 1}, receive | {"verify": 1}, prepared=remember)
         left = record.readbacks(done.sender.result, sender.catalogue).get("digest")

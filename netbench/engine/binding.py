@@ -127,6 +127,8 @@ FLAGS = {
     lib.NB_CPU_TIME: "cpu_time",
     lib.NB_MUST_MOVE: "must_move",
     lib.NB_MUST_NOT_MOVE: "must_not_move",
+    lib.NB_FROM_BUFFER: "from_buffer",
+    lib.NB_FETCHES: "fetches",
 }
 
 

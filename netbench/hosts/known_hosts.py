@@ -56,7 +56,7 @@ def _read(file: Path) -> Iterator[Line]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise HostError(f"known hosts cannot be read: {error}") from error
+        raise HostError(f"{file}: known hosts cannot be read: {error.strerror}; check who may read them") from error
     for number, line in enumerate(text.splitlines(), 1):
         parsed = _parse(file, number, line)
         if parsed:

@@ -81,7 +81,8 @@ class LocalChannel:
         try:
             done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise HostError(f"{self.name}: cannot run {argv[0]}: {error}; check that it is there and ends by itself") from error
+            why = error.strerror if isinstance(error, OSError) else f"it did not end within {timeout:.0f} s"
+            raise HostError(f"{self.name}: cannot run {argv[0]}: {why}; check that it is there and ends by itself") from error
         return Result(
             tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         )

@@ -92,11 +92,15 @@ class Shell:
         try:
             data = self.process.read(max(0.0, self._deadline - time.monotonic()))
         except TimeoutError as error:
-            raise HostError(f"{self.host}: the host's shell did not answer in time{self._words()}") from error
+            what = "the host's shell did not answer in time; see what its login scripts do, and whether the host is overloaded"
+            raise HostError(f"{self.host}: {what}{self._words()}") from error
         except OSError as error:
-            raise HostError(f"{self.host}: the connection was lost: {error}") from error
+            raise self._lost(error) from error
         self._buffer += data
         return bool(data)
+
+    def _lost(self, error: OSError) -> HostError:
+        return HostError(f"{self.host}: {error.strerror or error}; see whether the host is up, and the way to it{self._words()}")
 
     def _words(self) -> str:
         said = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
@@ -123,14 +127,14 @@ class Shell:
         try:
             self.process.write(data)
         except OSError as error:
-            raise HostError(f"{self.host}: the connection was lost: {error}{self._words()}") from error
+            raise self._lost(error) from error
 
     def end(self) -> None:
         """Send no more. Errors: HostError."""
         try:
             self.process.write_end()
         except OSError as error:
-            raise HostError(f"{self.host}: the connection was lost: {error}") from error
+            raise self._lost(error) from error
 
     def begin(self, script: str, data: bytes = b"") -> None:
         """Run a script; `data` is what it reads first."""
@@ -195,7 +199,7 @@ def start(shell: Shell, argv: Sequence[str]) -> Session:
         return shell.process
     shell.finish()
     if said == ["missing"]:
-        raise HostError(f"{shell.host}: cannot run {argv[0]}: it is no program on the host")
+        raise HostError(f"{shell.host}: cannot run {argv[0]}: it is no program on the host; install it there")
     raise shell.failure(f"cannot run {argv[0]}")
 
 

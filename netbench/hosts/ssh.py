@@ -8,8 +8,8 @@ sftp; the host's shell sees one constant line (shell.py).
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
+import math
 import socket
 import threading
 import time
@@ -223,6 +223,11 @@ def _transport_factory(known: KnownHosts) -> Callable[..., Any]:
     return make
 
 
+def _said(error: Exception) -> str:
+    """What the other side said against a channel, or why nothing was heard of it."""
+    return str(getattr(error, "text", "") or error) or "no answer"
+
+
 def _how_far(transport: Any, seconds: float) -> str:
     """What a connection that ran out of time was waiting for."""
     if transport is None or not transport.remote_version:
@@ -280,7 +285,8 @@ class _Dialler:
                 return Wire(through.transport.open_channel("direct-tcpip", target, ("127.0.0.1", 0), timeout=left))
         except (paramiko.SSHException, OSError, EOFError) as error:
             through.close()
-            raise HostError(f"{who}: the jump host {through.place} cannot reach it ({error})") from error
+            remedy = "see that it forwards connections (AllowTcpForwarding), and that the host is up"
+            raise HostError(f"{who}: the jump host {through.place} cannot reach it ({_said(error)}); {remedy}") from error
 
     def _greet(self, place: Destination, wire: Wire, known: KnownHosts, deadline: float, who: str) -> Any:
         left = max(0.1, deadline - time.monotonic())
@@ -356,7 +362,7 @@ class SshProcess:
                     raise
                 continue
             if not data and not self._link.alive and self._session.exit_status < 0:
-                raise ConnectionResetError(errno.ECONNRESET, f"the SSH connection to {self._link.place} is lost")
+                raise ConnectionResetError(f"the SSH connection to {self._link.place} is lost")
             return bytes(data)
 
     def write(self, data: bytes) -> None:
@@ -364,17 +370,17 @@ class SshProcess:
         deadline = time.monotonic() + STALL_SECONDS
         while view:
             if not self._link.alive:
-                raise BrokenPipeError(errno.EPIPE, f"the SSH connection to {self._link.place} is lost")
+                raise BrokenPipeError(f"the SSH connection to {self._link.place} is lost")
             try:
                 sent = self._session.send(bytes(view[:PACKET]))
             except TimeoutError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(errno.ETIMEDOUT, f"the program takes no input for {STALL_SECONDS:.0f} s") from None
+                    raise TimeoutError(f"the program takes no input for {STALL_SECONDS:.0f} s") from None
                 continue
             except (paramiko.SSHException, EOFError) as error:
-                raise BrokenPipeError(errno.EPIPE, str(error) or "the SSH connection is lost") from error
+                raise BrokenPipeError(str(error) or f"the SSH connection to {self._link.place} is lost") from error
             if not sent:
-                raise BrokenPipeError(errno.EPIPE, "the program is gone")
+                raise BrokenPipeError("the program is gone")
             view = view[sent:]
             deadline = time.monotonic() + STALL_SECONDS
 
@@ -382,7 +388,7 @@ class SshProcess:
         try:
             self._session.shutdown_write()
         except (paramiko.SSHException, EOFError) as error:
-            raise BrokenPipeError(errno.EPIPE, str(error)) from error
+            raise BrokenPipeError(str(error) or f"the SSH connection to {self._link.place} is lost") from error
 
     def finish(self, timeout: float) -> int | None:
         with contextlib.suppress(OSError):
@@ -447,42 +453,44 @@ class SshChannel:
         """Connect and authenticate, unless that is done."""
         self._linked()
 
-    def _linked(self) -> _Link:
+    def _linked(self, within: float | None = None) -> _Link:
         with self._lock:
             if self._link and not self._link.alive:
                 self._link.close()
                 self._link = None
             if self._link is None:
-                self._link = self._dial()
+                self._link = self._dial(within)
             return self._link
 
-    def _dial(self) -> _Link:
+    def _dial(self, within: float | None) -> _Link:
         try:
             self._place = self._place or resolve(self._destination, self._config)
-            seconds = self._place.connect_timeout or self._connect_timeout
+            seconds = min(self._place.connect_timeout or self._connect_timeout, within or math.inf)
             return _Dialler(self.name, self._config, seconds).dial(self._place, time.monotonic() + seconds)
         except HostError as error:
             if str(error).startswith(self.name):
                 raise
             raise HostError(f"{self.name}: {error}") from error
 
-    def _session(self) -> SshProcess:
-        link = self._linked()
+    def _session(self, within: float | None = None) -> SshProcess:
+        link = self._linked(within)
+        seconds = min(self._connect_timeout, within or math.inf)
         try:
-            with _deadline(self._connect_timeout, link.close):
-                session = link.transport.open_session(timeout=self._connect_timeout)
+            with _deadline(seconds, link.close):
+                session = link.transport.open_session(timeout=seconds)
                 session.settimeout(TURN_SECONDS)
                 session.exec_command(shell.LINE)
         except (paramiko.SSHException, OSError, EOFError) as error:
             if not isinstance(error, paramiko.ChannelException):
                 link.close()  # the next try begins anew
-            raise HostError(f"{self.name} ({link.place}): the host opens no session ({error or 'no answer'})") from error
+            remedy = "see whether its sshd is well, and how many sessions it allows (MaxSessions)"
+            raise HostError(f"{self.name} ({link.place}): the host opens no session ({_said(error)}); {remedy}") from error
         return SshProcess(session, link)
 
     @contextlib.contextmanager
     def _shell(self, seconds: float, keep: bool = False) -> Iterator[shell.Shell]:
         """A shell, whose session ends with the body, unless that went well and is to be kept."""
-        process = self._session()
+        process = self._session(seconds)
         try:
             yield shell.Shell(process, self.name, seconds)
         except BaseException:
@@ -499,7 +507,7 @@ class SshChannel:
         try:
             data = source.read_bytes()
         except OSError as error:
-            raise HostError(f"{self.name}: cannot copy {source}: {error}") from error
+            raise HostError(f"{self.name}: cannot copy {source}: {error.strerror}; check the path and who may read it") from error
         with self._shell(deploy.SEND_SECONDS) as host:
             shell.put(host, data, target, mode)
 

@@ -161,5 +161,5 @@ def over_proxy(place: Destination, who: str) -> tuple[Wire, Proxy]:
     try:
         proxy = Proxy(place.proxy)
     except OSError as error:
-        raise HostError(f"{who}: ProxyCommand cannot be run: {error}") from error
+        raise HostError(f"{who}: ProxyCommand cannot be run: {error.strerror}; correct it, or SHELL") from error
     return Wire(proxy.socket, proxy.close), proxy

@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from netbench.errors import LabRefused
-from netbench.lab import command, sshd, state
-from netbench.lab.base import HostStatus, Kind, Lab, LabHost, LabStatus, Wish, host_names, lab_name
+from netbench.lab import command, state
+from netbench.lab.base import HostStatus, Kind, Lab, LabHost, LabKernel, LabStatus, Wish, host_names, lab_name
 from netbench.lab.netns import NETNS
+from netbench.lab.qemu import QEMU, boot, console, find, kernel_for
 from netbench.lab.takedown import remove
+from netbench.model import Kernel
 
-__all__ = ["KINDS", "HostStatus", "Lab", "LabHost", "LabStatus", "down", "status", "up"]
+__all__ = [
+    "KINDS",
+    "HostStatus",
+    "Lab",
+    "LabHost",
+    "LabKernel",
+    "LabStatus",
+    "boot",
+    "console",
+    "down",
+    "find",
+    "kernel_for",
+    "status",
+    "up",
+]
 
 OWN = "run"  # and the process id: the lab of a campaign
-KINDS: dict[str, Kind] = {"netns": NETNS}
+KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
 
 def up(
-    kind: str, hosts: Sequence[str] | int, *, rate: int | None = None, delay: int | None = None, name: str | None = None
+    kind: str,
+    hosts: Sequence[str] | int,
+    *,
+    rate: int | None = None,
+    delay: int | None = None,
+    name: str | None = None,
+    kernels: Sequence[Kernel] = (),
+    disk: bool = False,
 ) -> Lab:
     """Make hosts on this machine and wait until all of them can be logged in to.
 
     `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns) hold for the data link, each way.
-    The lab stays until `down`. Errors: LabRefused when it cannot be had here (nothing is left), LabError when making it failed.
+    `kernels` are those of guests, who start on the first (left out: the newest of this machine's Debian); a release means
+    Debian's cloud kernel. With `disk`, each guest has a /boot that outlives its boots, and those kernels in it. The lab stays
+    until `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a kernel's files, LabError
+    when making it failed.
     """
     wish = _wish(kind, hosts, rate, delay, name)
+    wish = _with_kernels(wish, kernels, disk)
     maker = KINDS[kind]
     _need_root("making a lab")
+    if maker.prepare:
+        _refuse_second(wish.name)
+        wish = maker.prepare(wish, command.find(maker.needs(wish)))
     with state.locked() as lock:
         tools = command.find(maker.needs(wish), lock)
         _refuse_second(wish.name)
@@ -63,7 +94,7 @@ def _status(name: str) -> LabStatus:
     lab = state.read(name)
     if lab is None:
         return LabStatus(name, "", "unfinished", folder, (), tuple(spaces))
-    hosts = tuple(HostStatus(h, h.namespace in spaces, sshd.alive(folder, h.name)) for h in lab.hosts.values())
+    hosts = tuple(HostStatus(h, h.namespace in spaces, KINDS[lab.kind].alive(folder, h.name)) for h in lab.hosts.values())
     whole = all(host.namespace and host.sshd for host in hosts)
     return LabStatus(name, lab.kind, "up" if whole else "broken", folder, hosts, tuple(spaces))
 
@@ -75,6 +106,16 @@ def _wish(kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | 
         if value is not None and value <= 0:
             raise LabRefused(f"expected a {key} above 0, got {value}")
     return Wish(kind, lab_name(name), host_names(hosts), rate, delay)
+
+
+def _with_kernels(wish: Wish, kernels: Sequence[Kernel], disk: bool) -> Wish:
+    if wish.kind != "qemu" and (kernels or disk):
+        raise LabRefused(f"hosts of {wish.kind} share this machine's kernel and files: kernels and a disk are for a lab of qemu")
+    names = [kernel.name for kernel in kernels]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise LabRefused(f"expected each kernel once, got {twice} again")
+    return replace(wish, kernels=tuple(kernels), disk=disk)
 
 
 def _need_root(what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import yaml
 
 from netbench.errors import LabRefused
 from netbench.lab.command import Tools
+from netbench.model import Kernel
 
 DEFAULT_NAME = "lab"
 SWITCH = "switch"
@@ -25,7 +26,7 @@ class LabHost:
     """A host of a lab.
 
     `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the kernel has none), `interface`
-    are the data link's; `management` is the address that SSH goes to; `namespace` is the network namespace of its data link.
+    are the data link's; `management` and `port` are where SSH goes to; `namespace` is the network namespace of its data link.
     """
 
     name: str
@@ -35,31 +36,63 @@ class LabHost:
     interface: str
     namespace: str
     management: str
+    port: int = 22
+
+
+@dataclass(frozen=True)
+class LabKernel:
+    """A kernel that a lab's guests can be started on, as files of this machine; `source` is what it was made from.
+
+    `append` is added to the kernel's command line.
+    """
+
+    name: str
+    release: str
+    image: Path
+    initrd: Path
+    append: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` is in the order asked for."""
+    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` is in the order asked for.
+
+    `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that guests are made with.
+    """
 
     name: str
     kind: str
     folder: Path
     hosts: Mapping[str, LabHost]
     ssh_config: Path
+    kernels: Mapping[str, LabKernel] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def block(self) -> dict[str, Any]:
         """The keys of a campaign that runs on this lab."""
-        hosts = {h.name: {"ssh": h.ssh, "address": h.address, "interface": h.interface} for h in self.hosts.values()}
-        return {"hosts": hosts, "ssh_config": str(self.ssh_config)}
+        hosts: dict[str, dict[str, Any]] = {
+            h.name: {"ssh": h.ssh, "address": h.address, "interface": h.interface} for h in self.hosts.values()
+        }
+        block: dict[str, Any] = {"hosts": hosts, "ssh_config": str(self.ssh_config)}
+        if self.kernels:
+            for host in hosts.values():
+                host["boot"] = {self.kind: self.name}
+            block["kernels"] = {name: _kernel(kernel) for name, kernel in self.kernels.items()}
+        return block
 
     def yaml(self) -> str:
         """The same as YAML, to be pasted into a campaign."""
         return yaml.safe_dump(self.block(), sort_keys=False, default_flow_style=None, width=1000)
 
 
+def _kernel(kernel: LabKernel) -> dict[str, str]:
+    return {"release": kernel.release} | ({"append": kernel.append} if kernel.append else {})
+
+
 @dataclass(frozen=True)
 class HostStatus:
-    """A host of a lab, and whether its namespace and its SSH server are still there."""
+    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator) are still there."""
 
     host: LabHost
     namespace: bool
@@ -80,21 +113,34 @@ class LabStatus:
 
 @dataclass(frozen=True)
 class Wish:
-    """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as fast as the machine is."""
+    """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as fast as the machine is.
+
+    `kernels` are those of guests, `disk` gives each guest one; `ready` is what `Kind.prepare` has made of the kernels.
+    """
 
     kind: str
     name: str
     hosts: tuple[str, ...]
     rate: int | None
     delay: int | None
+    kernels: tuple[Kernel, ...] = ()
+    disk: bool = False
+    ready: Mapping[str, LabKernel] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make hosts: the tools that a wish needs, and the making of it in an empty folder; names lead back to all of it."""
+    """A way to make hosts: the tools that a wish needs, and the making of it in an empty folder; names lead back to all of it.
+
+    `alive` says whether a host's server is there, from the lab's folder and the host's name. `prepare`, if there is one, does
+    what takes long and leaves nothing but a cache, before labs are locked: a wish as it can be made.
+    """
 
     needs: Callable[[Wish], Sequence[str]]
     make: Callable[[Wish, Path, Tools], Lab]
+    alive: Callable[[Path, str], bool]
+    prepare: Callable[[Wish, Tools], Wish] | None = None
 
 
 def interface_name(lab: str) -> str:

@@ -9,11 +9,26 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from netbench.errors import LabError, LabRefused
 
-PACKAGES = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "depmod": "kmod",
+    "apt-get": "apt",
+    "apt-cache": "apt",
+    "dpkg-deb": "dpkg",
+    "dpkg-query": "dpkg",
+    "ldd": "libc-bin",
+    "mke2fs": "e2fsprogs",
+}
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _DEADLINE = 60.0
 _TOGETHER = 8
@@ -23,12 +38,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs by name. All of them inherit `lock`, so that a lab stays locked until the last child of a killed maker is gone."""
+    """Programs by name. All of them inherit `lock`, if it is held, so that a lab stays locked until the last child of a killed
+    maker is gone."""
 
     paths: Mapping[str, str]
-    lock: int
+    lock: int | None = None
 
-    def attempt(self, argv: Iterable[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    def attempt(
+        self, argv: Iterable[str], text: str = "", *, seconds: float = _DEADLINE, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program, its name replaced by its path, with `text` as its input. Errors: LabError when it hangs."""
         words = list(argv)
         words[0] = self.paths.get(words[0], words[0])
@@ -41,8 +59,9 @@ class Tools:
                 text=True,
                 errors="replace",
                 check=False,
-                timeout=_DEADLINE,
-                pass_fds=(self.lock,),
+                timeout=seconds,
+                cwd=cwd,
+                pass_fds=() if self.lock is None else (self.lock,),
                 env=environment,
                 umask=0o022,
             )
@@ -62,7 +81,7 @@ class Tools:
         self.run((*argv, "-batch", "-"), "".join(f"{line}\n" for line in lines))
 
 
-def find(names: Iterable[str], lock: int) -> Tools:
+def find(names: Iterable[str], lock: int | None = None) -> Tools:
     """The named programs. Errors: LabRefused with everything that is missing and the packages that have it."""
     folders = os.pathsep.join((os.environ.get("PATH", ""), *SYSTEM_FOLDERS))
     paths = {name: shutil.which(name, path=folders) for name in names}

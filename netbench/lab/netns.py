@@ -34,14 +34,18 @@ _TBF_SECONDS = 0.025
 
 
 def _needs(wish: Wish) -> Sequence[str]:
-    shaped = wish.rate is not None or wish.delay is not None
-    return ("ip", "sshd", "ssh-keygen", *(("tc",) if shaped else ()))
+    return ("ip", "sshd", "ssh-keygen", *shaping(wish))
+
+
+def shaping(wish: Wish) -> Sequence[str]:
+    """The programs that the wish's rate and delay need."""
+    return ("tc",) if _shaped(wish) else ()
 
 
 def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
     """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until then is left to `remove`."""
     network = management_network(taken(tools))
-    ipv6 = _has_ipv6()
+    ipv6 = has_ipv6()
     hosts = {name: _host(wish.name, i, name, network, ipv6) for i, name in enumerate(wish.hosts, 1)}
     config = sshd.prepare(folder, hosts.values(), tools)
     _links(wish, list(hosts.values()), network, ipv6, tools)
@@ -49,19 +53,25 @@ def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
     return Lab(wish.name, wish.kind, folder, hosts, config)
 
 
-NETNS = Kind(_needs, make)
+NETNS = Kind(_needs, make, sshd.alive)
 
 
 def _host(lab: str, number: int, name: str, network: IPv4Network, ipv6: bool) -> LabHost:
+    address, address6 = data_addresses(number)
     return LabHost(
         name=name,
         ssh=f"{lab}-{name}",
-        address=_DATA4.format(number),
-        address6=_DATA6.format(number) if ipv6 else "",
+        address=address,
+        address6=address6 if ipv6 else "",
         interface=DATA,
         namespace=namespace_name(lab, name),
         management=str(network[number]),
     )
+
+
+def data_addresses(number: int) -> tuple[str, str]:
+    """The IPv4 and IPv6 addresses on the data link of a lab's host, counted from 1."""
+    return _DATA4.format(number), _DATA6.format(number)
 
 
 def taken(tools: Tools) -> list[IPv4Network]:
@@ -88,7 +98,7 @@ def management_network(used: Iterable[IPv4Network]) -> IPv4Network:
     raise LabError(f"no /24 is free for the management link in {', '.join(map(str, POOLS))}: see `ip route show table all`")
 
 
-def _has_ipv6() -> bool:
+def has_ipv6() -> bool:
     try:
         return Path("/sys/module/ipv6/parameters/disable_ipv6").read_text().strip() == "0"
     except OSError:
@@ -97,17 +107,14 @@ def _has_ipv6() -> bool:
 
 def _links(wish: Wish, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools) -> None:
     switch = namespace_name(wish.name, SWITCH)
-    shaped = wish.rate is not None or wish.delay is not None
-    direct = len(hosts) == 2 and not shaped
+    direct = len(hosts) == 2 and not _shaped(wish)
     tools.batch(("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))])
-    if shaped:
-        _probe(wish, switch, tools)
+    probe(wish, switch, tools)
     tools.batch(("ip",), _cables(wish.name, switch, hosts, direct))
     tools.batch(("ip", "-n", switch), _switch(len(hosts), direct, ipv6))
-    if shaped:
-        tools.batch(("tc", "-n", switch), [f"qdisc add dev data{i} root {shape(wish)}" for i in range(1, len(hosts) + 1)])
+    shape_ports(wish, switch, [f"data{i}" for i in range(1, len(hosts) + 1)], tools)
     together(lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts)
-    tools.batch(("ip",), _configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6))
+    tools.batch(("ip",), configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6))
 
 
 def _cables(lab: str, switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
@@ -127,21 +134,21 @@ def _switch(hosts: int, direct: bool, ipv6: bool) -> Iterator[str]:
         ports["data"] = [f"data{i}" for i in range(1, hosts + 1)]
     for bridge, members in ports.items():
         yield f"link add {bridge} type bridge stp_state 0 mcast_snooping 0"
-        yield from _configure(bridge, "", ipv6)
+        yield from configure(bridge, "", ipv6)
         for port in members:
             yield f"link set {port} master {bridge}"
-            yield from _configure(port, "", ipv6)
+            yield from configure(port, "", ipv6)
 
 
 def _ends(host: LabHost, network: IPv4Network, ipv6: bool) -> Iterator[str]:
     yield "link set lo up"
-    yield from _configure(MANAGEMENT, f"{host.management}/{network.prefixlen}", ipv6)
-    yield from _configure(DATA, f"{host.address}/24", ipv6)
+    yield from configure(MANAGEMENT, f"{host.management}/{network.prefixlen}", ipv6)
+    yield from configure(DATA, f"{host.address}/24", ipv6)
     if host.address6:
         yield f"address add {host.address6}/64 dev {DATA} nodad"
 
 
-def _configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
+def configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
     """Give it its address and no other: no packet of IPv6's own housekeeping crosses a link that is measured."""
     if ipv6:
         yield f"link set {interface} addrgenmode none"
@@ -160,8 +167,20 @@ def shape(wish: Wish) -> str:
     return f"tbf rate {wish.rate}bit burst {burst}b limit {burst + max(65536, int(bytes_a_second * _TBF_SECONDS))}b"
 
 
-def _probe(wish: Wish, switch: str, tools: Tools) -> None:
-    """Try the qdisc where it harms nobody. Errors: LabRefused."""
+def shape_ports(wish: Wish, switch: str, ports: Iterable[str], tools: Tools) -> None:
+    """Hold the switch's ports to the wish's rate and delay, if it has any. Errors: LabError."""
+    if _shaped(wish):
+        tools.batch(("tc", "-n", switch), [f"qdisc add dev {port} root {shape(wish)}" for port in ports])
+
+
+def _shaped(wish: Wish) -> bool:
+    return wish.rate is not None or wish.delay is not None
+
+
+def probe(wish: Wish, switch: str, tools: Tools) -> None:
+    """Try the qdisc, if one is needed, where it harms nobody. Errors: LabRefused."""
+    if not _shaped(wish):
+        return
     done = tools.attempt(("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(wish).split()))
     if done.returncode:
         words = {"rate": wish.rate and format_rate(wish.rate), "delay": wish.delay and format_time(wish.delay)}

@@ -73,23 +73,34 @@ def place(folder: Path, host: str) -> Path:
 def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     """Write keys and configurations of servers and client; the client's ssh_config. Errors: LabError."""
     hosts = list(hosts)
-    for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
-        part.mkdir()
-        part.chmod(0o755)  # whatever the umask: `lab status` needs no root
-    keys = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
-    together(lambda key: _keygen(key, tools), keys)
-    client, *servers = (key.with_suffix(".pub").read_text().strip() for key in keys)
+    config = keys(folder, hosts, tools)
     extra = "PerSourcePenalties no\n" if _version(tools) >= _PENALTIES_SINCE else ""
     for host in hosts:
         (place(folder, host.name) / "sshd_config").write_text(_server(folder, host) + extra)
     (folder / "pam").write_text(_PAM)
-    (folder / "known_hosts").write_text("".join(f"{h.management} {key}\n" for h, key in zip(hosts, servers, strict=True)))
+    return config
+
+
+def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
+    """Make every host's folder and key, the client's key, and who knows whom; the client's ssh_config. Errors: LabError."""
+    hosts = list(hosts)
+    for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
+        part.mkdir()
+        part.chmod(0o755)  # whatever the umask: `lab status` needs no root
+    made = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
+    together(lambda key: _keygen(key, tools), made)
+    client, *servers = (key.with_suffix(".pub").read_text().strip() for key in made)
+    (folder / "known_hosts").write_text("".join(f"{_known_as(h)} {key}\n" for h, key in zip(hosts, servers, strict=True)))
     authorized = folder / "authorized_keys"
     authorized.write_text(f"{client}\n")
     authorized.chmod(0o644)  # read by sshd as the user who logs in
     config = folder / "ssh_config"
     config.write_text("".join(_client(folder, host) for host in hosts))
     return config
+
+
+def _known_as(host: LabHost) -> str:
+    return host.management if host.port == PORT else f"[{host.management}]:{host.port}"
 
 
 def _keygen(key: Path, tools: Tools) -> None:
@@ -102,7 +113,7 @@ def _server(folder: Path, host: LabHost) -> str:
 
 
 def _client(folder: Path, host: LabHost) -> str:
-    return _CLIENT.format(alias=host.ssh, address=host.management, port=PORT, folder=folder)
+    return _CLIENT.format(alias=host.ssh, address=host.management, port=host.port, folder=folder)
 
 
 def _version(tools: Tools) -> tuple[int, int]:
@@ -131,10 +142,10 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
         time.sleep(_POLL)
 
 
-def answers(address: str, timeout: float = 1.0) -> bool:
+def answers(address: str, port: int = PORT, timeout: float = 1.0) -> bool:
     """Whether an SSH server greets at an address."""
     try:
-        with socket.create_connection((address, PORT), timeout) as connection:
+        with socket.create_connection((address, port), timeout) as connection:
             return connection.recv(256).startswith(b"SSH-")
     except OSError:
         return False

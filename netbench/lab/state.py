@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from netbench.errors import LabError
-from netbench.lab.base import SWITCH, Lab, LabHost, namespace_name
+from netbench.lab.base import SWITCH, Lab, LabHost, LabKernel, namespace_name
 
 BASE = Path("/run/netbench/lab")
 NAMESPACES = Path("/run/netns")
@@ -79,7 +79,7 @@ def begin(name: str) -> Path:
         folder(name).mkdir(mode=0o755)
         folder(name).chmod(0o755)
     except OSError as error:
-        raise LabError(f"cannot make the lab's folder: {error}") from error
+        raise LabError(f"cannot make the lab's folder {error.filename}: {error.strerror}; see what is there") from error
     return folder(name)
 
 
@@ -98,7 +98,13 @@ def read(name: str) -> Lab | None:
     except (OSError, ValueError):
         return None
     hosts = {host: LabHost(**fields) for host, fields in known["hosts"].items()}
-    return Lab(known["name"], known["kind"], Path(known["folder"]), hosts, Path(known["ssh_config"]))
+    kernels = {kernel: _kernel(fields) for kernel, fields in known.get("kernels", {}).items()}
+    place, config = Path(known["folder"]), Path(known["ssh_config"])
+    return Lab(known["name"], known["kind"], place, hosts, config, kernels, known.get("versions", {}))
+
+
+def _kernel(fields: dict[str, str]) -> LabKernel:
+    return LabKernel(**{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()})  # type: ignore[arg-type]
 
 
 def namespaces(name: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.errors import LabError
-from netbench.lab import sshd, state
+from netbench.lab import emulator, sshd, state
 from netbench.lab.base import SWITCH, interface_name, namespace_name
 from netbench.lab.command import Tools
 
@@ -34,7 +34,8 @@ def remove(name: str, tools: Tools) -> list[str]:
     """End a lab's processes, delete its interface, namespaces, then its folder; a line for each thing gone. Errors: LabError."""
     folder = state.folder(name)
     spaces = state.namespaces(name)
-    gone = [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
+    gone = [f"process {one.pid} (QEMU of {one.name})" for one in emulator.end(name, folder)]
+    gone += [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
     gone += _unplug(name, tools)
     if spaces:
         tools.batch(("ip",), [f"netns delete {space}" for space in spaces])
@@ -43,7 +44,7 @@ def remove(name: str, tools: Tools) -> list[str]:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise LabError(f"cannot remove {folder}: {error}") from error
+            raise LabError(f"cannot remove {error.filename}: {error.strerror}; remove it and repeat `lab down`") from error
         gone.append(f"folder {folder}")
     return gone
 

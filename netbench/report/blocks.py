@@ -47,11 +47,15 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios); renderers without pictures leave it out."""
+    """A drawing that plots.py knows by `kind` (means, order, ratios); renderers without pictures leave it out.
+
+    `label` is its title.
+    """
 
     kind: str
     metric: str
     caption: str
+    label: str = ""
 
 
 Block = Table | Prose | Cautions | Plot

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.report.blocks import Section
+from netbench.report.label import label_of, labelled
 from netbench.report.source import Source
 
 
@@ -19,6 +20,11 @@ class Report:
     @property
     def name(self) -> str:
         return self.source.loaded.name
+
+    @property
+    def label(self) -> str:
+        """What must stand beside every number of it; "" for what was measured on hardware."""
+        return label_of(self.source.loaded)
 
     def section(self, key: str) -> Section:
         """A section by its key. Errors: KeyError."""
@@ -38,4 +44,5 @@ def of_source(source: Source) -> Report:
     from netbench.report.sections import sections
 
     made = (section(source) for section in sections())
-    return Report(source, tuple(section for section in made if section is not None))
+    label = label_of(source.loaded)
+    return Report(source, tuple(labelled(section, label) for section in made if section is not None))

@@ -30,6 +30,13 @@ def draw(source: Source, plot: Plot) -> tuple[Axes, int]:
     """The drawing and how many dots it holds. Errors: KeyError for a kind that plots.py does not know."""
     from netbench.report import plots
 
+    axes, dots = _drawn(source, plot)
+    return plots.titled(axes, plot.label), dots
+
+
+def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
+    from netbench.report import plots
+
     if plot.kind == "means":
         rows = rows_of(source, plot.metric)
         return plots.means(rows, plot.metric), sum(len(v) for v in rows.values)

@@ -21,7 +21,7 @@ PLACES = 12
 def render(report: Report, *, plots: bool = True) -> str:
     """The whole page. plots=False leaves the drawings out (a notebook's preview)."""
     sections = [_section(report.source, section, plots) for section in report.sections]
-    return _render("report.html", title=report.name, sections=sections)
+    return _render("report.html", title=report.name, label=report.label, sections=sections)
 
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:

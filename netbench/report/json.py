@@ -11,32 +11,39 @@ from netbench.analysis.cells import finite
 from netbench.analysis.intervals import Interval
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
 from netbench.report.build import Report
+from netbench.report.label import label_of
 
 SCHEMA = 1
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, cells, comparisons, cautions, hosts, sections}`; what there is none of is null."""
+    """`{schema, name, about, label, cells, comparisons, cautions, hosts, sections}`; what there is none of is null.
+
+    `label` is what must stand beside every number (emulated: facts, not speed), "" for hardware; a cell says it of its pair.
+    """
     source = report.source
     return {
         "schema": SCHEMA,
         "name": report.name,
         "about": source.loaded.about,
+        "label": label_of(source.loaded),
         "factors": list(source.loaded.factors),
         "cells": [
             {
                 "cell": c.cell,
                 "pair": c.pair,
                 "factors": dict(c.factors),
+                "emulated": c.pair in source.loaded.emulated,
                 "status": c.status,
                 "n": c.n,
+                "unit": c.unit,
                 "reasons": dict(c.reasons),
                 "metrics": {name: interval(i) for name, i in c.intervals.items()},
             }
             for c in source.cells
         ],
         "comparisons": [
-            {key: _plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
+            {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
             for family in source.comparisons.values()
             for c in family
         ],
@@ -57,12 +64,13 @@ def interval(i: Interval) -> dict[str, Any]:
     return {"n": i.n} | {name: finite(value) for name, value in numbers.items()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A number for JSON: None for what there is none of."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _value(value: Value) -> Any:
-    return interval(value) if isinstance(value, Interval) else _plain(value)
+    return interval(value) if isinstance(value, Interval) else plain(value)
 
 
 def _section(section: Section) -> dict[str, Any]:

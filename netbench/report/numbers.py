@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from netbench.analysis.intervals import Interval
 from netbench.report.blocks import Value
+from netbench.units import count as count
 
 MISSING = "-"
 
@@ -54,9 +55,13 @@ def joined(mean_and_half: tuple[str, str]) -> str:
 
 
 def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
-    """A column of a table: intervals with equally many digits, as many as the middle one of their half-widths supports."""
+    """A column of a table: intervals with equally many digits, as many as the middle one of their half-widths supports.
+
+    Up to two more where the least half-width would else be told as 0.
+    """
     halves = sorted(v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0)
-    digits = decimals(halves[len(halves) // 2]) if halves else None
+    middle = decimals(halves[len(halves) // 2]) if halves else 0
+    digits = max(middle, min(decimals(halves[0]) - 1, middle + 2)) if halves else None
     found = []
     for value in values:
         if isinstance(value, Interval) and value.known and digits is not None:
@@ -69,8 +74,3 @@ def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
 def share(value: float) -> str:
     """A fraction in percent: 0.025 -> `2.5%`, 0.95 -> `95%`."""
     return f"{value * 100:.3g}%"
-
-
-def count(n: int, noun: str) -> str:
-    """`1 cell`, `3 cells`."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

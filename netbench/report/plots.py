@@ -133,6 +133,13 @@ def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     return axes
 
 
+def titled(axes: Axes, label: str) -> Axes:
+    """The axes with a label above them, to the right; "" for none."""
+    if label:
+        axes.set_title(label, loc="right", fontsize=9, fontweight="bold", color=COLOURS["worse"])
+    return axes
+
+
 def height_of(rows: int) -> float:
     """The height of a drawing with so many rows, in inches."""
     return 0.8 + (0.26 * rows if rows <= LABELLED else min(0.26 * LABELLED + 0.004 * rows, 40.0))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from netbench.analysis.boots import KERNEL
 from netbench.analysis.cells import CellResult, cells_of
 from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.compare import Comparison, for_factor
@@ -60,7 +61,17 @@ class Source:
     def compare(self, factor: str, baseline: str, metric: str, margin: float | None = None) -> list[Comparison]:
         """Each level of a factor against the baseline in one metric. Errors: KeyError for what is not there."""
         loaded = self.loaded
-        return for_factor(loaded.ok, factor, baseline, metric=metric, factors=loaded.swept, repeat=loaded.repeat, margin=margin)
+        return for_factor(
+            loaded.ok,
+            factor,
+            baseline,
+            metric=metric,
+            factors=loaded.swept,
+            repeat=loaded.repeat,
+            margin=margin,
+            planned=[cell["factors"] for cell in loaded.cells],
+            order=loaded.rounds if factor == KERNEL else None,
+        )
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -57,8 +57,9 @@ def _fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
 def table_lines(table: Table, width: int) -> Iterator[str]:
     """As a grid where it fits; else each row's keys on lines of their own, with the values below in as many grids as it takes."""
     if table.title:
-        yield table.title
-        yield "-" * min(width, len(table.title))
+        title = _fold(table.title, width)
+        yield from title
+        yield "-" * len(title[-1])
     rows = as_words(table)
     for i in table.marked:
         rows[i][_last_key(table.columns)] += f" {MARK}"

@@ -38,16 +38,29 @@ class Operation:
     undo: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Peers:
+    """What a host has to do with others: files that it sends, and the data addresses of who receives from it or sends to it."""
+
+    files: tuple[str, ...] = ()
+    receivers: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+
+
+ALONE = Peers()
+
+
 class Place:
     """Where a setting is made: a host, through its worker, and the interface that carries the data there.
 
     What was read is remembered until `forget`, so that settings that look at the same thing ask for it once.
     """
 
-    def __init__(self, host: str, worker: Worker, address: str, interface: str | None = None) -> None:
+    def __init__(self, host: str, worker: Worker, address: str, interface: str | None = None, peers: Peers = ALONE) -> None:
         self.host = host
         self.worker = worker
-        self._address = address
+        self.address = address
+        self.peers = peers
         self._interface = interface
         self._texts: dict[tuple[str, ...], str] = {}
 
@@ -55,7 +68,7 @@ class Place:
     def interface(self) -> str:
         """The interface of the host's data address, as the campaign names it or as the host says. Errors: EngineError."""
         if self._interface is None:
-            self._interface = self.worker.operate("interface", self._address)[0].strip()
+            self._interface = self.worker.operate("interface", self.address)[0].strip()
         return self._interface
 
     def read(self, op: str, *target: str) -> str:
@@ -89,6 +102,7 @@ class Setting(ABC):
     about: ClassVar[str]
     levels: ClassVar[str] = "on or off"
     cost: ClassVar[str] = RUN
+    unsettled: ClassVar[str] = "{interface} did not come up"  # what is said of a host that does not get over a change
     whole_kernel: ClassVar[bool] = False  # a change is seen in every network namespace of the host's kernel
 
     @abstractmethod
@@ -107,6 +121,11 @@ class Setting(ABC):
         """What the host has, in the words of this level. Errors: EngineError; ValueError when it has no such thing."""
         del level
         return self.read(what, place)
+
+    def word_for(self, level: str, side: str) -> str:
+        """What a level, as written, is for a host of this side: `sender`, `receiver`, or "" for both."""
+        del side
+        return level
 
     def is_whole_kernel(self, what: str) -> bool:
         """Whether a change of it is seen outside the host's network namespace."""

@@ -68,11 +68,29 @@ class HostSettings:
     def hold(self, wanted: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Bring the host to these layers. Returns what every setting reads, and what else moved: name -> [before, after].
 
-        Errors: SettingRefused where the host does not take a level (then the layers below are held, and nothing of this one);
-        those of losing the worker.
+        What is held already and reads otherwise by now is applied anew. Errors: SettingRefused where the host does not take a
+        level (then the layers below are held, and nothing of this one), or does not have all of them together (then nothing is
+        held); those of losing the worker.
         """
         self.place.forget()
         same = self._common(wanted)
+        read = self._bring(wanted, same)
+        if same and self._differing(wanted, read):
+            read = self._bring(wanted, 0)
+        for key, level in self._differing(wanted, read).items():
+            self.undo()
+            raise SettingRefused(
+                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} beside the others; leave one out"
+            )
+        moved = {name: change for layer in self._held for name, change in layer.moved.items()}
+        return read, moved
+
+    def let_go(self, wanted: Sequence[Mapping[str, str]]) -> None:
+        """Undo what is held beyond what it has in common with these layers. Errors: as undo."""
+        self.undo(self._common(wanted))
+
+    def _bring(self, wanted: Sequence[Mapping[str, str]], same: int) -> dict[str, str]:
+        """Hold these layers, of which `same` are held already; what every setting reads then. Errors: as `hold`."""
         self.undo(same)
         for scope in range(same, len(wanted)):
             self._held.append(Layer(dict(wanted[scope])))
@@ -81,9 +99,12 @@ class HostSettings:
             except SettingRefused:
                 self.undo(scope)
                 raise
-        read = {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
-        moved = {name: change for layer in self._held for name, change in layer.moved.items()}
-        return read, moved
+        return {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
+
+    def _differing(self, wanted: Sequence[Mapping[str, str]], read: Mapping[str, str]) -> dict[str, str]:
+        """Settings that do not read as they are wanted, and their levels as written."""
+        levels = {key: level for layer in wanted for key, level in layer.items()}
+        return {key: level for key, level in levels.items() if self._setting(key)[0].parse(level) != read[key]}
 
     def read_again(self) -> dict[str, str]:
         """What every setting that is held reads now. Errors: SettingRefused when it cannot be read."""
@@ -129,7 +150,8 @@ class HostSettings:
                     self._settle(setting)
                 now = setting.reading(what, level, self.place)
             if now != level:
-                raise SettingRefused(f"{self.place.host}: {key} was set to {word}, but reads {now}")
+                why = "the host rounds it, or something else sets it"
+                raise SettingRefused(f"{self.place.host}: {key} was set to {word}, but reads {now}; {why}")
         if layer.changes:
             after = self._bystanders()
             layer.moved = {
@@ -158,7 +180,8 @@ class HostSettings:
         deadline = time.monotonic() + SETTLE_SECONDS
         while not setting.is_settled(self.place):
             if time.monotonic() > deadline:
-                raise SettingRefused(f"{self.place.host}: {self.place.interface} did not come up within {SETTLE_SECONDS:.0f} s")
+                why = setting.unsettled.replace("{interface}", self.place.interface)
+                raise SettingRefused(f"{self.place.host}: {why} within {SETTLE_SECONDS:.0f} s; see `dmesg` there")
             time.sleep(SETTLE_PAUSE)
 
     def _reading(self, key: str, word: str) -> str:

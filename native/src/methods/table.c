@@ -11,13 +11,16 @@
 	row(readwrite) \
 	row(sendfile) \
 	row(splice) \
-	row(mmap)
+	row(mmap) \
+	row(zerocopy) \
+	row(nfs)
 
 #define RECEIVE_METHODS(row) \
 	row(null) \
 	row(read) \
 	row(trunc) \
-	row(splice)
+	row(splice) \
+	row(nfs)
 /* clang-format on */
 
 #define DECLARE_SEND(name) extern const struct nb_method nb_send_##name;

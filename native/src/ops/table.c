@@ -17,7 +17,9 @@
 	row(statistics) \
 	row(interface) \
 	row(route) \
-	row(lock)
+	row(lock) \
+	row(mount) \
+	row(export)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_op nb_op_##name;

@@ -15,6 +15,7 @@ SECTIONS = (
     "summary",
     "cells",
     "comparison",
+    "boots",
     "cautions",
     "netperf",
     "processes",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from netbench.analysis.cells import CellResult
 from netbench.analysis.metrics import METER_ORDER, describe
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
-from netbench.report.numbers import share
+from netbench.report.numbers import count, share
 from netbench.report.source import Source
 
 
@@ -15,18 +16,25 @@ def cells(source: Source) -> Section:
     columns += [Column(describe(name).title, describe(name).unit) for name in metrics]
     columns += [Column("n"), Column("status")]
     rows: list[tuple[Value, ...]] = []
+    mixed = len({c.unit for c in source.cells if c.n}) > 1
     for c in source.cells:
-        n = next(iter(c.intervals.values())).n if c.unit == "boot" and c.intervals else c.n
-        rows.append((*source.key(c), *(c.intervals.get(name) for name in metrics), n, c.status))
+        rows.append((*source.key(c), *(c.intervals.get(name) for name in metrics), _units(c, mixed), c.status))
     marked = frozenset(i for i, c in enumerate(source.cells) if c.marked)
     table = Table("", tuple(columns), tuple(rows), tuple(_notes(source, bool(marked))), marked)
     plots = [Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval") for name in _drawn(metrics)]
+    parted = "; dotted lines part boots" if len(source.loaded.kernels) > 1 else ""
     plots += [
-        Plot("order", name, f"{describe(name).title}: runs in order of execution, against their cell's mean")
+        Plot("order", name, f"{describe(name).title}: runs in order of execution, against their cell's mean{parted}")
         for name in _drawn(metrics)[:1]
     ]
     blocks: list[Block] = [table, *plots]
     return Section("cells", "Cells", tuple(blocks))
+
+
+def _units(c: CellResult, mixed: bool) -> Value:
+    """How many runs or boots an interval is over; mixed: not the same in all cells, so that it is said which."""
+    n = next(iter(c.intervals.values())).n if c.unit == "boot" and c.intervals else c.n
+    return count(n, c.unit) if mixed else n
 
 
 def _drawn(metrics: tuple[str, ...]) -> list[str]:
@@ -34,9 +42,13 @@ def _drawn(metrics: tuple[str, ...]) -> list[str]:
 
 
 def _notes(source: Source, marked: bool) -> list[str]:
-    unit = " or ".join(sorted({f"{c.unit}s" for c in source.cells}))
+    units = sorted({c.unit for c in source.cells if c.n} or {"run"})
     interval = share(source.loaded.repeat.confidence)
-    notes = [f"± is the half-width of the {interval} interval of the mean; n counts {unit} that are ok."]
+    notes = [f"± is the half-width of the {interval} interval of the mean; n counts {'s or '.join(units)}s that are ok."]
+    if "boot" in units:
+        notes.append(
+            "Runs of one boot are not independent draws of what a kernel does: each boot counts as the mean of its runs."
+        )
     shown = [name for name in source.metrics if name.endswith("_cpu")]
     meters = {name: best for name in shown if (best := _meter(source, name))}
     if meters:

@@ -18,48 +18,51 @@ def comparison(source: Source) -> Section | None:
     asked = source.loaded.compare
     if asked is None:
         return None
+    several = len(source.loaded.plan["pairs"]) > 1
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
         if family:
-            blocks.append(table(source, metric, family))
+            blocks.append(table(metric, family, several))
             blocks.append(Plot("ratios", metric, f"{describe(metric).title}: change against {asked.baseline}, with interval"))
     return Section("comparison", f"Comparison of {asked.factor} with {asked.baseline}", tuple(blocks)) if blocks else None
 
 
-def table(source: Source, metric: str, family: Sequence[Comparison]) -> Table:
-    """One metric's comparisons."""
-    several = len(source.loaded.plan["pairs"]) > 1
-    others = list(family[0].context)
-    keys = [*(["pair"] if several else []), *others, family[0].factor]
+def table(metric: str, family: Sequence[Comparison], several: bool) -> Table:
+    """One metric's comparisons; several: pairs of hosts, so that each row says its own."""
+    first = family[0]
+    others = list(dict.fromkeys(name for c in family for name in c.context))
+    paired = first.against is None
+    keys = [*(["pair"] if several else []), *others, *([first.factor] if paired else [])]
     columns = [
-        *(Column(k, kind="key") for k in keys),
+        *(Column(k, kind="key") for k in keys or ["cell"]),
         Column("change", "%"),
         Column("interval"),
         Column("p"),
-        Column("n"),
+        Column("n" if paired else f"n {first.baseline}, {first.level}"),
         Column("verdict"),
     ]
-    rows = tuple(_row(c, several) for c in family)
-    return Table(describe(metric).title, tuple(columns), rows, tuple(_notes(family, source)))
+    rows = tuple(_row(c, others, several) for c in family)
+    return Table(describe(metric).title, tuple(columns), rows, tuple(_notes(family)))
 
 
-def _row(c: Comparison, several: bool) -> tuple[Value, ...]:
-    pair = (c.pair,) if several else ()
+def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:
+    paired = c.against is None
+    keys = ([c.pair] if several else []) + [c.context.get(name, "") for name in others] + ([c.level] if paired else [])
     change = None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}"
-    interval = c.why or bounds(c.low, c.high)
     p = None if math.isnan(c.p) else "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}"
+    n = c.n if paired else f"{c.against}, {c.n}"
     verdict = f"{c.verdict}, n={c.needed}?" if c.needed else c.verdict
-    return (*pair, *c.context.values(), c.level, change, interval, p, c.n, verdict)
+    return (*(keys or ["the one there is"]), change, c.why or bounds(c.low, c.high), p, n, verdict)
 
 
-def _notes(family: Sequence[Comparison], source: Source) -> list[str]:
+def _notes(family: Sequence[Comparison]) -> list[str]:
     c = family[0]
     aim = {1: "more is better", -1: "less is better", 0: "neither is better"}[describe(c.metric).better]
     margin = f"margin {share(c.margin)}" if c.margin is not None else "no margin, so nothing can be equivalent"
-    notes = [
-        f"{aim}; {margin}; {share(source.loaded.repeat.confidence)} intervals of the ratio, paired by {c.unit}, corrected for "
-        f"{len(family)} comparisons (Holm); p is uncorrected."
-    ]
+    units = " or ".join(dict.fromkeys(x.unit for x in family if x.n))
+    how = f"paired by {units}" if c.against is None else f"of independent {units}s (Welch)"
+    many = f", corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
+    notes = [f"{aim}; {margin}; {share(c.confidence)} intervals of the ratio, {how}{many}; p is uncorrected."]
     if any(x.needed for x in family):
-        notes.append(f"n=N?: about N {c.unit}s would settle it, were mean and spread as seen.")
+        notes.append(f"n=N?: about N {units}s would settle it, were mean and spread as seen.")
     return notes

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.facts import BY_NAME, CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
+from netbench.analysis.checks import kernel_of
+from netbench.facts import BY_NAME, CPU, KERNEL, NETWORK, STORAGE, TCP, Fact, same
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 
@@ -25,11 +26,12 @@ OFFLOADS = {
     "tx-checksum-ipv4": "tx_checksum",
 }
 Known = Mapping[str, str]
+Entry = Mapping[str, Any]
 
 
 def environment(source: Source) -> Section | None:
     """Tables of what all hosts have in common, what differs between hosts or changed, and what could not be read."""
-    states = [(_label(host, entry, entries), entry) for host, entries in source.loaded.hosts.items() for entry in entries]
+    states = [state for host, entries in source.loaded.hosts.items() for state in _states(host, entries, source.loaded.kernels)]
     known = {label: _known(entry) for label, entry in states}
     names = list(dict.fromkeys(name for facts in known.values() for name in facts))
     if not names:
@@ -46,6 +48,26 @@ def environment(source: Source) -> Section | None:
 def _known(entry: Mapping[str, Any]) -> Known:
     own = {name: str(entry[name]) for name in OWN if name in entry}
     return own | {name: str(value) for name, value in entry.get("facts", {}).items() if value is not None}
+
+
+def _states(host: str, entries: Sequence[Entry], kernels: Mapping[int, str]) -> list[tuple[str, Entry]]:
+    """The states of a host with their labels; boots of one kernel that agree are one state."""
+    groups: dict[str, list[Entry]] = {}
+    used = [entry for entry in entries if int(entry["boot"]) in kernels or not any(kernels.values())]
+    for entry in used or entries:  # what nothing ran on is in facts.json
+        groups.setdefault(kernel_of(entry, kernels), []).append(entry)
+    found: list[tuple[str, Entry]] = []
+    for kernel, group in groups.items():
+        steady = [{name: value for name, value in _known(entry).items() if not _fact(name).varies} for entry in group]
+        if all(_alike(facts, steady[0]) for facts in steady):
+            found.append((f"{host} {kernel}".strip(), group[0]))
+        else:
+            found += [(_label(host, entry, entries), entry) for entry in group]
+    return found
+
+
+def _alike(one: Known, other: Known) -> bool:
+    return one.keys() == other.keys() and all(same(name, value, other[name]) for name, value in one.items())
 
 
 def _label(host: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from netbench.analysis.boots import KERNEL, runs_a_boot
 from netbench.analysis.intervals import sequential_confidence
 from netbench.analysis.metrics import METER_ORDER, METRICS
 from netbench.report.blocks import Block, Column, Prose, Section, Table
-from netbench.report.numbers import share
+from netbench.report.numbers import count, share
 from netbench.report.source import Source
 
 
@@ -17,17 +18,44 @@ def method(source: Source) -> Section:
     why = f", computed at {share(widened)} because a cell that stops at a narrow interval would else be covered too rarely"
     lines = [
         f"Randomised complete blocks, seed {plan.get('seed')}: each block runs every open cell once, on a fresh connection.",
+        *_boots(source),
         _rule(source),
         f"{at}{why if widened != repeat.confidence else ''}.",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
     ]
     if source.loaded.compare:
         lines.append(
-            "Comparisons: differences of logarithms within a block, so that what drifts between blocks cancels; their mean with "
-            "Student's t gives the ratio and its interval. All comparisons of one metric are one family (Holm)."
+            f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's t gives the ratio and its "
+            "interval. All comparisons of one metric are one family (Holm)."
         )
     blocks: list[Block] = [Prose(tuple(lines), bullets=True), *_definitions(source)]
     return Section("method", "How the numbers were made", tuple(blocks))
+
+
+def _boots(source: Source) -> list[str]:
+    """How boots were used, where there are several."""
+    loaded = source.loaded
+    if len(loaded.kernels) < 2 and not loaded.in_boots:
+        return []
+    lines = []
+    if loaded.in_boots:
+        whose = "of each kernel, in random order" if KERNEL in loaded.factors else "of the hosts"
+        lines.append(f"{count(loaded.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel that is booted.")
+    lines.append(
+        "Where a cell's runs lie in several boots the boot is the unit: its interval is over the means of boots, since runs of "
+        "one boot share what that boot happened to be."
+    )
+    return lines
+
+
+def _pairing(source: Source) -> str:
+    """What comparisons pair."""
+    compare, loaded = source.loaded.compare, source.loaded
+    if compare is not None and compare.factor == KERNEL:
+        return "of boots, the n-th of one kernel with the n-th of the other"
+    if len(loaded.kernels) > 1:
+        return "within a block, so that what drifts between blocks cancels, averaged by boot where there are several"
+    return "within a block, so that what drifts between blocks cancels"
 
 
 def _definitions(source: Source) -> list[Table]:
@@ -40,6 +68,9 @@ def _definitions(source: Source) -> list[Table]:
 
 def _rule(source: Source) -> str:
     repeat = source.loaded.repeat
+    if source.loaded.in_boots:
+        each = runs_a_boot(repeat)
+        return f"Each cell was to have {count(each, 'run')} in each boot, {each * repeat.boots} in all, whatever they show."
     if repeat.max <= repeat.min:
         return f"Each cell was to have {repeat.min} runs, whatever they show."
     metrics, runs = ", ".join(repeat.metrics), f"after {repeat.min} to {repeat.max} runs, as soon as"

@@ -79,9 +79,10 @@ def _span(found: set[str]) -> Value:
 
 def _message(source: Source, c: CellResult) -> Value:
     """Bytes that a send call was given, as the campaign asks; `file` where it is a whole one."""
-    word = c.factors.get("chunk", source.loaded.chunk)
-    if word is None:
+    asked = source.loaded.asked
+    if asked is None and "chunk" not in c.factors:
         return None
+    word = c.factors.get("chunk", (asked or {}).get("transfer.chunk", ""))
     try:
         return parse_size(word) if word else Transfer.chunk
     except ValueError:

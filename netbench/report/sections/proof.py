@@ -1,42 +1,98 @@
-"""Proof that each method did what its name says: its own counters, over all cells."""
+"""Proof that each method did what its name says: what it counted that must not be, and its own counters over all cells."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from netbench.report.blocks import Column, Section, Table
+from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof
+from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
+from netbench.report.numbers import count
 from netbench.report.source import Source
 
-DEMANDS = {"must_move": "must move", "must_not_move": "must stay 0"}
+RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
+NAMED = 4  # cells that a sentence names; the rest are counted
 
 
 @dataclass
 class _Row:
-    cells: int = 0
+    """A counter of one method and side over the cells that have it."""
+
+    proof: Proof
     runs: int = 0
     broken: int = 0
+    total: float = 0.0
+    whole: float = 0.0  # of the counter that it is a part of
     per_run: list[float] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)  # where its rule was broken
 
 
 def proof(source: Source) -> Section | None:
-    """One row a side and counter: least and most per run over its cells, and in how many runs its rule was broken."""
-    rows: dict[tuple[str, str], _Row] = {}
-    for (_, _, side, name), seen in source.loaded.proofs.items():
-        row = rows.setdefault((side, name), _Row())
-        row.cells += 1
-        row.runs += seen.runs
-        row.broken += seen.broken
-        row.per_run.append(seen.total / seen.runs)
+    """Sentences of what must stay 0 and of every broken rule, then one row a side, method and counter.
+
+    A row holds the least and the most per run over its cells, and in how many runs its rule was kept.
+    """
+    rows = _rows(source)
     if not rows:
         return None
-    flags = {str(r["name"]): r.get("flags", ()) for r in source.loaded.plan.get("rows", ()) if r.get("kind") == "proof"}
+    blocks: list[Block] = []
+    said = tuple(_said(rows))
+    if said:
+        blocks.append(Prose(said, bullets=True))
     columns = (
-        Column("side", kind="key"), Column("counter", kind="key"), Column("cells"), Column("runs"), Column("least", "per run"),
-        Column("most", "per run"), Column("rule"), Column("broken", "runs"),
+        Column("side", kind="key"), Column("method", kind="key"), Column("counter", kind="key"), Column("runs"),
+        Column("least", "per run"), Column("most", "per run"), Column("rule"), Column("kept"),
     )  # fmt: skip
-    table = []
-    for (side, name), row in sorted(rows.items()):
-        rule = next((text for flag, text in DEMANDS.items() if flag in flags.get(name, ())), "")
-        table.append((side, name, row.cells, row.runs, min(row.per_run), max(row.per_run), rule, row.broken if rule else None))
+    table = [(side, owner, name, *_numbers(row)) for (side, owner, name), row in sorted(rows.items())]
     note = "Counted within the measured window, mean of a cell's runs; the rule is judged up to the drained connection."
-    return Section("proof", "Proof of mechanism", (Table("", columns, tuple(table), (note,)),))
+    blocks.append(Table("", columns, tuple(table), (note,)))
+    return Section("proof", "Proof of mechanism", tuple(blocks))
+
+
+def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
+    """By side, method and counter."""
+    proofs = source.loaded.proofs
+    declared = Declared(source.loaded.plan.get("rows", ()))
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for cell, pair, side, name in proofs:
+        together.setdefault((cell, pair, side), []).append(name)
+    several = len(source.loaded.plan["pairs"]) > 1
+    found: dict[tuple[str, str, str], _Row] = {}
+    for (cell, pair, side), names in together.items():
+        for name, meaning in declared.of(side, names).items():
+            seen = proofs[cell, pair, side, name]
+            row = found.setdefault((side, meaning.owner, name), _Row(meaning))
+            row.runs += seen.runs
+            row.broken += seen.broken
+            row.total += seen.total
+            row.whole += proofs[cell, pair, side, meaning.part_of].total if meaning.part_of in names else 0
+            row.per_run.append(seen.total / seen.runs)
+            row.places += [f"{cell} {pair}" if several else cell] if seen.broken else []
+    return found
+
+
+def _said(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
+    """What must stay 0, and what must move and did not."""
+    for (side, owner, name), row in sorted(rows.items()):
+        who = f"{owner} ({side})" if owner else side
+        if MUST_NOT_MOVE in row.proof.flags:
+            of = f" of {row.whole:,.0f} {row.proof.part_of} {name}" if row.proof.part_of else f" {name}"
+            yield f"{who}: {row.total:,.0f}{of}; {_engaged(row)}."
+        elif row.broken:
+            yield f"{who}: {name} stayed 0 in {row.broken} of {count(row.runs, 'run')}; {_engaged(row)}."
+
+
+def _engaged(row: _Row) -> str:
+    if not row.broken:
+        return f"it engaged in all {row.runs} runs" if row.runs > 1 else "it engaged in the one run"
+    if row.broken == row.runs:
+        return f"it did NOT engage in any of {row.runs} runs" if row.runs > 1 else "it did NOT engage in the one run"
+    named = "; ".join(row.places[:NAMED]) + (f"; and {len(row.places) - NAMED} more" if len(row.places) > NAMED else "")
+    return f"it did NOT engage in {row.broken} of {row.runs} runs: {named}"
+
+
+def _numbers(row: _Row) -> tuple[Value, ...]:
+    rule = next((text for flag, text in RULES.items() if flag in row.proof.flags), "")
+    kept = row.runs - row.broken
+    words = "all" if kept == row.runs else f"{kept} of {row.runs}"
+    return row.runs, min(row.per_run), max(row.per_run), rule, words if rule else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
+from netbench.units import count
 
 FEW = 2
 BUFFERS = ("send_buffer", "receive_buffer")
@@ -64,7 +65,7 @@ def _said(row: _Row) -> str:
     text = _read(list(row.read))
     if row.after:
         runs = sum(row.after.values())
-        text += f"; after {runs} {'run' if runs == 1 else 'runs'}: {_read(list(row.after))}"
+        text += f"; after {count(runs, 'run')}: {_read(list(row.after))}"
     return text
 
 

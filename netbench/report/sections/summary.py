@@ -10,10 +10,12 @@ from netbench.analysis.compare import VERDICTS, Comparison
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import amount
 from netbench.report.blocks import Block, Prose, Section
+from netbench.report.label import label_of
 from netbench.report.numbers import count, words
 from netbench.report.source import Source
 from netbench.units import format_duration
 
+EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a machine."
 SAID = 8  # sentences that are all said; more are told as ranges
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
@@ -21,10 +23,12 @@ STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupporte
 def summary(source: Source) -> Section:
     """What was asked and what came out: comparison sentences, or highest and lowest cells; then the state of the campaign."""
     loaded = source.loaded
-    blocks: list[Block] = [Prose((loaded.about,))] if loaded.about else []
+    label = label_of(loaded)
+    blocks: list[Block] = [Prose((f"{label[0].upper()}{label[1:]}. {EMULATED}",))] if label else []
+    blocks += [Prose((loaded.about,))] if loaded.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
     blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
-    blocks.append(Prose((_state(source), *_warned(source))))
+    blocks.append(Prose((_state(source), *_sides(source), *_warned(source))))
     return Section("summary", f"{loaded.name}: summary", tuple(blocks))
 
 
@@ -92,9 +96,25 @@ def _state(source: Source) -> str:
     if len(started) == 0:
         return text + "."
     took = (started.max() - started.min()).total_seconds()
+    boots = source.loaded.kernels
+    if len(boots) > 1 or source.loaded.in_boots:
+        kernels = set(boots.values()) - {""}
+        text += f" in {count(len(boots), 'boot')}" + (f" of {count(len(kernels), 'kernel')}" if kernels else "")
     return (
         f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first run to the start of the last."
     )
+
+
+def _sides(source: Source) -> Iterator[str]:
+    """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
+    shared, metrics = source.loaded.shared, source.loaded.metrics
+    if shared and not any(shared.values()) and "sender_cpu.procstat" in metrics:
+        yield (
+            "Each side has its own kernel: procstat tells sender and receiver CPU apart, with all that each kernel did (softirq "
+            "too)."
+        )
+    elif shared and all(shared.values()) and "system_cpu.procstat" in metrics:
+        yield "Both sides share a kernel: procstat sees them together (system CPU), rusage each process alone, without softirq."
 
 
 def _warned(source: Source) -> Iterator[str]:

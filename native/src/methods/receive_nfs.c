@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * read(2) of a file on an NFS mount, from its begin to its end, over and over. Before each pass what the page cache holds of it
+ * is dropped, so that the server has to send it again. Streams have a part of the file each.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "../kernel.h"
+#include "../method.h"
+
+enum { READS, PASSES, SERVED, CACHED };
+enum { NFS_MAGIC = 0x6969, TEXT = 16384, UNIT = 4 * 1024 * 1024 };
+
+static const struct nb_field proofs[] = {
+	[READS] = { .name = "read_calls", .about = "read(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	[PASSES] = { .name = "passes", .about = "ends of the file, or of the stream's part of it" },
+	[SERVED] = { .name = "served_bytes",
+		     .about = "bytes that the server sent for all streams, by /proc/self/mountstats at the end of passes and of "
+			      "the run",
+		     .unit = NB_UNIT_BYTES,
+		     .flags = NB_MUST_MOVE },
+	[CACHED] = { .name = "cached_bytes",
+		     .about = "bytes that all streams read and the server did not send: they came from the page cache",
+		     .unit = NB_UNIT_BYTES,
+		     .flags = NB_MUST_NOT_MOVE },
+};
+
+/* A stream's part of the file, and for the first stream what counts for all. */
+struct part {
+	off_t begin;
+	off_t end;
+	off_t at;
+	uint64_t served; /* by the server since the mount was made, when it was last read */
+	uint64_t first;	 /* the same before the run */
+	uint64_t cached;
+	char mount[512]; /* where it is mounted, as /proc writes it */
+	size_t used;
+	char text[TEXT];
+};
+
+static int probe(char *why, size_t room)
+{
+	if (nb_kernel_has("nfs4", "nfsv4") || nb_kernel_has("nfs", "nfs"))
+		return 0;
+	snprintf(why, room, "this kernel has no NFS client (CONFIG_NFS_FS, CONFIG_NFS_V4): the module nfsv4 is not there");
+	return -1;
+}
+
+/* The mount that a device number belongs to, by /proc/self/mountinfo (proc(5)). */
+static int find_mount(dev_t device, char *mount, size_t room)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, wanted[32];
+	size_t space = 0;
+	int found = 0;
+
+	snprintf(wanted, sizeof(wanted), "%u:%u", major(device), minor(device));
+	while (file && getline(&line, &space, file) > 0) {
+		char *rest = line, *words[5] = { NULL };
+
+		for (int i = 0; i < 5; i++)
+			words[i] = strsep(&rest, " ");
+		if (!words[4] || strcmp(words[2], wanted) != 0 || strlen(words[4]) >= room)
+			continue;
+		strcpy(mount, words[4]);
+		found = 1;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Whether a line of mountstats begins the part of our mount: "device SOURCE mounted on PLACE with fstype nfs4 statvers=1.1". */
+static int begins(const char *line, const char *mount)
+{
+	static const char on[] = " mounted on ", with[] = " with fstype nfs";
+	const char *place = strncmp(line, "device ", 7) ? NULL : strstr(line, on);
+	size_t length = strlen(mount);
+
+	return place && !strncmp(place + strlen(on), mount, length) && !strncmp(place + strlen(on) + length, with, strlen(with));
+}
+
+/* The fifth number of "bytes:" is what READs of the server brought (fs/nfs/iostat.h: SERVERREADBYTES). 1: here it is. */
+static int take_line(const char *line, const char *mount, int *ours, uint64_t *served)
+{
+	unsigned long long numbers[5];
+
+	if (!strncmp(line, "device ", 7))
+		*ours = begins(line, mount);
+	if (!*ours || sscanf(line, " bytes: %llu %llu %llu %llu %llu", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+			     &numbers[4]) != 5)
+		return 0;
+	*served = numbers[4];
+	return 1;
+}
+
+/* Bytes that the server has sent through this mount. Allocates nothing. Returns 0, or -1. */
+static int read_served(struct part *part, uint64_t *served)
+{
+	int fd = open("/proc/self/mountstats", O_RDONLY | O_CLOEXEC), ours = 0, found = 0;
+	ssize_t got = fd < 0 ? -1 : 1;
+
+	for (part->used = 0; got > 0 && !found;) {
+		char *line = part->text, *end;
+
+		got = nb_read(fd, part->text + part->used, TEXT - 1 - part->used);
+		part->used += got > 0 ? (size_t)got : 0;
+		part->text[part->used] = 0;
+		while (!found && (end = strchr(line, '\n'))) {
+			*end = 0;
+			found = take_line(line, part->mount, &ours, served);
+			line = end + 1;
+		}
+		part->used -= (size_t)(line - part->text);
+		memmove(part->text, line, part->used);
+		if (part->used == TEXT - 1)
+			part->used = 0; /* no line that counts is so long */
+	}
+	if (fd >= 0)
+		close(fd);
+	return found ? 0 : -1;
+}
+
+/* Compare what was read since the run began with what the server sent. The bytes first: what was read was sent before. */
+static int account(struct nb_flow *flow)
+{
+	struct part *part = flow->state;
+	uint64_t bytes = 0, served;
+
+	for (uint64_t i = 0; i < flow->job->streams; i++)
+		bytes += atomic_load_explicit(&flow[i].bytes, memory_order_relaxed);
+	if (read_served(part, &served))
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read /proc/self/mountstats", "leave the mount alone during a run",
+			       "%.150s is not there any more", part->mount);
+	nb_count(flow, SERVED, served - part->served);
+	part->served = served;
+	if (bytes > served - part->first && bytes - (served - part->first) > part->cached) {
+		nb_count(flow, CACHED, bytes - (served - part->first) - part->cached);
+		part->cached = bytes - (served - part->first);
+	}
+	return 0;
+}
+
+static int begin_pass(struct nb_flow *flow)
+{
+	struct part *part = flow->state;
+	int fd = nb_source_fd(&flow->source);
+
+	errno = posix_fadvise(fd, part->begin, part->end - part->begin, POSIX_FADV_DONTNEED);
+	part->at = part->begin;
+	return errno || lseek(fd, part->begin, SEEK_SET) < 0 ? -1 : 0;
+}
+
+static int open_part(struct nb_flow *flow, struct nb_error *error)
+{
+	uint64_t size = flow->source.largest, share = size / flow->job->streams / UNIT * UNIT;
+	struct part *part = flow->state;
+	struct stat status;
+
+	if (!share && flow->job->streams > 1)
+		return nb_fail(error, NB_ERR_REQUEST, "open source", "use fewer streams or a larger file",
+			       "%.150s has less than %d bytes for each of %llu streams", flow->job->source_path, UNIT,
+			       (unsigned long long)flow->job->streams);
+	part->begin = (off_t)(share * flow->index);
+	part->end = (off_t)(flow->index + 1 == flow->job->streams ? size : share * (flow->index + 1));
+	if (begin_pass(flow) || fstat(nb_source_fd(&flow->source), &status))
+		return nb_fail_errno(error, "open source", "see what dmesg says on both hosts", "%s", flow->job->source_path);
+	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) || read_served(part, &part->first))
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "open source", "mount /proc on this host",
+			       "/proc/self/mountstats does not tell of the mount of %.150s", flow->job->source_path);
+	part->served = part->first;
+	return 0;
+}
+
+static int open_source(struct nb_flow *flow, struct nb_error *error)
+{
+	struct statfs system;
+
+	if (flow->job->source != NB_SOURCE_FILE || fstatfs(nb_source_fd(&flow->source), &system) || system.f_type != NFS_MAGIC)
+		return nb_fail(error, NB_ERR_REQUEST, "open source",
+			       "write {nfs: on} or {nfs: rsize=32K} under settings or sweep", "%.150s is not on an NFS mount",
+			       flow->job->source_path);
+	flow->state = calloc(1, sizeof(struct part));
+	if (!flow->state)
+		return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer streams", "no memory for a stream");
+	return open_part(flow, error) ? -NB_ERR_REQUEST : nb_flow_buffer(flow, flow->job->chunk, error);
+}
+
+static int end_pass(struct nb_flow *flow)
+{
+	nb_count(flow, PASSES, 1);
+	if (begin_pass(flow))
+		return (int)nb_flow_fail_source(flow, "drop from the page cache", "see what dmesg says on both hosts");
+	return flow->index ? 0 : account(flow);
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	struct part *part = flow->state;
+	size_t left = (size_t)(part->end - part->at);
+	ssize_t got;
+
+	do {
+		got = nb_read(nb_source_fd(&flow->source), flow->buffer, most < left ? most : left);
+		nb_count(flow, READS, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return nb_flow_fail_source(flow, "read", "see whether the NFS server answers, and what dmesg says on both hosts");
+	if (!got)
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source", "keep the source as it is during a run",
+			       "%.150s was cut short during the run", flow->job->source_path);
+	part->at += got;
+	return part->at == part->end && end_pass(flow) ? -1 : got;
+}
+
+static int drain(struct nb_flow *flow)
+{
+	return flow->index ? 0 : account(flow);
+}
+
+static void close_part(struct nb_flow *flow)
+{
+	free(flow->state);
+	flow->state = NULL;
+}
+
+const struct nb_method nb_receive_nfs = {
+	.name = "nfs",
+	.about = "read(2) of the sender's file on an NFS mount (setting nfs), to nothing, dropped from the page cache before "
+		 "each pass",
+	.flags = NB_FETCHES | NB_TO_DISCARD,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.probe = probe,
+	.open = open_source,
+	.step = step,
+	.drain = drain,
+	.close = close_part,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves, and tells in the connection's error queue when it is
+ * done with them, and whether it made a copy after all (kernel: networking/msg_zerocopy.rst).
+ *
+ * Memory and zero are one buffer, sent over and over: its content never changes, so nobody has to wait until it may. Files are
+ * mapped whole before the run, since a mapping made for each send would be measured with it. What is mapped stays so until the
+ * kernel is done with it; in a run that is given up it may not be, but pages of a mapping are never anybody else's meanwhile.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../method.h"
+#include "errqueue.h"
+
+enum {
+	LOOK_EVERY = 16, /* sends between two looks at the error queue */
+	POLL_MS = 100,
+	POLLS = 50,    /* without one completion */
+	BARREN = 2000, /* waits of 1 ms for memory that others have pinned */
+};
+enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
+
+static const struct nb_field proofs[] = {
+	[SENDS] = { .name = "send_calls",
+		    .about = "send(2) calls with MSG_ZEROCOPY",
+		    .unit = NB_UNIT_CALLS,
+		    .flags = NB_MUST_MOVE },
+	[SHORT] = { .name = "short_sends", .about = "send(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+	[REFUSED] = { .name = "refused_sends",
+		      .about = "send(2) calls that failed with ENOBUFS: too many completions were pending",
+		      .unit = NB_UNIT_CALLS },
+	[RECEIVES] = { .name = "recvmsg_calls",
+		       .about = "recvmsg(2) calls for the error queue",
+		       .unit = NB_UNIT_CALLS,
+		       .flags = NB_MUST_MOVE },
+	[POLLED] = { .name = "poll_calls", .about = "poll(2) calls that waited for completions", .unit = NB_UNIT_CALLS },
+	[OWED] = { .name = "zerocopy_sends", .about = "sends for which the kernel owes a completion", .flags = NB_MUST_MOVE },
+	[COMPLETED] = { .name = "completions", .about = "sends that the kernel completed", .flags = NB_MUST_MOVE },
+	[COPIED] = { .name = "copied",
+		     .about = "completions that say that the data was copied after all",
+		     .flags = NB_MUST_NOT_MOVE },
+};
+
+struct area {
+	unsigned char *start;
+	size_t length;
+};
+
+struct areas {
+	struct area *each; /* a file each, or the user's buffer */
+	size_t count;
+	unsigned int unseen; /* sends since the error queue was looked at */
+	unsigned int barren; /* refused sends while nothing of this connection was pending */
+};
+
+/* A send on a socket without a connection gets as far as the limits of pinned memory: with room it fails for another reason. */
+static int probe(char *why, size_t room)
+{
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = -1;
+
+	if (fd < 0)
+		snprintf(why, room, "no TCP socket: %s", strerror(errno));
+	else if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
+		snprintf(why, room, "the kernel refuses SO_ZEROCOPY (%s); Linux 4.14 or later takes it", strerror(errno));
+	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ENOBUFS)
+		snprintf(why, room, "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or use CAP_IPC_LOCK");
+	else
+		status = 0;
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+static int map_buffer(struct nb_flow *flow, struct area *area, struct nb_error *error)
+{
+	size_t length = (size_t)(flow->job->align + flow->job->chunk);
+
+	area->start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area->start == MAP_FAILED)
+		return nb_fail_errno(error, "prepare run", "use a smaller chunk", "a buffer of %zu bytes", length);
+	area->length = length;
+	if (flow->job->source == NB_SOURCE_ZERO)
+		memset(area->start, 0, length); /* pages of its own, not the one that stands for every page of zeros */
+	else
+		nb_pattern(area->start, length, 0);
+	flow->buffer = area->start + flow->job->align;
+	return 0;
+}
+
+static int map_file(struct nb_flow *flow, uint32_t file, struct area *area, struct nb_error *error)
+{
+	size_t length = (size_t)flow->source.sizes[file];
+
+	area->start = mmap(NULL, length, PROT_READ, MAP_SHARED, flow->source.fds[file], 0);
+	if (area->start == MAP_FAILED)
+		return nb_fail_errno(error, "prepare run", "use a source that can be mapped, or fewer files", "mmap of %zu bytes",
+				     length);
+	area->length = length;
+	return 0;
+}
+
+static int open_areas(struct nb_flow *flow, struct nb_error *error)
+{
+	size_t wanted = flow->source.count ? flow->source.count : 1;
+	struct areas *areas = calloc(1, sizeof(*areas));
+	int status = 0;
+
+	flow->state = areas;
+	if (areas)
+		areas->each = calloc(wanted, sizeof(*areas->each));
+	if (!areas || !areas->each)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer files", "no memory for %zu mappings", wanted);
+	for (; !status && areas->count < wanted; areas->count += !status) {
+		struct area *area = &areas->each[areas->count];
+
+		status = flow->source.count ? map_file(flow, (uint32_t)areas->count, area, error) : map_buffer(flow, area, error);
+	}
+	return status;
+}
+
+static void close_areas(struct nb_flow *flow)
+{
+	struct areas *areas = flow->state;
+
+	if (!areas)
+		return;
+	for (size_t i = 0; i < areas->count; i++)
+		munmap(areas->each[i].start, areas->each[i].length);
+	flow->buffer = NULL;
+	free(areas->each);
+	free(areas);
+	flow->state = NULL;
+}
+
+/* Without the option the kernel would pass over the flag, and copy. */
+static int connected(struct nb_flow *flow, struct nb_error *error)
+{
+	int one = 1;
+
+	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
+		return nb_fail_errno(error, "set SO_ZEROCOPY", "use Linux 4.14 or later, or another send method", "on stream %u",
+				     flow->index);
+	return 0;
+}
+
+static uint64_t pending(const struct nb_flow *flow)
+{
+	return atomic_load_explicit(&flow->proof[OWED], memory_order_relaxed) -
+	       atomic_load_explicit(&flow->proof[COMPLETED], memory_order_relaxed);
+}
+
+/* One message of the error queue: 1, 0 when there is none, or negative. */
+static int take_notice(struct nb_flow *flow)
+{
+	union nb_notice notice;
+	struct msghdr message = { .msg_control = &notice, .msg_controllen = sizeof(notice) };
+	uint64_t count;
+	ssize_t got;
+	int copied;
+
+	do {
+		got = nb_recvmsg(flow->socket, &message, MSG_ERRQUEUE);
+		nb_count(flow, RECEIVES, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0 && errno == EAGAIN)
+		return 0;
+	if (got < 0)
+		return (int)nb_flow_fail(flow, "recvmsg", "look at the other side's error", "from the error queue");
+	count = nb_completed(&message, &copied);
+	nb_count(flow, COMPLETED, count);
+	nb_count(flow, COPIED, copied ? count : 0);
+	return 1;
+}
+
+/* What is there, and more is not waited for: 1 if there was something, 0 if not, or negative. */
+static int take_notices(struct nb_flow *flow)
+{
+	struct areas *areas = flow->state;
+	int status, some = 0;
+
+	areas->unseen = 0;
+	do {
+		status = take_notice(flow);
+		some |= status > 0;
+	} while (status > 0 && pending(flow));
+	return status < 0 ? status : some;
+}
+
+static int reap(struct nb_flow *flow)
+{
+	int status = take_notices(flow);
+
+	return status < 0 ? status : 0;
+}
+
+/* Until there is a completion, or some time has passed. A connection that is no more is an error: nothing will come from it. */
+static int await_notice(struct nb_flow *flow, int timeout_ms)
+{
+	struct pollfd look = { .fd = flow->socket };
+	int ready = poll(&look, 1, timeout_ms), reason = 0;
+	socklen_t length = sizeof(reason);
+
+	nb_count(flow, POLLED, 1);
+	if (ready <= 0 || !(look.revents & POLLHUP))
+		return 0;
+	if (getsockopt(flow->socket, SOL_SOCKET, SO_ERROR, &reason, &length) || !reason)
+		reason = EPIPE;
+	errno = reason;
+	return (int)nb_flow_fail(flow, "wait for completions", "look at the other side's error", "on the connection");
+}
+
+/*
+ * The kernel has no room for one more pending send: of this connection (optmem_max), or of the user (locked memory), of which
+ * others may hold all. 0: try again.
+ */
+static int await_room(struct nb_flow *flow, size_t length)
+{
+	struct areas *areas = flow->state;
+	int status = take_notices(flow);
+
+	nb_count(flow, REFUSED, 1);
+	if (status)
+		return status < 0 ? status : 0;
+	if (pending(flow))
+		return await_notice(flow, POLL_MS);
+	if (++areas->barren <= BARREN)
+		return await_notice(flow, 1);
+	errno = ENOBUFS;
+	return nb_fail_errno(&flow->error, "send",
+			     "use a smaller chunk, or raise `ulimit -l` or net.core.optmem_max, or use CAP_IPC_LOCK",
+			     "no memory can be pinned for %zu bytes", length);
+}
+
+static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	struct areas *areas = flow->state;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t sent = nb_send(flow->socket, from + done, length - done, MSG_ZEROCOPY | MSG_NOSIGNAL);
+		int status = 0;
+
+		nb_count(flow, SENDS, 1);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
+			return nb_flow_fail_source(flow, "send", "it was cut short: keep the source as it is during a run");
+		if (sent < 0 && errno != ENOBUFS)
+			return nb_flow_fail(flow, "send", "check the path between the data addresses", "to the connection");
+		if (sent < 0) {
+			status = await_room(flow, length - done);
+		} else {
+			nb_count(flow, OWED, 1);
+			areas->barren = 0;
+			done += (size_t)sent;
+			if (done < length)
+				nb_count(flow, SHORT, 1);
+			if (++areas->unseen >= LOOK_EVERY)
+				status = take_notices(flow);
+		}
+		if (status < 0)
+			return status;
+	}
+	return (ssize_t)done;
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	struct areas *areas = flow->state;
+	ssize_t sent;
+
+	if (!flow->source.count)
+		return send_all(flow, flow->buffer, most);
+	sent = send_all(flow, areas->each[flow->source.at].start + flow->source.offset, nb_source_clamp(&flow->source, most));
+	if (sent > 0)
+		nb_source_advance(&flow->source, (size_t)sent);
+	return sent;
+}
+
+static int unacknowledged(const struct nb_flow *flow)
+{
+	int queued;
+
+	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
+}
+
+/* A peer or a network may take any time. But what has arrived is done with, and should the kernel not say so, it never will. */
+static int drain(struct nb_flow *flow)
+{
+	for (int looks = 0; pending(flow); looks++) {
+		int status = take_notices(flow);
+
+		if (status || unacknowledged(flow))
+			looks = 0;
+		if (looks > POLLS)
+			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for completions",
+				       "look for a driver that keeps what it has sent (virtio_net without napi_tx)",
+				       "all has arrived, but %llu of %llu sends are not completed after %d s",
+				       (unsigned long long)pending(flow),
+				       (unsigned long long)atomic_load_explicit(&flow->proof[OWED], memory_order_relaxed),
+				       POLLS * POLL_MS / 1000);
+		if (!status)
+			status = await_notice(flow, POLL_MS);
+		if (status < 0)
+			return status;
+	}
+	return 0;
+}
+
+const struct nb_method nb_send_zerocopy = {
+	.name = "zerocopy",
+	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER | NB_WHOLE_FILE,
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.probe = probe,
+	.open = open_areas,
+	.connected = connected,
+	.step = step,
+	.reap = reap,
+	.drain = drain,
+	.close = close_areas,
+};

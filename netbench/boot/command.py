@@ -1,0 +1,74 @@
+"""A program of the user's that boots a host: IPMI, PXE, a hypervisor."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from netbench.boot.base import Machine, State, Target, console_file
+from netbench.errors import BootError
+from netbench.model import Host, Kernel
+
+COMMAND_SECONDS = 120.0
+
+
+class Command:
+    """Runs on this machine, without a shell; {host} {kernel} {release} {image} {initrd} {append} in its words are replaced.
+
+    `uname -r` must then say what the kernel's `release` is or begins with; to go back, {kernel} is `original`.
+    """
+
+    seconds = 600.0
+    remote = True
+
+    def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
+        nameless = [kernel.name for kernel in kernels if not kernel.release]
+        if nameless:
+            return f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will say, to know that it did its work"
+        return ""
+
+    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+        if kernel is None:
+            return self.back(machine, came_with)
+        return Target(kernel.name, kernel.release, kernel.image, kernel.initrd, kernel.append, loose=True)
+
+    def back(self, machine: Machine, came_with: State) -> Target:
+        return Target("", came_with.release)
+
+    def go(self, machine: Machine, target: Target) -> None:
+        words = {
+            "{host}": machine.name,
+            "{kernel}": target.name or "original",
+            "{release}": target.release,
+            "{image}": target.image,
+            "{initrd}": target.initrd,
+            "{append}": target.command_line,
+        }
+        argv = [_filled(word, words) for word in machine.host.boot.argv]
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BootError(f"{machine.name}: {argv[0]} cannot be run: {error}") from error
+        if done.returncode:
+            said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]) or "it said nothing"
+            raise BootError(f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}")
+
+    def cancel(self, machine: Machine) -> None:
+        """Nothing is prepared."""
+
+    def console(self, host: Host) -> list[str]:
+        return console_file(host)
+
+
+def _filled(word: str, words: dict[str, str]) -> str:
+    for name, value in words.items():
+        word = word.replace(name, value)
+    return word

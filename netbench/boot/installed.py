@@ -1,0 +1,64 @@
+"""Kernels that are installed on a host: their files, found by release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from netbench.boot.base import Machine, is_of
+from netbench.errors import BootError
+from netbench.model import Kernel
+
+_IMAGES = ("/boot/vmlinuz-{}", "/boot/vmlinux-{}", "/boot/Image-{}", "/usr/lib/modules/{}/vmlinuz", "/lib/modules/{}/vmlinuz")
+_INITRDS = ("/boot/initrd.img-{}", "/boot/initramfs-{}.img", "/boot/initrd-{}", "/usr/lib/modules/{}/initrd")
+_PREFIX = "vmlinuz-"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An installed kernel; `initrd` is "" where it has none."""
+
+    release: str
+    image: str
+    initrd: str
+
+
+def version(release: str) -> list[tuple[int, int | str]]:
+    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10."""
+    return [(1, int(part)) if part.isdecimal() else (0, part) for part in re.findall(r"\d+|[^\d]+", release)]
+
+
+def releases(machine: Machine) -> list[str]:
+    """Releases of the kernels that are installed, the oldest version first."""
+    found = {name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)}
+    for folder in ("/usr/lib/modules", "/lib/modules"):
+        found |= set(machine.listing(folder))
+    return sorted(found, key=version)
+
+
+def find(machine: Machine, wanted: str) -> Installed:
+    """The newest installed kernel of a release, or of releases that begin so. Errors: BootError, HostError."""
+    there = releases(machine)
+    for release in reversed([release for release in there if is_of(release, wanted)]):
+        image = _first(machine, _IMAGES, release)
+        if image:
+            return Installed(release, image, _first(machine, _INITRDS, release))
+    known = f"there are {', '.join(there)}" if there else "there are none in /boot and /lib/modules"
+    raise BootError(f"{machine.name}: no kernel {wanted} is installed; {known}")
+
+
+def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
+    """Which of the kernels that should be installed are not, and what there is; "" when all are there."""
+    said = []
+    for kernel in kernels:
+        try:
+            if kernel.release:
+                find(machine, kernel.release)
+        except BootError as error:
+            said.append(str(error).removeprefix(f"{machine.name}: "))
+    return "; ".join(said)
+
+
+def _first(machine: Machine, patterns: tuple[str, ...], release: str) -> str:
+    return next((path for pattern in patterns if machine.exists(path := pattern.format(release))), "")

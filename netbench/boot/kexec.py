@@ -1,0 +1,90 @@
+"""From one kernel into another without the firmware: kexec(8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netbench.boot import copied, installed
+from netbench.boot.base import Machine, State, Target, complaint, console_file
+from netbench.errors import BootError
+from netbench.model import Host, Kernel
+
+LOAD_SECONDS = 120.0
+# The session must end before its host does. Constant words: no value is in them.
+_JUMP = ("sh", "-c", "sync; (sleep 0.5; exec kexec -e) >/dev/null 2>&1 </dev/null &")
+_REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
+SYSTEMD = "/run/systemd/system"
+
+
+class Kexec:
+    """`kexec -s -l`, with `-c` as second try; `systemctl kexec` where systemd runs."""
+
+    seconds = 300.0
+    remote = False
+
+    def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
+        if not machine.has("kexec"):
+            return "the host has no kexec; install kexec-tools there, or name another way to boot"
+        if machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True).stdout.strip() == "1":
+            return "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled); name another way to boot"
+        return installed.missing(machine, kernels)
+
+    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+        if kernel is None:
+            return self.back(machine, came_with)
+        if kernel.release:
+            found = installed.find(machine, kernel.release)
+        elif kernel.image:
+            if kernel.initrd and not machine.exists(kernel.initrd):
+                raise BootError(f"{machine.name}: there is no {kernel.initrd}; name the initrd that belongs to {kernel.image}")
+            if not machine.exists(kernel.image):
+                raise BootError(f"{machine.name}: there is no {kernel.image}; an image is a path on the host")
+            found = installed.Installed(copied.release_of(machine, kernel.image), kernel.image, kernel.initrd)
+        else:
+            found = copied.bring(machine, kernel, came_with)
+        line = f"{came_with.words} {kernel.append}".strip()
+        target = Target(kernel.name, found.release, found.image, found.initrd, line)
+        self._load(machine, target)
+        return target
+
+    def back(self, machine: Machine, came_with: State) -> Target:
+        """By kexec too where that can be had, else by the firmware, whose default entry nobody has touched."""
+        try:
+            found = installed.find(machine, came_with.release)
+            target = Target("", found.release, found.image, found.initrd, came_with.words)
+            self._load(machine, target)
+        except BootError:
+            return Target("", came_with.release)
+        return target
+
+    def _load(self, machine: Machine, target: Target) -> None:
+        """By the call that takes files, which a locked kernel can check; else by the old one."""
+        words = [f"--command-line={target.command_line}", *([f"--initrd={target.initrd}"] if target.initrd else ())]
+        said = []
+        for how in ("-s", "-c"):
+            done = machine.attempt("kexec", how, "-l", target.image, *words, seconds=LOAD_SECONDS, root=True)
+            if done.status == 0:
+                return
+            failed = [line for line in done.stderr.splitlines() if "failed" in line]  # among what it was about to load
+            said.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
+        raise BootError(f"{machine.name}: {target.image} cannot be loaded: {'; '.join(said)}{_lockdown(machine, said)}")
+
+    def go(self, machine: Machine, target: Target) -> None:
+        systemd = machine.exists(SYSTEMD)
+        if not target.image:
+            machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
+        else:
+            machine.run(*(("systemctl", "--no-block", "kexec") if systemd else _JUMP), root=True)
+
+    def cancel(self, machine: Machine) -> None:
+        machine.attempt("kexec", "-u", root=True)
+
+    def console(self, host: Host) -> list[str]:
+        return console_file(host)
+
+
+def _lockdown(machine: Machine, said: Sequence[str]) -> str:
+    modes = machine.attempt("cat", "/sys/kernel/security/lockdown").stdout.strip()
+    locked = "[none]" not in modes if "[" in modes else "not permitted" in said[-1]
+    told = f"the kernel is locked down ({modes})" if modes else "is the kernel locked down (Secure Boot)?"
+    return f"; {told}; sign the image, or name another way to boot" if locked else ""

@@ -1,0 +1,73 @@
+"""Guests of a lab on this machine: QEMU is started anew on another kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from netbench import lab
+from netbench.boot.base import CONSOLE_LINES, Machine, State, Target
+from netbench.errors import BootError, LabError, RequestError
+from netbench.model import Host, Kernel
+
+
+class Qemu:
+    """A guest's power switch: it works whatever the guest does."""
+
+    seconds = 60.0
+    remote = True
+
+    def __init__(self) -> None:
+        self._ready: dict[str, lab.LabKernel] = {}
+
+    def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
+        try:
+            found = lab.find(machine.host.boot.lab)
+            for kernel in kernels:
+                lab.kernel_for(found, kernel)
+        except (LabError, RequestError) as error:
+            return str(error)
+        return ""
+
+    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+        if kernel is None:
+            return self.back(machine, came_with)
+        with _told(machine.host):
+            return self._target(kernel.name, lab.kernel_for(lab.find(machine.host.boot.lab), kernel))
+
+    def back(self, machine: Machine, came_with: State) -> Target:
+        with _told(machine.host):
+            found = lab.find(machine.host.boot.lab)
+            own = (kernel for kernel in found.kernels.values() if kernel.release == came_with.release)
+            return self._target("", next(own, None) or lab.kernel_for(found, Kernel("", release=came_with.release)))
+
+    def _target(self, name: str, kernel: lab.LabKernel) -> Target:
+        self._ready[name] = kernel
+        return Target(name, kernel.release)
+
+    def go(self, machine: Machine, target: Target) -> None:
+        with _told(machine.host):
+            lab.boot(machine.host.boot.lab, _guest(machine.host), self._ready[target.name])
+
+    def cancel(self, machine: Machine) -> None:
+        """Nothing is prepared in the guest."""
+
+    def console(self, host: Host) -> list[str]:
+        try:
+            return lab.console(lab.find(host.boot.lab), _guest(host), CONSOLE_LINES)
+        except LabError:
+            return []
+
+
+@contextmanager
+def _told(host: Host) -> Iterator[None]:
+    """What the lab says against it, as BootError."""
+    try:
+        yield
+    except (LabError, RequestError) as error:
+        raise BootError(f"{host.name}: {error}") from error
+
+
+def _guest(host: Host) -> str:
+    """The lab's name of a host, which its alias for SSH ends in: a campaign may call it otherwise."""
+    return (host.ssh or host.name).removeprefix(f"{host.boot.lab}-")

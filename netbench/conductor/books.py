@@ -1,0 +1,116 @@
+"""A campaign's books: what its result folder knows, read back and kept up. All that `resume` stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from netbench.analysis.metrics import accounts_of
+from netbench.conductor.ledger import Ledger
+from netbench.engine.catalogue import Row
+from netbench.facts import FACTS
+from netbench.model import Campaign
+from netbench.plan import Plan
+from netbench.store import MISSHAPEN, Store, misshapen
+
+
+class Books:
+    """What is known of a campaign from its records: a ledger, made anew whenever facts of its hosts have come."""
+
+    def __init__(self, store: Store, plan: Plan, rows: Iterable[Row]) -> None:
+        self.store = store
+        self._plan = plan
+        self._rows = tuple(rows)
+
+    def ledger(self, hosts: Mapping[str, Any]) -> Ledger:
+        """Where the records end. `hosts`: facts.json."""
+        ledger = ledger_of(self._plan, hosts, self._rows)
+        replay(self.store, ledger)
+        return ledger
+
+    def keep_facts(self, read: Mapping[str, Mapping[str, Any]], boot: int | None = None) -> dict[str, Any]:
+        """facts.json with what was just read of the hosts, and the result's own memory of them."""
+        return keep_facts(self.store, read, boot)
+
+
+def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Descriptors as plan.json keeps them: what is needed to read the records."""
+    kinds = ("send", "receive", "meter", "counter", "proof")
+    return [
+        {
+            "kind": row.kind,
+            "owner": row.owner,
+            "name": row.name,
+            "unit": row.unit,
+            "per": row.per,
+            "flags": sorted(row.flags),
+            "about": row.about,
+        }
+        for row in rows
+        if row.kind in kinds
+    ]
+
+
+def is_finished(path: Path, campaign: Campaign) -> bool:
+    """Whether every cell of a result is closed, from its records alone."""
+    from netbench.engine.catalogue import local
+
+    store = Store.open(path)
+    hosts = store.stored_facts()
+    if not hosts:
+        return False
+    ledger = ledger_of(Plan(campaign), hosts, local().rows)
+    replay(store, ledger)
+    ledger.next_block()
+    return not ledger.open_keys
+
+
+def ledger_of(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger:
+    ticks = {name: int(entries[-1]["clock_ticks"]) for name, entries in hosts.items()}
+    ids = {name: entries[-1]["boot_id"] for name, entries in hosts.items()}
+    shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
+    return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)), hosts)
+
+
+def replay(store: Store, ledger: Ledger) -> None:
+    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench wrote."""
+    for number, record in enumerate(store.records(), 1):
+        try:
+            if record["block"] >= number:  # a block has a record or more: the ledger would walk through those between
+                raise ValueError(f"block {record['block']} in line {number}")
+            ledger.add(record)
+        except MISSHAPEN as error:
+            raise misshapen(f"{store.path / 'records.jsonl'}:{number}", "a record", error) from error
+
+
+def made_sinks(store: Store) -> list[tuple[str, str]]:
+    """Sinks that this campaign made, as (host, path)."""
+    return [(str(entry["host"]), str(entry["made_sink"])) for entry in store.journal_entries() if "made_sink" in entry]
+
+
+def keep_facts(store: Store, read: Mapping[str, Mapping[str, Any]], boot: int | None = None) -> dict[str, Any]:
+    """facts.json, with an entry for each boot that a host has been seen in, and for each change of its facts within one.
+
+    `boot`: the number of the boot that the campaign has just made; without it a host that was booted since counts one up.
+    """
+    hosts = store.stored_facts()
+    last = max((int(record["run"]) for record in store.records()), default=0)
+    for name, found in read.items():
+        entries = hosts.setdefault(name, [])
+        entry = {**found, "from_run": last + 1}
+        if boot is not None:
+            entry["boot"] = boot
+        elif entries:
+            entry["boot"] = entries[-1]["boot"] + (entries[-1]["boot_id"] != entry["boot_id"])
+        if not entries or _steady(entries[-1]) != _steady(entry):
+            entries.append(entry)
+    store.facts(hosts)
+    return hosts
+
+
+def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an entry must not change without being noticed: all but the number of its first run and what varies by itself."""
+    varying = {fact.name for fact in FACTS if fact.varies}
+    facts = {name: value for name, value in entry["facts"].items() if name not in varying}
+    return {name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")} | {"facts": facts}

@@ -1,0 +1,374 @@
+"""The executor of Boot: every host of a campaign onto a kernel, and back on the one that it came with.
+
+The journal knows of each host what it came with before it is first touched, and of each boot when it was begun (`boot`), when it
+was seen to have happened (`booted`), and when the host was back (`back`): `resume` and `restore` need nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from netbench.boot import GLANCE_SECONDS, Machine, State, Target, Way, way
+from netbench.conductor.crew import AT_ONCE, Crew, roles
+from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
+from netbench.model import Campaign, Host, Kernel
+
+ATTEMPTS = 2
+PAUSE = 0.2  # between looks at a host that is on its way
+PATIENCE_SECONDS = 1.0  # of the first look at a host that is on its way: one that is not there yet may take it and not answer
+PATIENCE_GROWTH = 1.25
+LEAVING_SECONDS = 5.0  # that a host which was told to boot may still answer
+CONSOLE_LINES = 8
+PANIC = "Kernel panic - not syncing"
+_DIGITS = re.compile(r"\d+")
+Write = Callable[[Mapping[str, Any]], None]
+Entries = Callable[[], Sequence[Mapping[str, Any]]]
+LOST = (HostError, WorkerLost, ProtocolError, TimeoutError)
+
+
+def are_wanted(campaign: Campaign) -> bool:
+    """Whether a campaign boots its hosts."""
+    return bool(campaign.kernels) or campaign.repeat.boots > 1
+
+
+class Boots:
+    """Boots of a campaign's hosts. `write` and `entries` are the journal's."""
+
+    def __init__(self, campaign: Campaign, crew: Crew, write: Write, entries: Entries, say: Callable[[str], None]) -> None:
+        self._campaign = campaign
+        self._crew = crew
+        self._write = write
+        self._say = say
+        self._hosts = [campaign.hosts[name] for name in roles(campaign)]
+        self._ways: dict[str, Way] = {host.name: way(host.boot.kind) for host in self._hosts}
+        self._entries = entries
+        self._came_with = {} if campaign.lab else _came_with(entries())  # hosts of a campaign's own lab are new ones
+        self._gone: set[str] = set()  # hosts that were waited for in vain
+        self._silent: set[str] = set()  # hosts that did not answer when they were last looked at
+        self._stop = threading.Event()
+        self.number = max((int(entry["boot"]) for entry in entries() if "boot" in entry), default=0)
+
+    def why_not(self) -> dict[str, str]:
+        """Why hosts cannot be booted, by host. Errors: HostError."""
+        kernels = list(self._campaign.kernels.values())
+        found: dict[str, str] = {}
+        kernel_of: dict[str, str] = {}
+        for host in self._hosts:
+            if host.local:
+                found[host.name] = (
+                    "this is the machine that netbench runs on, which cannot boot itself; name hosts with ssh, or lab: qemu"
+                )
+                continue
+            machine = self._machine(host)
+            boot_id = machine.state().boot_id
+            mate = kernel_of.setdefault(boot_id, host.name)
+            if boot_id == _own_boot_id():
+                found[host.name] = "it shares the kernel of the machine that netbench runs on; lab: qemu has hosts with their own"
+            elif mate != host.name:
+                found[host.name] = f"it shares a kernel with {mate}; name hosts with kernels of their own"
+            elif why := self._ways[host.name].why_not(machine, kernels):
+                found[host.name] = why
+        return found
+
+    def bring_up(self, kernel: str, accept: Callable[[int], str]) -> int:
+        """Boot every host on a kernel ("": the one that it came with); the boot's number.
+
+        `accept` is asked about the boot with that number once all hosts are there, and says what is wrong. Errors: BootError when
+        that did not work; hosts that were booted are then back on what they came with. HostError when that did not work either.
+        """
+        for host in self._hosts:
+            self._remember(host)
+        wanted = self._campaign.kernels.get(kernel)
+        targets = self._prepared(wanted)
+        self.number += 1
+        failed = self._attempts(targets, wanted)
+        if not failed:
+            why = self._asked(accept)
+            failed = {"": why} if why else {}
+        if not failed:
+            return self.number
+        reason = joined(failed.values())
+        self._say(f"kernel {kernel or 'as it came'}, going back: {reason.partition(chr(10))[0]}")
+        try:
+            self.back()
+        except HostError as error:
+            raise HostError(joined((str(error), f"before, on kernel {kernel or 'as it came'}: {reason}"))) from error
+        raise BootError(reason)
+
+    def _asked(self, accept: Callable[[int], str]) -> str:
+        try:
+            return accept(self.number)
+        except (*LOST, EngineError) as error:
+            return str(error)
+
+    def _prepared(self, kernel: Kernel | None) -> dict[str, Target]:
+        """What each host is to boot. Errors: BootError with what is wrong on any of them; nothing has happened yet."""
+        found: dict[str, Target] = {}
+
+        def prepare(host: Host) -> None:
+            found[host.name] = self._ways[host.name].prepare(self._machine(host), kernel, self._came_with[host.name])
+
+        try:
+            errors = self._together(prepare, self._hosts)
+        except BaseException:
+            self._cancel(self._hosts)
+            raise
+        if errors:
+            self._cancel(self._hosts)
+            raise BootError(joined(errors.values()))
+        return found
+
+    def _cancel(self, hosts: Iterable[Host]) -> None:
+        """Nothing is left on hosts of boots that do not happen, or have happened, as far as they can be reached."""
+
+        def cancel(host: Host) -> None:
+            self._ways[host.name].cancel(self._machine(host))
+
+        self._together(cancel, hosts)
+
+    def _attempts(self, targets: Mapping[str, Target], kernel: Kernel | None) -> dict[str, str]:
+        """Boot the hosts, those that fail once more; what is wrong with those that failed again."""
+        left = list(self._hosts)
+        errors: dict[str, str] = {}
+        for attempt in range(ATTEMPTS):
+            ready = dict(targets)
+
+            def boot(host: Host, attempt: int = attempt, ready: dict[str, Target] = ready) -> None:
+                if attempt:
+                    ready[host.name] = self._ways[host.name].prepare(self._machine(host), kernel, self._came_with[host.name])
+                self._boot(host, ready[host.name])
+
+            now = self._together(boot, left)
+            errors = {name: why for name, why in errors.items() if name not in {host.name for host in left}} | now
+            left = [host for host in left if host.name in now and (self._ways[host.name].remote or host.name not in self._gone)]
+            if not left or attempt + 1 == ATTEMPTS:
+                break
+            self._say(f"boot {self.number}, once more: {joined(errors[host.name] for host in left)}")
+        return errors
+
+    def _boot(self, host: Host, target: Target) -> None:
+        """One host onto its target. Errors: BootError, HostError."""
+        before = self._last_boot_id(host)
+        self._write({"boot": self.number, "kernel": target.name, "host": host.name, "release": target.release, "boot_id": before})
+        self._crew.release(host.name)
+        stale = self._ways[host.name].console(host)
+        self._ways[host.name].go(self._machine(host), target)
+        self._crew.hang_up(host.name)
+        state = self._awaited(host, before, stale=stale)
+        if state is None:
+            raise BootError(f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}")
+        if not target.is_it(state.release):
+            raise BootError(f"{host.name}: it came up on {state.release}, not on {target.release}{self._console(host)}")
+        self._cancel([host])
+        self._write({"booted": self.number, "host": host.name, "boot_id": state.boot_id, "release": state.release})
+
+    def _last_boot_id(self, host: Host) -> str:
+        """The boot that a host is in, or, where it does not answer, was in when it last did."""
+        state = None if host.name in self._silent else self._glance(host)
+        if state is not None:
+            return state.boot_id
+        known = [entry for entry in self._entries() if entry.get("host") == host.name and entry.get("boot_id")]
+        return str(known[-1]["boot_id"]) if known else self._came_with[host.name].boot_id
+
+    def _awaited(self, host: Host, before: str, seconds: float | None = None, stale: Sequence[str] | None = None) -> State | None:
+        """What a host runs once it is in another boot than before; None when its time is up, or its kernel cannot come up.
+
+        `stale` is what its console ended with before, where it can be sent on its way again whatever it does."""
+        deadline = time.monotonic() + (self._seconds(host) if seconds is None else seconds)
+        patience = PATIENCE_SECONDS
+        while not self._stop.is_set():
+            state = self._glance(host, patience)
+            if state is not None and state.boot_id != before:
+                return state
+            patience = min(patience * PATIENCE_GROWTH, GLANCE_SECONDS)
+            if time.monotonic() > deadline or (stale is not None and self._panicked(host, stale)):
+                return None
+            self._stop.wait(PAUSE)
+        raise BootError(f"{host.name}: interrupted while it was booted")
+
+    def _panicked(self, host: Host, stale: Sequence[str]) -> bool:
+        """Whether there is no use in waiting: the console tells of a panic, and the host can be booted without its help."""
+        way = self._ways[host.name]
+        return way.remote and any(PANIC in line and line not in stale for line in way.console(host))
+
+    def _absent(self, host: Host, before: str, stale: Sequence[str]) -> str:
+        """Why a host is not where it should be."""
+        if self._panicked(host, stale):
+            return "its kernel panicked"
+        state = self._glance(host)
+        if state is not None and state.boot_id == before:
+            return f"it was told to boot, but did not do so within {self._seconds(host):.0f} s"
+        self._gone.add(host.name)
+        return f"it did not come back within {self._seconds(host):.0f} s"
+
+    def _glance(self, host: Host, seconds: float = GLANCE_SECONDS) -> State | None:
+        """What a host runs, if it says so soon."""
+        try:
+            state = self._machine(host).state(seconds)
+        except HostError:
+            self._crew.hang_up(host.name)
+            self._silent.add(host.name)
+            return None
+        self._silent.discard(host.name)
+        self._gone.discard(host.name)
+        return state
+
+    def _seconds(self, host: Host) -> float:
+        return host.boot.deadline / 1e9 if host.boot.deadline else self._ways[host.name].seconds
+
+    def _console(self, host: Host) -> str:
+        lines = excerpt([line for line in self._ways[host.name].console(host) if line.strip()])
+        return "".join(f"\n  console of {host.name}: {line}" for line in lines)
+
+    def _machine(self, host: Host) -> Machine:
+        return Machine(host, self._crew.channel(host.name))
+
+    def _remember(self, host: Host) -> None:
+        """What a host came with, known to the journal before the host is first touched. Errors: HostError; BootError."""
+        if host.name in self._came_with:
+            return
+        state = self._machine(host).state()
+        if state.boot_id == _own_boot_id():
+            raise BootError(f"{host.name}: it shares the kernel of the machine that netbench runs on, which is not booted")
+        known = {"boot_id": state.boot_id, "release": state.release, "command_line": state.command_line}
+        self._write({"came_with": known, "host": host.name})
+        self._came_with[host.name] = state
+
+    def settle(self) -> None:
+        """After a controller died: wait for hosts that it was booting. Those that do not answer in time are booted back.
+
+        Errors: BootError, HostError."""
+        begun = [host for host in self._hosts if host.name in self._came_with and _last(self._entries(), host.name) == "boot"]
+
+        def settle(host: Host) -> None:
+            before = _sent_from(self._entries(), host.name)
+            if self._awaited(host, before, LEAVING_SECONDS) is None and self._awaited(host, "", stale=()) is None:
+                self._gone.add(host.name)
+                self._back(host)
+
+        errors = self._together(settle, begun)
+        if errors:
+            raise BootError(joined(errors.values()))
+
+    def back(self) -> list[str]:
+        """Hosts that were booted, back on the kernel that they came with; what was done. Errors: HostError with the others."""
+        self._stop.clear()
+        touched = self.touched()
+        said: dict[str, str] = {}
+
+        def back(host: Host) -> None:
+            if line := self._back(host):
+                said[host.name] = line
+
+        errors = self._together(back, touched)
+        if errors:
+            raise HostError(joined(errors.values()))
+        return [said[host.name] for host in touched if host.name in said]
+
+    def touched(self) -> list[Host]:
+        """Hosts of which it is known what they came with."""
+        return [host for host in self._hosts if host.name in self._came_with]
+
+    def _back(self, host: Host) -> str:
+        """One host back on the kernel that it came with; what was done. Errors: BootError, HostError."""
+        came_with = self._came_with[host.name]
+        if _last(self._entries(), host.name) not in ("boot", "booted"):
+            self._cancel([host])
+            return ""
+        state = self._present(host)
+        booted = state is None or not state.same_kernel(came_with)
+        for attempt in range(ATTEMPTS if booted else 0):
+            before = state.boot_id if state else ""
+            try:
+                target = self._ways[host.name].back(self._machine(host), came_with)
+                self._crew.release(host.name)
+                stale = self._ways[host.name].console(host)
+                self._ways[host.name].go(self._machine(host), target)
+            except (BootError, HostError) as error:
+                raise BootError(f"{host.name}: it is not back on {came_with.release}: {error}") from error
+            self._crew.hang_up(host.name)
+            state = self._awaited(host, before, stale=stale)
+            if state is not None and state.release == came_with.release:
+                break
+            if attempt + 1 == ATTEMPTS:
+                now = f"it runs {state.release}" if state else self._absent(host, before, stale)
+                raise BootError(f"{host.name}: it is not back on {came_with.release}: {now}{self._console(host)}")
+        assert state is not None
+        self._cancel([host])
+        self._write({"back": state.boot_id, "host": host.name})
+        return f"{host.name}: {'back' if booted else 'is'} on {came_with.release}"
+
+    def _present(self, host: Host) -> State | None:
+        """What a host runs, waiting for it where nobody can boot it without its help, but never twice in vain."""
+        if self._ways[host.name].remote and host.name in self._silent:
+            return None
+        state = self._glance(host)
+        return state if state or self._ways[host.name].remote or host.name in self._gone else self._awaited(host, "")
+
+    def _together(self, act: Callable[[Host], None], hosts: Iterable[Host]) -> dict[str, str]:
+        """Do something for hosts at the same time; what went wrong, by host. Ctrl-C ends the waiting in all of them."""
+        errors: dict[str, str] = {}
+
+        def guarded(host: Host) -> None:
+            try:
+                act(host)
+            except (BootError, *LOST) as error:
+                text = str(error)
+                errors[host.name] = text if text.startswith(host.name) else f"{host.name}: {text}"
+
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="boot") as pool:
+            waiting = [pool.submit(guarded, host) for host in hosts]
+            try:
+                for one in waiting:
+                    one.result()
+            except BaseException:
+                self._stop.set()
+                raise
+        return errors
+
+
+def excerpt(lines: Sequence[str]) -> list[str]:
+    """What of a console's last lines tells why: what is around a panic, else the very last. What is said again is left out."""
+    once = list({_DIGITS.sub("", line): line for line in reversed(lines)}.values())[::-1]
+    panic = max((at for at, line in enumerate(once) if PANIC in line), default=None)
+    return once[-CONSOLE_LINES:] if panic is None else once[max(0, panic - CONSOLE_LINES // 2) :][:CONSOLE_LINES]
+
+
+def joined(reasons: Iterable[str]) -> str:
+    """Reasons in one line, with what belongs to them in the lines after it."""
+    parts = [reason.partition("\n") for reason in reasons]
+    return "\n".join(["; ".join(head for head, _, _ in parts), *(rest for _, _, rest in parts if rest)])
+
+
+def _own_boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _came_with(entries: Iterable[Mapping[str, Any]]) -> dict[str, State]:
+    """What hosts came with that are not back on it, as far as a journal knows."""
+    found: dict[str, State] = {}
+    for entry in entries:
+        if "came_with" in entry:
+            found[str(entry["host"])] = State(**entry["came_with"])
+        elif "back" in entry:
+            found.pop(str(entry["host"]), None)
+    return found
+
+
+def _sent_from(entries: Sequence[Mapping[str, Any]], host: str) -> str:
+    """The boot that a host was in when it was last sent on its way."""
+    return next((str(entry["boot_id"]) for entry in reversed(entries) if entry.get("host") == host and "boot" in entry), "")
+
+
+def _last(entries: Sequence[Mapping[str, Any]], host: str) -> str:
+    """The last that a journal knows of a host: `boot` (it was sent on its way), `booted`, `back`, or ""."""
+    mine: Iterator[str] = (
+        name for entry in reversed(entries) if entry.get("host") == host for name in ("boot", "booted", "back") if name in entry
+    )
+    return next(mine, "")

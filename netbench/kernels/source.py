@@ -1,0 +1,205 @@
+"""From a `Kernel` whose source is on this machine to its files: release, image, modules."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.errors import RequestError
+from netbench.model import Kernel
+
+PACKAGE = "linux-image-*.deb"
+ARCHIVE = re.compile(r"linux-.+\.tar(\.(gz|bz2|xz|zst|lz4))?\Z")
+_DEBUG = "-dbg_"
+_RELEASE_FILE = "include/config/kernel.release"
+_TAR_INSTALL = "tar-install"
+_MAGIC_AT, _MAGIC = 0x202, b"HdrS"
+_VERSION_AT, _SETUP_AT = 0x20E, 0x200
+_HEADER = 0x210
+_VERSION_MAX = 256
+_TREE_REMEDY = "build one there with `make bindeb-pkg` or `make tar-pkg`"
+_DEADLINE = 600.0
+_CHUNK = 1 << 20
+SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A kernel as files: `image` (a bzImage), `modules` (the folder that holds `modules.dep`; None: it has no modules)."""
+
+    release: str
+    image: Path
+    modules: Path | None
+
+
+def on_this_machine(kernel: Kernel) -> bool:
+    """Whether a kernel's source is a package or a build tree of this machine, whatever the host."""
+    return bool(kernel.deb or kernel.tree)
+
+
+def found(kernel: Kernel) -> Path:
+    """The file (or, of a tree, perhaps the folder) that a kernel comes from. Errors: RequestError when there is none."""
+    if kernel.deb:
+        return _file(kernel, "deb", kernel.deb)
+    if kernel.tree:
+        return _output(kernel, Path(kernel.tree).expanduser())
+    if kernel.image:
+        return _file(kernel, "image", kernel.image)
+    raise RequestError(f"kernel {kernel.name}: expected deb, tree or image, a file of this machine")
+
+
+def digest(place: Path) -> str:
+    """SHA-256, as 64 hex digits, of a file, or of a folder's names and files. Errors: RequestError."""
+    total = hashlib.sha256()
+    try:
+        for file in _files(place):
+            total.update(f"{file.relative_to(place)}\0".encode() if file != place else b"")
+            with file.open("rb") as raw:
+                for part in iter(lambda: raw.read(_CHUNK), b""):
+                    total.update(part)
+    except OSError as error:
+        raise RequestError(f"cannot read {error.filename}: {error.strerror}") from error
+    return total.hexdigest()
+
+
+def unpack(kernel: Kernel, folder: Path) -> Unpacked:
+    """Bring a kernel's files into an empty folder of ours, or leave them where they are; modules get a `modules.dep`.
+
+    Errors: RequestError with what is missing or not a kernel, and what to do.
+    """
+    place = found(kernel)
+    if place.is_dir():
+        return _within(kernel, place, folder)
+    if place.suffix == ".deb":
+        _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(folder)), "dpkg")
+        return _within(kernel, folder, folder)
+    if ARCHIVE.match(place.name):
+        _run(kernel.name, place, ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder)), "tar xz-utils zstd")
+        return _within(kernel, folder, folder)
+    return Unpacked(image_release(place, kernel.name), place, None)
+
+
+def image_release(image: Path, name: str = "") -> str:
+    """The release that a bzImage says it is (Documentation/arch/x86/boot.rst, kernel_version). Errors: RequestError."""
+    who = f"kernel {name}: " if name else ""
+    try:
+        with image.open("rb") as raw:
+            header = raw.read(_HEADER)
+            raw.seek(_SETUP_AT + struct.unpack_from("<H", header, _VERSION_AT)[0] if len(header) == _HEADER else 0)
+            version = raw.read(_VERSION_MAX)
+    except OSError as error:
+        raise RequestError(f"{who}cannot read {image}: {error.strerror}") from error
+    words = version.partition(b"\0")[0].decode(errors="replace").split()
+    if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or not words:
+        raise RequestError(f"{who}{image} is no x86 kernel image; expected a bzImage, such as /boot/vmlinuz-RELEASE")
+    return words[0]
+
+
+def _file(kernel: Kernel, key: str, path: str) -> Path:
+    place = Path(path).expanduser()
+    if not place.is_file():
+        raise RequestError(f"kernel {kernel.name}: no file {place} on this machine; correct `{key}`")
+    return place
+
+
+def _files(place: Path) -> Iterator[Path]:
+    if place.is_dir():
+        yield from sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink())
+    else:
+        yield place
+
+
+def _output(kernel: Kernel, tree: Path) -> Path:
+    """The newest package, archive or installed folder that a build has made; of the tree's own release, if one has it."""
+    if not tree.is_dir():
+        raise RequestError(f"kernel {kernel.name}: no folder {tree} on this machine; correct `tree`")
+    release = _tree_release(tree)
+    candidates = [place for place in _outputs(tree, beside=bool(release)) if _DEBUG not in place.name]
+    own = [place for place in candidates if release and release in place.name]
+    best = max(own or candidates, key=lambda place: place.stat().st_mtime_ns, default=None)
+    if best is None:
+        raise RequestError(
+            f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or {_TAR_INSTALL} in {tree}"
+            f"{' or beside it' if release else ''}; {_TREE_REMEDY}"
+        )
+    return best
+
+
+def _tree_release(tree: Path) -> str:
+    """The release of a tree that has been built, or "" of any other folder."""
+    try:
+        return (tree / _RELEASE_FILE).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _outputs(tree: Path, beside: bool) -> Iterator[Path]:
+    yield from tree.glob(PACKAGE)
+    if beside:
+        yield from tree.absolute().parent.glob(PACKAGE)
+    yield from (place for place in tree.iterdir() if ARCHIVE.match(place.name))
+    if (tree / _TAR_INSTALL / "boot").is_dir():
+        yield tree / _TAR_INSTALL
+
+
+def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
+    """The kernel in an unpacked root; `folder` is ours to write to."""
+    images = sorted(file for file in (root / "boot").glob("vmlinuz*") if file.is_file())
+    if len(images) != 1:
+        many = ", ".join(image.name for image in images) or "none"
+        raise RequestError(f"kernel {kernel.name}: expected one boot/vmlinuz-RELEASE in {found(kernel)}, found {many}")
+    release = image_release(images[0], kernel.name)
+    for base in (root, root / "usr"):
+        modules = base / "lib" / "modules" / release
+        if modules.is_dir():
+            return Unpacked(release, images[0], _indexed(kernel, modules, release, folder))
+    return Unpacked(release, images[0], None)
+
+
+def _indexed(kernel: Kernel, modules: Path, release: str, folder: Path) -> Path:
+    """The modules with `modules.dep`: made where they are if that is our folder, else in a copy of them."""
+    if (modules / "modules.dep").is_file():
+        return modules
+    if not modules.is_relative_to(folder):
+        modules = shutil.copytree(modules, folder / "modules", symlinks=True, ignore=shutil.ignore_patterns("build", "source"))
+    index(modules, kernel.name, release)
+    return modules
+
+
+def index(modules: Path, name: str, release: str) -> None:
+    """Make `modules.dep` and its like (depmod(8)) in a folder of modules. Errors: RequestError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch, "usr", "lib", "modules")
+        place.mkdir(parents=True)
+        (place / release).symlink_to(modules.absolute())
+        Path(scratch, "lib").symlink_to("usr/lib")  # depmod looks in the one or the other, by its version
+        _run(name, modules, ("depmod", "-b", scratch, release), "kmod")
+
+
+def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
+    program = shutil.which(argv[0], path=SYSTEM_FOLDERS)
+    if program is None:
+        raise RequestError(f"kernel {name}: {argv[0]} is not found here; on Debian: apt install {packages}")
+    environment = {"PATH": SYSTEM_FOLDERS, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            (program, *argv[1:]),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_DEADLINE,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RequestError(f"kernel {name}: {argv[0]} of {place} failed: {error}") from error
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+        raise RequestError(f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {said}")

@@ -1,0 +1,220 @@
+"""Debian's packages of kernels and of what guests are made of: found by apt, verified by apt, kept in a cache."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from netbench.errors import LabRefused
+from netbench.lab.command import Tools
+
+NEEDS = ("apt-get", "apt-cache", "dpkg-deb", "dpkg-query")
+META = "linux-image-cloud-amd64"  # depends on the newest cloud kernel of this machine's Debian
+_IMAGE = re.compile(r"linux-image-(\d+\.\d+\.\d+\S*-cloud-amd64)\Z")
+_CACHED = re.compile(r"linux-image-(\d+\.\d+\.\d+\S*-cloud-amd64)_[^_]+_amd64\.deb\Z")
+_DEPENDS = re.compile(r"^\s*Depends: linux-image-(\S+)$", re.MULTILINE)
+_SERIES = re.compile(r"\d+\.\d+")
+_FIELD = re.compile(r"^(Version|Architecture|SHA256): (\S+)$", re.MULTILINE)
+_APT = ("/var/lib/apt/lists", "/etc/apt", "/etc/apt/sources.list.d", "/etc/apt/preferences.d", "/var/lib/dpkg/status")
+_DOWNLOAD_SECONDS = 300.0
+_UPDATE = "run `apt-get update`"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that apt knows: the version that it would install, and the SHA-256 of its file."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """The name that `apt-get download` gives it."""
+        return f"{self.name}_{self.version.replace(':', '%3a')}_{self.architecture}.deb"
+
+
+def cache() -> Path:
+    """The folder of what labs keep between them; there when this returns. Errors: LabRefused."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    place = Path(base).expanduser() / "netbench" / "lab"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabRefused(
+            f"cannot make {place}: {error.strerror}; set XDG_CACHE_HOME to a folder that can be written to"
+        ) from error
+    return place
+
+
+def series(release: str) -> str:
+    """6.1 of 6.1.0-44-cloud-amd64."""
+    match = _SERIES.match(release)
+    return match[0] if match else release
+
+
+def fits(release: str, word: str) -> bool:
+    """Whether a word is a release, or its beginning: 6.1 is that of 6.1.0-44-cloud-amd64, not of 6.12.0."""
+    return bool(word) and re.match(re.escape(word) + r"(?!\d)", release) is not None
+
+
+def order(release: str) -> tuple[int, ...]:
+    """What sorts releases of Debian's cloud kernels by age."""
+    return tuple(map(int, re.findall(r"\d+", release)))
+
+
+def newest(tools: Tools) -> str:
+    """The release of this machine's Debian's own newest cloud kernel. Errors: LabRefused."""
+    match = _DEPENDS.search(_ask(tools, "depends", META))
+    if match:
+        return match[1]
+    kept = sorted(_kept(""), key=order)
+    if not kept:
+        raise LabRefused(f"apt knows no {META}, and none was kept from before: {_UPDATE}, or name a kernel of this machine")
+    return kept[-1]
+
+
+def kernel(word: str, tools: Tools) -> Path:
+    """The package of the newest cloud kernel whose release is `word` or begins with it. Errors: LabRefused."""
+    known = sorted(_known(tools), key=order, reverse=True)
+    why = ""
+    for package in _offered((release for release in known if fits(release, word)), tools):
+        try:
+            return fetch((package,), tools)[0]
+        except LabRefused as error:
+            why = str(error)
+            break
+    kept = _kept(word)
+    if kept:
+        return kept[max(kept, key=order)]
+    if why:
+        raise LabRefused(why)
+    if not known:
+        raise LabRefused(f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none was kept from before: {_UPDATE}")
+    there = ", ".join(dict.fromkeys(map(series, reversed(known))))
+    raise LabRefused(
+        f"kernel {word}: this machine's Debian has no such cloud kernel, it has {there}; or give a deb, tree or image"
+    )
+
+
+def _ask(tools: Tools, *words: str) -> str:
+    """What apt-cache says, "" where it knows nothing. It takes a second: kept as long as apt's lists stay what they are."""
+    place = cache() / "apt" / _lists()
+    answer = place / sha256(" ".join(words).encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        return answer.read_text()
+    if not place.exists():
+        shutil.rmtree(place.parent, ignore_errors=True)
+    said = tools.attempt(("apt-cache", *words)).stdout
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=cache()) as scratch:
+        place.mkdir(parents=True, exist_ok=True)
+        draft = Path(scratch, "draft")
+        draft.write_text(said)
+        draft.rename(answer)
+    return said
+
+
+def _lists() -> str:
+    """What changes when apt's lists, sources, preferences or the installed packages do."""
+    found = sha256()
+    for place in map(Path, _APT):
+        for file in sorted((place, *place.glob("*"))):
+            with contextlib.suppress(OSError):
+                found.update(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n".encode())
+    return found.hexdigest()[:16]
+
+
+def _known(tools: Tools) -> set[str]:
+    """The releases of all cloud kernels that apt has heard of."""
+    names = _ask(tools, "pkgnames", "linux-image-").split()
+    return {match[1] for name in names if (match := _IMAGE.match(name))}
+
+
+def _offered(releases: Iterable[str], tools: Tools) -> Iterator[Package]:
+    for release in releases:
+        if found := package(f"linux-image-{release}", tools):
+            yield found
+
+
+def _kept(word: str) -> dict[str, Path]:
+    """Packages of kernels in the cache, by release, that fit a word ("": all)."""
+    found = ((match[1], file) for file in cache().glob("linux-image-*.deb") if (match := _CACHED.match(file.name)))
+    return {release: file for release, file in found if not word or fits(release, word)}
+
+
+def package(name: str, tools: Tools) -> Package | None:
+    """What apt would install by this name, or None where it has no such package."""
+    fields = dict(_FIELD.findall(_ask(tools, "show", "--no-all-versions", name)))
+    if len(fields) < 3:
+        return None
+    return Package(name, fields["Version"], fields["Architecture"], fields["SHA256"])
+
+
+def fetch(wanted: Sequence[Package], tools: Tools) -> list[Path]:
+    """Packages' files: those kept from before that are whole, the others downloaded. Errors: LabRefused."""
+    places = [cache() / one.file for one in wanted]
+    lacking = [one for one, place in zip(wanted, places, strict=True) if not _whole(place, one)]
+    if lacking:
+        _download(lacking, tools)
+    return places
+
+
+def _whole(place: Path, wanted: Package) -> bool:
+    return place.exists() and sha256(place.read_bytes()).hexdigest() == wanted.sha256
+
+
+def _download(wanted: Sequence[Package], tools: Tools) -> None:
+    names = [f"{one.name}={one.version}" for one in wanted]
+    with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+        words = ("apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names)
+        done = tools.attempt(words, seconds=_DOWNLOAD_SECONDS, cwd=Path(scratch))
+        made = {file.name: file for file in Path(scratch).glob("*.deb")}
+        if done.returncode or not all(one.file in made for one in wanted):
+            said = " ".join(line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: "))
+            raise LabRefused(
+                f"cannot download {', '.join(names)}: {said or 'apt-get said nothing'}; "
+                f"if the network is there, {_UPDATE} and try again"
+            )
+        for name, file in made.items():
+            file.chmod(0o644)
+            file.rename(cache() / name)
+
+
+def unpacked(name: str, tools: Tools) -> Path:
+    """A folder of the cache with the content of a package, and of the libraries that it needs and this machine has not.
+
+    Errors: LabRefused.
+    """
+    own = package(name, tools)
+    if own is None:
+        raise LabRefused(f"guests need the Debian package {name}, which is not installed here and apt does not know: {_UPDATE}")
+    place = cache() / "programs" / f"{own.name}_{own.version.replace(':', '%3a')}"
+    if place.exists():
+        return place
+    place.parent.mkdir(exist_ok=True)
+    libraries = (found for library in _missing_libraries(name, tools) if (found := package(library, tools)))
+    files = fetch((own, *libraries), tools)
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        draft = Path(scratch, "draft")
+        for file in files:
+            tools.run(("dpkg-deb", "-x", str(file), str(draft)))
+        with contextlib.suppress(OSError):  # another lab was faster
+            draft.rename(place)
+    return place
+
+
+def _missing_libraries(name: str, tools: Tools) -> list[str]:
+    """The packages of libraries that a package depends on, however indirectly, and that are not installed."""
+    kinds = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
+    said = _ask(tools, "depends", "--recurse", *(f"--no-{kind}" for kind in kinds), name)
+    needed = [line for line in said.splitlines() if line.startswith("lib")]
+    installed = tools.attempt(("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed)).stdout.splitlines()
+    return [library for library in needed if f"{library} installed" not in installed]

@@ -1,0 +1,220 @@
+"""What a guest consists of beside its kernel and modules: busybox, an SSH server, kexec, and what makes it that one guest.
+
+A guest's first root is three archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst): programs,
+modules, and its own names, addresses and keys. It stays its root: there is no Python, no ethtool, no sftp server in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from netbench.errors import LabRefused
+from netbench.lab import debian
+from netbench.lab.base import Lab, LabHost
+from netbench.lab.command import SYSTEM_FOLDERS, Tools
+from netbench.lab.cpio import Archive
+
+ADDRESS = "10.0.2.15"  # of every guest's own management link, as QEMU's user-mode networking has it
+PROGRAMS = {"busybox": "busybox-static", "dropbear": "dropbear-bin", "kexec": "kexec-tools"}  # and the Debian packages
+NEEDS = ("ldd", *debian.NEEDS)
+_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
+_LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
+_LOADER = re.compile(r"ld-linux\S*\.so")
+_INTERPRETER = 3  # elf(5), PT_INTERP: the program is not static
+_NOT_APPLETS = ("busybox", "dpkg", "dpkg-deb", "rpm")  # that it is no Debian must show
+
+_INIT = (
+    """\
+#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+for place in /dev/shm /tmp /run; do mount -t tmpfs -o mode=1777 tmpfs $place; done
+exec </dev/null >/dev/console 2>&1
+. /etc/netbench
+hostname "$NAME"
+modprobe -a virtio_pci virtio_net ${DISK:+virtio_blk ext4} 2>/dev/null
+quiet() { [ ! -d /proc/sys/net/ipv6 ] || for key in "addr_gen_mode 1" "accept_dad 0" "accept_ra 0"; do
+    echo ${key#* } > /proc/sys/net/ipv6/conf/$1/${key% *}; done; }
+ip link set lo up
+for link in /sys/class/net/*; do
+    case $(cat $link/address) in
+        "$MANAGEMENT_MAC") ip link set ${link##*/} name mgmt0; quiet mgmt0; ip addr add """
+    + ADDRESS
+    + """/24 dev mgmt0; ip link set mgmt0 up ;;
+        "$DATA_MAC") ip link set ${link##*/} name data0; quiet data0; ip addr add $DATA4/24 dev data0; ip link set data0 up
+            [ ! -d /proc/sys/net/ipv6 ] || ip -6 addr add $DATA6/64 dev data0 ;;
+    esac
+done
+[ -e /sys/class/net/mgmt0 ] || echo "netbench: no network device: this kernel ($(uname -r)) needs virtio_pci and virtio_net"
+if [ -n "$DISK" ]; then mount -o noatime /dev/vda /boot || echo "netbench: /boot cannot be mounted"; mkdir -p /boot/netbench; fi
+for part in 1 2 3 4 5 6 7 8; do cat /usr/bin/busybox; done > /srv/image
+exec init
+"""
+)
+_INITTAB = f"""\
+::respawn:/usr/sbin/dropbear -F -E -s -r /etc/dropbear/host_key -p {ADDRESS}:22
+::ctrlaltdel:/sbin/reboot
+::shutdown:/bin/umount -a -r
+"""
+# As initramfs-tools' program of that name is called; what it makes is this root again, with the modules of another kernel.
+_MKINITRAMFS = """\
+#!/bin/sh
+out= release=$(uname -r)
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) out=$2; shift ;;
+        -*) ;;
+        *) release=$1 ;;
+    esac
+    shift
+done
+[ -n "$out" ] || { echo "usage: mkinitramfs -o FILE [RELEASE]" >&2; exit 2; }
+cd / || exit
+{
+    find . -xdev -path './usr/lib/modules/*' -prune -o -path "./boot/*" -prune -o -print
+    find "./usr/lib/modules/$release" 2>/dev/null
+} | cpio -o -H newc > "$out" 2>/dev/null
+"""
+
+
+@dataclass(frozen=True)
+class Userland:
+    """The archive of programs, and the version of each."""
+
+    archive: bytes
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program as a file of this machine; `root` is where its package was unpacked, None where it is installed."""
+
+    path: Path
+    root: Path | None
+    version: str
+
+
+def userland(tools: Tools) -> Userland:
+    """Programs and their libraries, from this machine or from Debian's packages. Errors: LabRefused."""
+    found = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
+    archive = Archive()
+    archive.folder(".")
+    for link in ("bin", "sbin", "lib", "lib64"):
+        archive.link(link, f"usr/{link}")
+    for folder in ("proc", "sys", "dev", "run", "boot", "mnt", "srv", "etc", "usr/sbin", "usr/lib", "usr/lib64", "var/log"):
+        archive.folder(folder)
+    archive.folder("root", 0o700)
+    archive.folder("tmp", 0o1777)
+    archive.folder("var/tmp", 0o1777)
+    archive.link("var/run", "../run")
+    busybox = found.pop("busybox")
+    archive.file("usr/bin/busybox", busybox.path.read_bytes(), 0o755)
+    for name in sorted(set(tools.run((str(busybox.path), "--list")).split()) - set(_NOT_APPLETS)):
+        archive.link(f"usr/bin/{name}", "busybox")
+    for name in ("modprobe", "reboot", "init"):
+        archive.link(f"usr/sbin/{name}", "../bin/busybox")
+    libraries: dict[str, Path] = {}
+    for name, program in found.items():
+        archive.file(f"usr/sbin/{name}", program.path.read_bytes(), 0o755)
+        libraries |= {library.name: library for library in _libraries(program, tools)}
+    for name, library in sorted(libraries.items()):
+        archive.file(f"usr/lib64/{name}" if _LOADER.match(name) else f"usr/lib/{name}", library.read_bytes(), 0o755)
+    archive.file("init", _INIT.encode(), 0o755)
+    archive.file("etc/inittab", _INITTAB.encode())
+    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    archive.file("etc/group", b"root:x:0:\n")
+    archive.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\nshadow: files\n")
+    archive.file("etc/shells", b"/bin/sh\n")
+    archive.file("usr/sbin/mkinitramfs", _MKINITRAMFS.encode(), 0o755)
+    return Userland(archive.whole(), {"busybox": busybox.version} | {name: one.version for name, one in found.items()})
+
+
+def own(lab: Lab, host: LabHost, disk: bool) -> bytes:
+    """The archive that makes a guest this one: names, addresses, its host key, and who may log in."""
+    here = lab.folder / "hosts" / host.name
+    archive = Archive()
+    words = {
+        "NAME": host.name,
+        "MANAGEMENT_MAC": mac(lab, host, 0),
+        "DATA_MAC": mac(lab, host, 1),
+        "DATA4": host.address,
+        "DATA6": host.address6,
+        "DISK": "1" if disk else "",
+    }
+    archive.file("etc/netbench", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode())
+    archive.file("etc/hostname", f"{host.name}\n".encode())
+    names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())
+    archive.file("etc/hosts", f"127.0.0.1 localhost\n{names}".encode())
+    archive.folder("etc/dropbear", 0o700)
+    archive.file("etc/dropbear/host_key", dropbear_key((here / "host_key").read_text()), 0o600)
+    archive.folder("root", 0o700)
+    archive.folder("root/.ssh", 0o700)
+    archive.file("root/.ssh/authorized_keys", (lab.folder / "authorized_keys").read_bytes(), 0o600)
+    return archive.whole()
+
+
+def mac(lab: Lab, host: LabHost, link: int) -> str:
+    """The address of a guest's network device: 0 management, 1 data."""
+    return f"52:54:00:6e:{link:02x}:{list(lab.hosts).index(host.name) + 1:02x}"
+
+
+def dropbear_key(openssh: str) -> bytes:
+    """An ed25519 host key in dropbear's form, from OpenSSH's (PROTOCOL.key) without passphrase."""
+    raw = base64.b64decode("".join(line for line in openssh.splitlines() if not line.startswith("-")))
+    at = len(b"openssh-key-v1\0")
+    for _ in range(3):  # cipher, key derivation and its options
+        _, at = _string(raw, at)
+    _, at = _string(raw, at + 4)
+    private, _ = _string(raw, at)
+    at = 8  # the same number twice
+    kind, at = _string(private, at)
+    _, at = _string(private, at)
+    secret, _ = _string(private, at)
+    return b"".join(struct.pack(">I", len(part)) + part for part in (kind, secret))
+
+
+def _string(raw: bytes, at: int) -> tuple[bytes, int]:
+    size = int.from_bytes(raw[at : at + 4], "big")
+    return raw[at + 4 : at + 4 + size], at + 4 + size
+
+
+def _program(name: str, package: str, tools: Tools) -> Program:
+    here = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS))
+    if here and (name != "busybox" or _static(Path(here))):
+        return Program(Path(here), None, _version(package, tools))
+    root = debian.unpacked(package, tools)
+    for folder in SYSTEM_FOLDERS:
+        if (program := root / folder.lstrip("/") / name).is_file():
+            return Program(program, root, root.name.partition("_")[2].replace("%3a", ":"))
+    raise LabRefused(
+        f"the Debian package {package} has no program {name} where it was expected; install it: apt install {package}"
+    )
+
+
+def _version(package: str, tools: Tools) -> str:
+    return tools.attempt(("dpkg-query", "-W", "-f", "${Version}", package)).stdout.strip() or "installed"
+
+
+def _static(program: Path) -> bool:
+    """Whether an ELF program needs no loader."""
+    raw = program.read_bytes()
+    table, size, count = struct.unpack_from("<Q", raw, 32)[0], *struct.unpack_from("<HH", raw, 54)
+    return all(struct.unpack_from("<I", raw, table + i * size)[0] != _INTERPRETER for i in range(count))
+
+
+def _libraries(program: Program, tools: Tools) -> list[Path]:
+    folders = [str(program.root / folder) for folder in _LIBRARIES] if program.root else []
+    said = tools.run(("env", f"LD_LIBRARY_PATH={os.pathsep.join(folders)}", tools.paths["ldd"], str(program.path)))
+    if "not found" in said:
+        raise LabRefused(f"{program.path} lacks a library here: {' '.join(said.split())}; apt install its package")
+    return [Path(path) for path in _LOADED.findall(said)]

@@ -1,0 +1,110 @@
+"""The modules of a kernel that a guest gets: what its devices need, and what a campaign may ask a kernel for."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from netbench import kernels
+from netbench.errors import RequestError
+from netbench.lab.cpio import Archive
+
+# Below kernel/, without suffix; folders end with a slash.
+WANTED = re.compile(
+    r"drivers/(virtio/virtio(_pci|_ring)?|net/(virtio_net|veth|dummy|ifb|tun|tap|macvlan|macvtap|ipvlan/ipvlan|netconsole)"
+    r"|block/(virtio_blk|loop|brd|null_blk/null_blk)|scsi/virtio_scsi|char/hw_random/virtio-rng)"
+    r"|net/(tls/tls|sched/(sch|cls)_.+|sched/act_(mirred|police|gact|skbedit|bpf)|ipv4/(tcp_|udp_diag|inet_diag|raw_diag|ipip|ip_gre|gre|ip_tunnel|tunnel4|udp_tunnel).*|8021q/8021q"
+    r"|unix/unix_diag|packet/af_packet_diag|sunrpc/(sunrpc|auth_gss/.+)|core/(pktgen|failover))"
+    r"|fs/(nfs|nfsd|nfs_common|lockd|ext4)/.+"
+    r"|crypto/(gcm|ghash.*|ccm|ctr|cmac|gf128mul|aes_generic|aes_ti|chacha.*|poly1305.*|cryptd|crypto_simd|crc32c_generic|cbc|seqiv)"
+    r"|arch/x86/crypto/(aesni-intel|ghash-clmulni-intel|chacha-x86_64|poly1305-x86_64|crc32c-intel|crc32-pclmul)"
+)
+INDEX = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+MADE = ("modules.dep", "modules.alias", "modules.softdep", "modules.symbols", "modules.devname")
+RECIPE = "3"  # changes with what `pack` makes of the same kernel
+_COMPRESSED = re.compile(r"\.(gz|xz|zst)\Z")
+
+
+def pack(modules: Path, release: str) -> bytes:
+    """An archive with /lib/modules/RELEASE: the wanted ones and what they need, not compressed, with their indices.
+
+    Errors: RequestError when a module cannot be read.
+    """
+    names = select(needs(modules))
+    archive = Archive()
+    base = f"usr/lib/modules/{release}"
+    with tempfile.TemporaryDirectory() as scratch:
+        mirror = Path(scratch, release)
+        mirror.mkdir()
+        for name in names:
+            plain = _COMPRESSED.sub("", name)
+            content = _read(modules / name)
+            (mirror / plain).parent.mkdir(parents=True, exist_ok=True)
+            (mirror / plain).write_bytes(content)
+            archive.file(f"{base}/{plain}", content)
+        _indices(modules, mirror, release)
+        for name in (*INDEX, *MADE):
+            if (mirror / name).exists():
+                archive.file(f"{base}/{name}", (mirror / name).read_bytes())
+    return archive.whole()
+
+
+def needs(modules: Path) -> dict[str, tuple[str, ...]]:
+    """Every module's file below a folder of modules, with those that it needs, from its `modules.dep`. Errors: RequestError."""
+    try:
+        lines = (modules / "modules.dep").read_text().splitlines()
+    except OSError as error:
+        raise RequestError(f"cannot read {error.filename}: {error.strerror}; run depmod for these modules") from error
+    found = (line.partition(":") for line in lines if ":" in line)
+    return {name: tuple(others.split()) for name, _, others in found}
+
+
+def select(known: Mapping[str, Iterable[str]]) -> list[str]:
+    """The wanted modules and all that they need, sorted."""
+    chosen: set[str] = set()
+    for name, others in known.items():
+        plain = name.removeprefix("kernel/").partition(".ko")[0]
+        if WANTED.fullmatch(plain):
+            chosen |= {name, *others}
+    return sorted(chosen)
+
+
+def _indices(modules: Path, mirror: Path, release: str) -> None:
+    for name in INDEX:
+        if (modules / name).exists():
+            (mirror / name).write_bytes((modules / name).read_bytes())
+    order = mirror / "modules.order"
+    if order.exists():
+        order.write_text("".join(_present(order.read_text().splitlines(), mirror)))
+    kernels.index(mirror, release, release)
+
+
+def _present(lines: Iterable[str], mirror: Path) -> Iterator[str]:
+    for line in lines:
+        if (mirror / _COMPRESSED.sub("", line)).exists():
+            yield f"{_COMPRESSED.sub('', line)}\n"
+
+
+def _read(file: Path) -> bytes:
+    """A module, decompressed."""
+    try:
+        content = file.read_bytes()
+        match file.suffix:
+            case ".xz":
+                return lzma.decompress(content)
+            case ".gz":
+                return gzip.decompress(content)
+            case ".zst":
+                return subprocess.run(("zstd", "-dc"), input=content, capture_output=True, check=True).stdout
+            case _:
+                return content
+    except FileNotFoundError as error:
+        remedy = "; on Debian: apt install zstd" if error.filename == "zstd" else ""
+        raise RequestError(f"cannot read the module {file}: no {error.filename}{remedy}") from error
+    except (OSError, lzma.LZMAError, subprocess.CalledProcessError) as error:
+        raise RequestError(f"cannot read the module {file}: {error}") from error

@@ -1,0 +1,174 @@
+"""The boots: what was booted when, each cell's mean in each boot, and how far boots lie apart beside the runs within one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from netbench.analysis.boots import KERNEL, Split, pooled, split
+from netbench.analysis.cells import CellResult, rows_by_cell
+from netbench.analysis.metrics import describe
+from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
+from netbench.report.numbers import count
+from netbench.report.source import Source
+
+BESIDE = 8  # boots of a kernel that have a column each; of more the least and the greatest mean are shown
+HOSTS = 3  # hosts whose boot ids are shown
+SHORT = 8  # characters of a boot id
+
+
+def boots(source: Source) -> Section | None:
+    """None where all runs lie in one boot and netbench booted nothing."""
+    loaded = source.loaded
+    if len(loaded.kernels) < 2 and not loaded.in_boots:
+        return None
+    blocks: list[Block] = [_booted(source)]
+    said: list[str] = []
+    for metric in (m for m in loaded.repeat.metrics if m in loaded.metrics):
+        rows = list(_rows(source, metric))
+        blocks += _tables(source, metric, rows)
+        said += _worth(metric, [row.split for row in rows if row.split], loaded.repeat.confidence)
+    if not said:
+        said.append(
+            "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs in one of them."
+        )
+    return Section("boots", "Boots", (*blocks, Prose(tuple(said), bullets=True)))
+
+
+def _booted(source: Source) -> Table:
+    """One row a boot: its kernel, when it was used, and how much was run in it."""
+    loaded = source.loaded
+    hosts = list(loaded.hosts)[:HOSTS]
+    entries = {(host, int(entry["boot"])): entry for host in hosts for entry in loaded.hosts[host]}
+    swept = [Column("kernel", kind="key")] if KERNEL in loaded.factors else []
+    columns = (
+        Column("boot", kind="key"), *swept, Column("first run"), Column("blocks"), Column("runs"), Column("ok"),
+        Column("boot ids", kind="prose"),
+    )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    releases: dict[str, dict[str, None]] = {}
+    for number, kernel in loaded.kernels.items():
+        group = loaded.runs[loaded.runs["boot"] == number]
+        group = group[group[KERNEL] == kernel] if swept else group  # what failed to come up after it was not in it
+        started = group["started"].dropna()
+        known = [entries.get((host, number), {}) for host in hosts]
+        releases.setdefault(kernel, {}).update(dict.fromkeys(entry["facts"]["kernel"] for entry in known if _release(entry)))
+        rows.append(
+            (
+                str(number),
+                *([kernel] if swept else []),
+                f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
+                f"{group['block'].min()} to {group['block'].max()}",
+                len(group),
+                int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
+                ", ".join(f"{h} {str(e['boot_id'])[:SHORT]}" for h, e in zip(hosts, known, strict=True) if e) or None,
+            )
+        )
+    notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
+    notes += [f"{kernel or 'The kernel'} is {' and '.join(found)}." for kernel, found in releases.items() if found]
+    if len(loaded.hosts) > len(hosts):
+        notes.append(f"{count(len(loaded.hosts) - len(hosts), 'host')} more: see facts.json.")
+    return Table("What was booted", columns, tuple(rows), tuple(notes))
+
+
+def _release(entry: Mapping[str, Any]) -> bool:
+    """Whether a host's kernel is known."""
+    return bool(entry.get("facts", {}).get("kernel"))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A cell's means by boot, and what its runs say of boots."""
+
+    cell: CellResult
+    means: dict[int, float]
+    split: Split | None
+
+
+def _rows(source: Source, metric: str) -> Iterator[_Row]:
+    """The cells that have the metric."""
+    runs = source.loaded.ok
+    places = rows_by_cell(runs)
+    values, numbers = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
+    for cell in source.cells:
+        mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
+        mine = mine[~np.isnan(values[mine])]
+        if len(mine):
+            each = {int(boot): float(values[mine[numbers[mine] == boot]].mean()) for boot in np.unique(numbers[mine])}
+            yield _Row(cell, each, split(values[mine], numbers[mine], source.loaded.repeat.confidence))
+
+
+def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
+    """The means by boot, a table a kernel."""
+    found: list[Table] = []
+    for kernel in dict.fromkeys(row.cell.factors.get(KERNEL, "") for row in rows):
+        mine = [row for row in rows if row.cell.factors.get(KERNEL, "") == kernel]
+        title = f"{describe(metric).title} by boot" + (f", kernel {kernel}" if kernel else "")
+        found.append(_table(source, describe(metric).unit, title, mine))
+    if found:
+        note = (
+            "between, within: standard deviations of boots, and of runs within a boot, in % of the mean; share: what is between "
+            "boots of the variance of a run, with its interval."
+        )
+        found[-1] = replace(found[-1], notes=(note,))
+    return found
+
+
+def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table:
+    keys = [(i, name) for i, name in enumerate(source.keys) if name != KERNEL]
+    numbers = sorted({boot for row in rows for boot in row.means})
+    beside = len(numbers) <= BESIDE
+    columns = (
+        *(Column(name, kind="key") for _, name in keys or [(0, "cell")]),
+        *(Column(name, unit) for name in ([f"boot {boot}" for boot in numbers] if beside else ["least", "greatest"])),
+        Column("between", "%"),
+        Column("within", "%"),
+        Column("share", "%"),
+    )
+    told: list[tuple[Value, ...]] = []
+    for row in rows:
+        words = source.key(row.cell)
+        means: list[Value] = [row.means.get(boot) for boot in numbers]
+        means = means if beside else [min(row.means.values()), max(row.means.values())]
+        told.append((*([words[i] for i, _ in keys] or ["all"]), *means, *_parts(row.split)))
+    return Table(title, columns, tuple(told))
+
+
+def _parts(found: Split | None) -> tuple[Value, Value, Value]:
+    """Between, within and share in percent; the share with its interval."""
+    if found is None or not found.mean:
+        return None, None, None
+    between, within = (f"{100 * sd / abs(found.mean):.2f}" for sd in (found.between, found.within))
+    if not found.between + found.within:
+        return between, within, None
+    return between, within, f"{100 * found.share:.0f} ({100 * found.low:.0f} to {100 * found.high:.0f})"
+
+
+def _worth(metric: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:
+    """What more boots, or more runs in each, would buy."""
+    whole = pooled(splits)
+    if whole is None:
+        return
+    k, r = whole.boots, whole.runs
+    now, with_boots, with_runs = (whole.half_width(n, each, confidence) for n, each in ((k, r), (2 * k, r), (k, 2 * r)))
+    runs = f"{r:.3g} {'run' if r == 1 else 'runs'}"
+    yield (
+        f"{describe(metric).title}: boots differ by {_percent(whole.between)} of the mean, runs within a boot by "
+        f"{_percent(whole.within)} (standard deviations, over all cells). An interval over {k} boots of {runs} is then "
+        f"±{_percent(now)}; {2 * k} boots would make it ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}: "
+        f"{_advice(now, with_boots, with_runs)}."
+    )
+
+
+def _percent(fraction: float) -> str:
+    """Two digits: 0.00811 -> `0.81%`, 0.0145 -> `1.5%`."""
+    return f"{100 * fraction:.2f}%" if fraction < 0.00995 else f"{100 * fraction:.1f}%"
+
+
+def _advice(now: float, with_boots: float, with_runs: float) -> str:
+    if with_runs > 0.9 * now:
+        return "more boots are what narrows it; more runs a boot buy next to nothing"
+    return "more boots narrow it more than more runs a boot" if with_boots < 0.9 * with_runs else "runs are as good as boots"

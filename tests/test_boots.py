@@ -1,0 +1,347 @@
+"""Boots without a host that boots: their plan, names of releases, GRUB's menu, journals. Real boots: test_boots_guests.py."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from hypothesis import given
+from hypothesis import strategies as st
+from test_plan import always, make, runs
+
+from netbench.boot import WAYS, installed, way
+from netbench.boot.base import Machine, State, Target, console_file, is_of
+from netbench.boot.copied import release_of
+from netbench.boot.grub import entry_of
+from netbench.conductor.boots import CONSOLE_LINES, PANIC, _came_with, _last, excerpt, joined
+from netbench.errors import BootError
+from netbench.hosts.local import LocalChannel
+from netbench.model import BootWay, Campaign, Host, Kernel, Repeat
+from netbench.plan import Boot, Plan, Verify
+
+HERE = Machine(Host("here"), LocalChannel("here"))
+
+
+# The plan
+
+
+def booted(boots: int, low: int, kernels: Sequence[str] = ("k1", "k2", "k3"), seed: int = 1) -> Plan:
+    campaign: Campaign = make({"kernel": list(kernels), "tso": ["on", "off"]}, seed)
+    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in campaign.cells)
+    known = {name: Kernel(name, release=name) for name in kernels}
+    return Plan(replace(campaign, cells=cells, kernels=known, repeat=Repeat(min=low, max=low, boots=boots)))
+
+
+@given(boots=st.integers(1, 6), low=st.integers(1, 9), seed=st.integers(0, 2**32))
+def test_in_each_round_every_kernel_is_booted_once(boots: int, low: int, seed: int) -> None:
+    plan = booted(boots, low, seed=seed)
+    order = [boot.kernel for boot in plan.all_boots()]
+    assert [boot.number for boot in plan.all_boots()] == list(range(1, 3 * boots + 1))
+    for start in range(0, len(order), 3):
+        assert sorted(order[start : start + 3]) == ["k1", "k2", "k3"]
+
+
+def test_the_order_of_kernels_differs_between_rounds() -> None:
+    order = [boot.kernel for boot in booted(20, 20).all_boots()]
+    assert len({tuple(order[at : at + 3]) for at in range(0, 60, 3)}) > 1
+
+
+@pytest.mark.parametrize(("boots", "low", "blocks"), [(1, 4, 4), (2, 4, 2), (3, 4, 2), (4, 2, 1)])
+def test_each_boot_has_blocks_of_its_kernel_alone_and_all_give_the_runs_asked_for(boots: int, low: int, blocks: int) -> None:
+    plan = booted(boots, low)
+    assert plan.blocks_a_boot == blocks
+    assert plan.blocks == 3 * boots * blocks
+    count: dict[str, int] = {}
+    for block in range(plan.blocks):
+        boot = plan.boot(block)
+        assert boot is not None
+        units = [run.unit for run in runs(plan, block)]
+        assert {unit.cell.kernel for unit in units} == {boot.kernel}
+        for unit in units:
+            count[unit.cell.id] = count.get(unit.cell.id, 0) + 1
+    assert set(count.values()) == {boots * blocks}
+    assert boots * blocks >= low
+
+
+def test_a_campaign_without_kernels_boots_for_the_sake_of_boots() -> None:
+    assert Plan(make({"x": ["1"]})).all_boots() == []
+    assert Plan(make({"x": ["1"]})).boot(0) is None
+    many = Plan(replace(make({"x": ["1"]}), repeat=Repeat(min=4, max=4, boots=2)))
+    assert many.all_boots() == [Boot(1, ""), Boot(2, "")]
+
+
+def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
+    plan = booted(2, 4)
+    plan = Plan(replace(plan.campaign, verify=True))
+    verified = [block for block in range(plan.blocks or 0) for step in plan.block(block, always) if isinstance(step, Verify)]
+    assert sorted(set(verified)) == [0, 2, 4]
+    assert len(verified) == 6
+
+
+# Releases
+
+
+@pytest.mark.parametrize(
+    ("release", "wanted", "fits"),
+    [
+        ("6.1.0-44-cloud-amd64", "6.1", True),
+        ("6.12.3", "6.1", False),
+        ("6.1", "6.1", True),
+        ("6.1.10", "6.1.1", False),
+        ("6.1.1-rc2", "6.1.1", True),
+        ("6.1.0-44-amd64", "6.1.0-4", False),
+        ("6.1.0+patched", "6.1.0", True),
+        ("5.10.0", "6.1", False),
+    ],
+)
+def test_a_release_begins_with_the_wanted_one_where_a_number_ends(release: str, wanted: str, fits: bool) -> None:
+    assert is_of(release, wanted) is fits
+    assert Target("k", wanted, loose=True).is_it(release) is fits
+    assert Target("k", wanted).is_it(release) is (release == wanted), "only a loose one may be a beginning"
+
+
+def test_versions_are_put_in_order_by_their_numbers() -> None:
+    ordered = ["5.10.0-9-amd64", "6.1.0-9-amd64", "6.1.0-10-amd64", "6.1.9", "6.1.10", "6.12.0-rc1", "6.12.3"]
+    backwards = ordered[::-1]
+    assert sorted(backwards, key=installed.version) == ordered
+
+
+class Files(Machine):
+    """A host of which only its files are known: what is installed on this machine is nobody's to change."""
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__(Host("there"), LocalChannel("there"))
+        self._paths = paths
+
+    def listing(self, folder: str) -> list[str]:
+        return list(
+            dict.fromkeys(path.removeprefix(f"{folder}/").split("/")[0] for path in self._paths if path.startswith(f"{folder}/"))
+        )
+
+    def exists(self, path: str) -> bool:
+        return any(one == path or one.startswith(f"{path}/") for one in self._paths)
+
+
+DEBIAN = Files(
+    *(f"/boot/{name}-{release}" for name in ("vmlinuz", "initrd.img") for release in ("6.1.0-9-amd64", "6.1.0-10-amd64")),
+    "/boot/vmlinuz-6.12.3-bare",
+    "/lib/modules/6.6.1-gone/modules.dep",
+)
+
+
+def test_the_newest_installed_kernel_of_a_release_is_found_with_its_initrd() -> None:
+    found = installed.find(DEBIAN, "6.1")
+    assert found == installed.Installed("6.1.0-10-amd64", "/boot/vmlinuz-6.1.0-10-amd64", "/boot/initrd.img-6.1.0-10-amd64")
+    assert installed.find(DEBIAN, "6.1.0-9-amd64").release == "6.1.0-9-amd64"
+    assert installed.find(DEBIAN, "6.12").initrd == ""
+
+
+def test_fedora_and_arch_have_other_names() -> None:
+    fedora = Files("/boot/vmlinuz-6.9.1-200.fc40", "/boot/initramfs-6.9.1-200.fc40.img")
+    assert installed.find(fedora, "6.9").initrd == "/boot/initramfs-6.9.1-200.fc40.img"
+    within = Files("/usr/lib/modules/6.9.1-arch1/vmlinuz", "/usr/lib/modules/6.9.1-arch1/initrd")
+    assert installed.find(within, "6.9").image == "/usr/lib/modules/6.9.1-arch1/vmlinuz"
+
+
+def test_a_kernel_that_is_not_installed_is_told_with_those_that_are() -> None:
+    with pytest.raises(BootError) as caught:
+        installed.find(DEBIAN, "6.6")  # its modules are there, its image is not
+    assert str(caught.value) == (
+        "there: no kernel 6.6 is installed; there are 6.1.0-9-amd64, 6.1.0-10-amd64, 6.6.1-gone, 6.12.3-bare"
+    )
+    said = installed.missing(DEBIAN, [Kernel("a", release="6.1"), Kernel("b", release="7"), Kernel("c", image="/x")])
+    assert said.startswith("no kernel 7 is installed")
+
+
+def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
+    header = bytearray(0x2000)
+    struct.pack_into("<H", header, 0x20E, 0x1000)
+    text = b"6.12.3-patched (me@here) #1 SMP\0"
+    header[0x1200 : 0x1200 + len(text)] = text
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(header)
+    assert release_of(HERE, str(image)) == "6.12.3-patched"
+    for content, told in ((b"#!/bin/sh\n", "is no kernel for x86"), (bytes(0x2000), "does not say which release it is")):
+        image.write_bytes(content)
+        with pytest.raises(BootError, match=told):
+            release_of(HERE, str(image))
+
+
+def test_the_same_kernel_is_one_of_equal_words() -> None:
+    state = State("1", "6.1", "BOOT_IMAGE=/vmlinuz-6.1 root=/dev/vda1 quiet initrd=/i")
+    assert state.same_kernel(State("2", "6.1", "root=/dev/vda1 quiet"))
+    assert not state.same_kernel(State("2", "6.1", "root=/dev/vda1 quiet debug"))
+    assert not state.same_kernel(State("2", "6.12", "root=/dev/vda1 quiet"))
+
+
+# GRUB's menu, as update-grub of Debian 12 writes it
+
+MENU = """\
+set timeout=5
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+else
+   set default="0"
+fi
+function load_video {
+  if [ x$feature_all_video_module = xy ]; then
+    insmod all_video
+  fi
+}
+menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-6c5e' {
+\tinsmod gzio
+\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
+\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
+\tinitrd\t/boot/initrd.img-6.12.3-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-6c5e' {
+\tmenuentry 'Debian GNU/Linux, with Linux 6.12.3-amd64' --class debian $menuentry_id_option 'gnulinux-6.12.3-amd64-advanced-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64 (recovery mode)' $menuentry_id_option 'gnulinux-6.1.0-9-amd64-recovery-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro single
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64' --class debian $menuentry_id_option 'gnulinux-6.1.0-9-amd64-advanced-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro quiet
+\t}
+}
+# menuentry 'commented out' { linux /boot/vmlinuz-5.0 }
+menuentry "Mine" --id mine {
+\tlinux /vmlinuz-6.6.1-mine root=/dev/sda1
+}
+menuentry '6.7 of mine' {
+\tlinux /vmlinuz-6.7.1-mine root=/dev/sda1
+}
+menuentry 'Patched' --id 6.8-patched {
+\tlinuxefi /vmlinuz-6.8.1-mine root=/dev/sda1
+}
+menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
+\tfwsetup
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "entry"),
+    [
+        ("6.12.3-amd64", "gnulinux-simple-6c5e"),
+        ("6.1.0-9-amd64", "gnulinux-advanced-6c5e>gnulinux-6.1.0-9-amd64-advanced-6c5e"),
+        ("6.6.1-mine", "mine"),
+        ("6.7.1-mine", ""),  # GRUB would take "6.7 of mine" for the seventh entry
+        ("6.8.1-mine", "Patched"),  # by its title, since its id begins with a digit
+        ("6.1.0", ""),
+        ("5.0", ""),
+    ],
+)
+def test_the_entry_that_boots_a_release(release: str, entry: str) -> None:
+    assert entry_of(MENU, release) == entry
+
+
+def test_no_name_on_the_way_to_an_entry_begins_with_a_digit() -> None:
+    menu = "submenu '2nd' {\nmenuentry 'x' {\nlinux /vmlinuz-6.1\n}\n}\n"
+    assert entry_of(menu, "6.1") == ""
+    assert entry_of(menu.replace("2nd", "second"), "6.1") == "second>x"
+
+
+# The user's own command
+
+
+def command(tmp_path: Path, body: str) -> Machine:
+    script = tmp_path / "boot-host"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    words = (str(script), "{host}", "{kernel}", "{release}", "{image} {append}", "a'b;c")
+    return Machine(Host("snd", boot=BootWay("command", argv=words)), LocalChannel("snd"))
+
+
+def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
+    machine = command(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/told')
+    ours = way("command")
+    ours.go(machine, ours.prepare(machine, Kernel("new", release="6.12", image="$(id)", append="quiet"), State("1", "6.1", "")))
+    assert (tmp_path / "told").read_text().splitlines() == ["snd", "new", "6.12", "$(id) quiet", "a'b;c"]
+    ours.go(machine, ours.back(machine, State("1", "6.1.0-9-amd64", "")))
+    assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
+
+
+def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
+    with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
+        way("command").go(command(tmp_path, "echo no route to the BMC >&2; exit 3"), Target("new", "6.12"))
+    absent = Machine(Host("snd", boot=BootWay("command", argv=("/nowhere/boot",))), LocalChannel("snd"))
+    with pytest.raises(BootError, match="snd: /nowhere/boot cannot be run"):
+        way("command").go(absent, Target("new", "6.12"))
+    assert "new: a command needs `release`" in way("command").why_not(absent, [Kernel("new", image="/x")])
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_every_way_is_found_by_its_name(kind: str) -> None:
+    assert way(kind).seconds > 0
+
+
+# Consoles
+
+
+def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "console"
+    host = Host("snd", boot=BootWay("kexec", console=str(file)))
+    assert console_file(host) == [f"{file}: No such file or directory"]
+    file.write_bytes(b"".join(b"line %d \xff\n" % number for number in range(1000)))
+    assert console_file(host)[-1] == "line 999 \ufffd"
+    assert way("kexec").console(host) == way("grub").console(host) == way("command").console(host) == console_file(host)
+    assert console_file(Host("snd")) == []
+
+
+def test_of_a_console_the_panic_is_shown_else_the_end() -> None:
+    lines = [f"line {chr(65 + number)}" for number in range(40)]
+    assert excerpt(lines) == lines[-CONSOLE_LINES:]
+    lines[20] = f"[ 1.0] {PANIC}: VFS"
+    assert lines[20] in excerpt(lines)
+    assert lines[19] in excerpt(lines)
+    assert len(excerpt(lines)) == CONSOLE_LINES
+    assert excerpt(lines[20:22]) == lines[20:22]
+    assert excerpt([]) == []
+    again = [f"[{number}] it does not listen" for number in range(30)]
+    assert excerpt(["no network device", *again]) == ["no network device", "[0] it does not listen"]
+
+
+def test_reasons_of_several_hosts_are_one_line_before_their_consoles() -> None:
+    assert joined(
+        ["a: it is gone\n  console of a: x\n  console of a: y", "b: so is it", "c: z\n  console of c: w"]
+    ).splitlines() == [
+        "a: it is gone; b: so is it; c: z",
+        "  console of a: x",
+        "  console of a: y",
+        "  console of c: w",
+    ]
+
+
+# The journal
+
+CAME = {"boot_id": "1", "release": "6.1", "command_line": "quiet"}
+
+
+def test_a_journal_knows_what_hosts_came_with_until_they_are_back() -> None:
+    entries: list[dict[str, object]] = [{"came_with": CAME, "host": "a"}, {"came_with": CAME, "host": "b"}]
+    entries += [{"boot": 1, "host": "a"}, {"booted": 1, "host": "a"}, {"boot": 2, "host": "b"}]
+    assert set(_came_with(entries)) == {"a", "b"}
+    assert [_last(entries, host) for host in "abc"] == ["booted", "boot", ""]
+    entries.append({"back": "9", "host": "a"})
+    assert _came_with(entries) == {"b": State("1", "6.1", "quiet")}
+    assert _last(entries, "a") == "back"
+
+
+# This machine
+
+
+def test_this_machine_is_not_booted(netbench: Command, small_file: Path) -> None:
+    small_file.write_text(small_file.read_text().replace("sweep: {", "sweep: {kernel: ['6.1'], "))
+    for verb in ("check", "run"):
+        done = netbench(verb, small_file)
+        assert done.returncode == 2
+        said = " ".join((done.stdout + done.stderr).split())
+        assert "this is the machine that netbench runs on, which cannot boot itself; name hosts with ssh, or lab: qemu" in said
+    assert json.loads(netbench("plan", small_file, "--json").stdout)["boots"][0]["kernel"] == "6.1"
