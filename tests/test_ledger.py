@@ -129,3 +129,45 @@ def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
             book.add(record(2 * block + 1, key, block, value))
     book.next_block()
     assert book.open_keys == [], "their ratio is steady, though neither is"
+
+
+BOOTS = """\
+netbench: 1
+name: b
+hosts: {h: {ssh: h, address: 192.0.2.1}}
+sweep: {kernel: [a, b], send: [write, sendfile]}
+repeat: {min: 4, boots: 2, max: 30}
+"""
+
+
+def booted(run: int, cell: str, block: int, status: str = "ok", reason: str = "") -> dict[str, Any]:
+    return record(run, (cell, "h>h"), block, 10 + block / 10, status, reason) | {"boot": block // 2 + 1}
+
+
+def in_boots() -> tuple[Plan, Ledger]:
+    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
+    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
+
+
+def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
+    plan, book = in_boots()
+    assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
+    run = 0
+    for block in range(8):
+        for unit in plan.wanted(block, book.is_open, ()):
+            run += 1
+            book.add(booted(run, unit.cell.id, block, "failed" if run == 5 else "ok", "reset" if run == 5 else ""))
+        assert not book.finished
+        book.next_block()
+    assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
+
+
+def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
+    plan, book = in_boots()
+    lost = next(boot.kernel for boot in plan.all_boots() if boot.number == 1)
+    for run, unit in enumerate(plan.wanted(0, book.is_open, ()), 1):
+        book.add(booted(run, unit.cell.id, 0, "failed", "boot: it panicked"))
+    assert [key[0] for key in book.open_keys] == [key[0] for key in book.open_keys if f"kernel={lost}" not in key[0]]
+    assert book.is_possible(7, 3), "blocks of the lost kernel have no records"
+    assert not book.is_possible(8, 100)
+    assert book.failed

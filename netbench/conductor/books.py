@@ -63,7 +63,7 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     ledger = ledger_of(Plan(campaign), hosts, local().rows)
     replay(store, ledger)
     ledger.next_block()
-    return not ledger.open_keys
+    return ledger.finished
 
 
 def ledger_of(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger:
@@ -77,7 +77,7 @@ def replay(store: Store, ledger: Ledger) -> None:
     """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench wrote."""
     for number, record in enumerate(store.records(), 1):
         try:
-            if record["block"] >= number:  # a block has a record or more: the ledger would walk through those between
+            if not ledger.is_possible(record["block"], number):  # the ledger would walk through those between
                 raise ValueError(f"block {record['block']} in line {number}")
             ledger.add(record)
         except MISSHAPEN as error:

@@ -208,20 +208,21 @@ class Conductor:
 
     def _blocks(self) -> tuple[str, str]:
         while True:
-            if self._plan.blocks is not None and self._ledger.block >= self._plan.blocks:
+            if self._ledger.finished:
                 return "done", ""
             boot = self._plan.boot(self._ledger.block)
             if boot and boot != self._booted and self._wanted():
                 if self._out_of_time():
                     return "limit", "the campaign's limit is reached"
                 self._step(boot)
+            if boot and not self._wanted():
+                self._ledger.next_block()
+                continue
             with self._noise.around(self._ledger.block):
                 in_time = self._block(frozenset(self._ledger.done))
             if not in_time:
                 return "limit", "the campaign's limit is reached"
             self._ledger.next_block()
-            if not self._ledger.open_keys:
-                return "done", ""
 
     def _wanted(self) -> list[Unit]:
         return self._plan.wanted(self._ledger.block, self._ledger.is_open, self._ledger.done)
@@ -306,12 +307,17 @@ class Conductor:
         return f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries again" if left else ""
 
     def _apply(self, step: Apply) -> None:
-        """A cell whose settings a host does not take is refused."""
+        self._entered(step.unit)
+
+    def _entered(self, unit: Unit) -> bool:
+        """Whether hosts have taken a unit's settings; a cell whose settings they do not take is refused."""
         try:
-            self._applied[step.unit.pair.name] = self._enter(step.unit)
+            self._applied[unit.pair.name] = self._enter(unit)
         except SettingRefused as error:
             with self._turn:
-                self._keep(step.unit, self._unmeasured(step.unit, "refused", str(error)))
+                self._keep(unit, self._unmeasured(unit, "refused", str(error)))
+            return False
+        return True
 
     def _enter(self, unit: Unit) -> Applied:
         """A unit's settings on its hosts, again where a worker is lost over it."""
@@ -328,8 +334,8 @@ class Conductor:
     def _run(self, step: Run) -> None:
         """One run; one that lost its worker is repeated with another."""
         for attempt in range(1, ATTEMPTS + 1):
-            if attempt > 1 and self._has_settings(step.unit):
-                self._applied[step.unit.pair.name] = self._enter(step.unit)
+            if attempt > 1 and self._has_settings(step.unit) and not self._entered(step.unit):
+                return
             record = self._one_run(step)
             if record["status"] != "interrupted":
                 return
@@ -376,8 +382,12 @@ class Conductor:
             return
         try:
             again = self._applier.read_again(unit)
-        except (SettingRefused, WorkerLost, ProtocolError) as error:
+        except SettingRefused as error:
             record |= {"status": "failed", "reason": record["reason"] or f"settings could not be read after the run: {error}"}
+            return
+        except (WorkerLost, ProtocolError) as error:
+            record |= {"status": "interrupted", "reason": f"settings could not be read after the run: {error}"}
+            self._runner.replace_workers(unit)
             return
         for side, levels in again.items():
             for key, level in levels.items():
@@ -430,8 +440,8 @@ class Conductor:
                     raise
                 self._store.note(f"{unit.cell.id} {unit.pair.name}: verify: {error}")
                 self._runner.replace_workers(unit)
-                if self._has_settings(unit):
-                    self._applied[unit.pair.name] = self._enter(unit)
+                if self._has_settings(unit) and not self._entered(unit):
+                    return "", ""
         raise AssertionError  # the last attempt returns or raises
 
     def _unmeasured(self, unit: Unit, status: str, reason: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class _Tally:
     """What was measured in one epoch: its runs are pooled with no others."""
 
     by_block: dict[str, dict[int, float]] = field(default_factory=dict)
+    boots: dict[int, int] = field(default_factory=dict)  # of each block
     runs: int = 0  # that are ok, whatever they measured
     closed: str = ""  # the reason, "" while open
 
@@ -34,6 +35,7 @@ class _Tally:
 class _Account:
     tallies: dict[Epoch | None, _Tally] = field(default_factory=dict)
     failures: int = 0
+    lost: int = 0  # runs that failed and are not repeated, since boots settle how many there are
     given_up: str = ""  # the reason, in whatever epoch
 
 
@@ -51,6 +53,7 @@ class Ledger:
         """`hosts`: the entries of facts.json; without them all runs are of one epoch."""
         self._campaign: Campaign = plan.campaign
         self._repeat = plan.repeat
+        self._blocks = plan.blocks
         self._units = {unit.key: unit for unit in plan.units}
         self._accounts = {key: _Account() for key in self._units}
         self._ticks, self._shared, self._metering = ticks, shared, accounts
@@ -75,9 +78,12 @@ class Ledger:
             account.failures = 0
             tally = account.tallies.setdefault(self._epochs.of(record), _Tally())
             tally.runs += 1
+            if record["boot"]:
+                tally.boots[int(record["block"])] = int(record["boot"])
             self._take(tally, record)
             return
         account.failures += 1
+        account.lost += self._blocks is not None and record["status"] == "failed"
         hopeless = record["status"] in FINAL or str(record["reason"]).startswith(HOPELESS)
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
             account.given_up = record["status"]
@@ -101,14 +107,23 @@ class Ledger:
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        values = self._tally(key).by_block
-        return assess({name: list(blocks.values()) for name, blocks in values.items()}, self._repeat)
+        tally = self._tally(key)
+        values = {name: list(blocks.values()) for name, blocks in tally.by_block.items()}
+        boots = {name: [tally.boots.get(block, 0) for block in blocks] for name, blocks in tally.by_block.items()}
+        return assess(values, self._repeat, boots, self._accounts[key].lost)
 
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
         tallies = {key: self._tally(key) for key in self._accounts}
         standings = {
-            key: Standing(self._units[key].cell.factors, tally.by_block, self._closed(key), tally.runs)
+            key: Standing(
+                self._units[key].cell.factors,
+                tally.by_block,
+                self._closed(key),
+                tally.runs,
+                tally.boots,
+                self._accounts[key].lost,
+            )
             for key, tally in tallies.items()
         }
         swept = [factor.name for factor in self._campaign.factors]
@@ -122,6 +137,15 @@ class Ledger:
         """Whether a unit was given up, or has nothing but failures to show."""
         nothing = (a.failures and not self._tally(key).runs and not self._closed(key) for key, a in self._accounts.items())
         return any(a.given_up == "failed" for a in self._accounts.values()) or any(nothing)
+
+    def is_possible(self, block: int, records: int) -> bool:
+        """Whether the last of so many records can be of that block: without boots, every block leaves a record or more."""
+        return block < (records if self._blocks is None else self._blocks)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to be run."""
+        return not self.open_keys or (self._blocks is not None and self.block >= self._blocks)
 
     @property
     def open_keys(self) -> list[Key]:
