@@ -642,3 +642,14 @@ def test_two_labs_take_different_networks(pair: Lab, untouched: None) -> None:
     assert ssh(other, "snd", "true") == ""
     assert ssh(pair, "snd", "true") == ""
     lab.down(NAME)
+
+
+def test_labs_of_campaigns_that_run_are_spared_by_down_without_a_name(untouched: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = lab.up("netns", 1, name=lab.own_name())
+    try:
+        monkeypatch.setattr(state, "names", lambda: [mine.name])
+        assert lab.down() == []
+        assert state.read(mine.name) is not None
+    finally:
+        removed = lab.down(mine.name)
+    assert removed

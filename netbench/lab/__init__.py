@@ -73,7 +73,8 @@ def up(
 
 
 def down(name: str | None = None) -> list[str]:
-    """Remove a lab, or all of them: its processes, interfaces, namespaces and files, also what a killed `up` left of it.
+    """Remove a lab, or all but those of campaigns that run: processes, interfaces, namespaces and files, also what a killed `up`
+    left of it.
 
     Returns a line for each thing that was removed; nothing to remove is no error. Errors: LabRefused, LabError.
     """
@@ -81,7 +82,8 @@ def down(name: str | None = None) -> list[str]:
     _need_root("removing a lab")
     with state.locked() as lock:
         tools = command.find(("ip",), lock)
-        return [line for one in (wanted or state.names()) for line in remove(one, tools)]
+        spared = [one for one in state.names() if _maker(one) and os.path.exists(f"/proc/{_maker(one)}")]
+        return [line for one in (wanted or state.names()) if wanted or one not in spared for line in remove(one, tools)]
 
 
 def status() -> tuple[LabStatus, ...]:
@@ -137,9 +139,11 @@ def own_name() -> str:
 
 def reap() -> list[str]:
     """Remove labs that campaigns made whose process is gone. Errors: LabRefused, LabError."""
-    removed: list[str] = []
-    for name in state.names():
-        pid = name.removeprefix(OWN)
-        if name.startswith(OWN) and pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
-            removed += down(name)
-    return removed
+    gone = [name for name in state.names() if _maker(name) and not os.path.exists(f"/proc/{_maker(name)}")]
+    return [line for name in gone for line in down(name)]
+
+
+def _maker(name: str) -> str:
+    """The process that made a lab for a campaign; "" for other labs."""
+    pid = name.removeprefix(OWN)
+    return pid if name.startswith(OWN) and pid.isdecimal() else ""
