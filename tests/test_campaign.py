@@ -532,3 +532,8 @@ def test_import_is_light() -> None:
     code = "import sys, netbench.campaign; print(sorted({'pandas', 'matplotlib', 'fabric', 'scipy', 'cffi'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_transfer_in_a_lab_is_between_two_hosts() -> None:
+    assert len(transfer_cell(["lab=qemu"]).hosts) == 2
+    assert list(transfer_cell([]).hosts) == ["here"]

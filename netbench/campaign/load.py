@@ -15,7 +15,7 @@ from netbench.engine.catalogue import Catalogue, local
 from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign
 
-_TRANSFER = "netbench: 1\nname: transfer\nhosts: {here: local}\ntransfer: {}\nverify: false\n"
+_TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
 
