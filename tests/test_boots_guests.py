@@ -182,7 +182,7 @@ def seed(kernels: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Lab]:
+def made(fetched: None) -> Iterator[Lab]:
     """Two guests on 6.1, with 6.12 installed beside it."""
     kernels = [Kernel(OLD, release=OLD), Kernel(NEW, release=NEW)]
     try:
@@ -498,7 +498,7 @@ def test_an_interrupt_ends_both_lanes(guests: Guests) -> None:
 
 
 @pytest.fixture
-def grub(tmp_path: Path) -> Iterator[Guests]:
+def grub(tmp_path: Path, fetched_grub: None) -> Iterator[Guests]:
     """A guest that GRUB boots from a disk, on 6.1 by default."""
     kernels = [Kernel(OLD, release=OLD), Kernel(NEW, release=NEW)]
     name = f"{NAME}g"

@@ -45,7 +45,7 @@ OLD, NEW = "6.1", "6.12"
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Lab]:
+def made(fetched: None) -> Iterator[Lab]:
     """Two guests on the first of two kernels, with disks."""
     try:
         tools = command.find(("apt-get", "apt-cache", "dpkg-deb", "dpkg-query"))

@@ -222,7 +222,7 @@ class Guests:
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Lab]:
+def made(fetched: None) -> Iterator[Lab]:
     missing = [tool for tool in (emulator.PROGRAM, "depmod", "ip", "ssh", "apt-get") if not shutil.which(tool, path=_FOLDERS)]
     if os.geteuid() != 0 or missing or not emulator.TUN.exists():
         pytest.skip(f"guests need root, {emulator.TUN} and programs that are not here: {' '.join(missing) or 'none'}")

@@ -178,9 +178,10 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
         done = tools.attempt(words, seconds=_DOWNLOAD_SECONDS, cwd=Path(scratch))
         made = {file.name: file for file in Path(scratch).glob("*.deb")}
         if done.returncode or not all(one.file in made for one in wanted):
-            said = " ".join(line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: "))
+            said = next((line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")), "")
+            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LabRefused(
-                f"cannot download {', '.join(names)}: {said or 'apt-get said nothing'}; "
+                f"cannot download {names[0]}{others}: {said or 'apt-get said nothing'}; "
                 f"if the network is there, {_UPDATE} and try again"
             )
         for name, file in made.items():
