@@ -101,8 +101,16 @@ def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
 )
 def test_a_release_begins_with_the_wanted_one_where_a_number_ends(release: str, wanted: str, fits: bool) -> None:
     assert is_of(release, wanted) is fits
-    assert Target("k", wanted, loose=True).is_it(release) is fits
-    assert Target("k", wanted).is_it(release) is (release == wanted), "only a loose one may be a beginning"
+    assert Target("k", wanted, loose=True).is_it(State("b", release, "quiet")) is fits
+    assert Target("k", wanted).is_it(State("b", release, "quiet")) is (release == wanted), "only a loose one may be a beginning"
+
+
+def test_a_kernel_with_another_command_line_is_another_one() -> None:
+    up = State("b", "6.12", "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 mitigations=off")
+    assert Target("k", "6.12", command_line="root=/dev/vda1 mitigations=off").is_it(up)
+    assert not Target("k", "6.12", command_line="root=/dev/vda1").is_it(up)
+    assert Target("k", "6.12", append="mitigations=off").is_it(up)
+    assert not Target("k", "6.12", append="mitigations=auto").is_it(up), "the same release, without what was to be added"
 
 
 def test_versions_are_put_in_order_by_their_numbers() -> None:

@@ -13,7 +13,8 @@ ATTEMPTS = 8
 def step_ns(side: Side) -> float:
     """CPU time of the worker per step in the window; it holds the whole process, so the flow's share is at most this."""
     steps = side.moved("flow", "steps")
-    assert steps > 1000
+    if steps < 1000:
+        return float("inf")  # it had no CPU
     return min(side.moved("rusage", "cpu_ns"), side.ns(Edge.CLOSE) - side.ns(Edge.OPEN)) / steps
 
 

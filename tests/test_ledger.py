@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netbench import campaign
 from netbench.analysis.metrics import ACCOUNTS
+from netbench.conductor.books import is_finished
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.plan import Plan
+from netbench.store import Store
 
 TEXT = """\
 netbench: 1
@@ -171,3 +174,17 @@ def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
     assert book.is_possible(7, 3), "blocks of the lost kernel have no records"
     assert not book.is_possible(8, 100)
     assert book.failed
+
+
+def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) -> None:
+    plan, _ = in_boots()
+    store = Store.create(tmp_path, "b", BOOTS, plan.to_json() | {"rows": []})
+    store.lock()
+    store.facts({"h": [{"boot": 1, "boot_id": "x", "clock_ticks": 100, "facts": {}}]})
+    order = [(block, unit.cell.id) for block in range(8) for unit in plan.wanted(block, lambda key: True, ())]
+    for run, (block, cell) in enumerate(order[:-1], 1):
+        store.append(booted(run, cell, block))
+    assert not is_finished(store.path, plan.campaign)
+    store.append(booted(len(order), order[-1][1], order[-1][0]))
+    assert is_finished(store.path, plan.campaign)
+    store.close()

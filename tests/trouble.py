@@ -78,7 +78,7 @@ class Running:
 
     def records(self) -> list[dict[str, Any]]:
         """Its whole records."""
-        files = list(self.results.glob("*/*/records.jsonl"))
+        files = list(self.results.glob("*/[!.]*/records.jsonl"))  # a folder that is being made begins with a dot
         lines = files[0].read_text().splitlines(keepends=True) if files else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 

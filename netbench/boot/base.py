@@ -11,7 +11,7 @@ from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.model import Host, Kernel
 
-GLANCE_SECONDS = 4.0  # a kernel that is dying takes connections and answers nothing
+GLANCE_SECONDS = 10.0  # a kernel that is dying takes connections and answers nothing
 CONSOLE_LINES = 50  # a panic's own, and those before
 _STATE = ("/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/osrelease", "/proc/cmdline")
 _LOADER_WORDS = ("BOOT_IMAGE=", "initrd=")  # a boot loader's own, of no effect in the kernel
@@ -45,11 +45,16 @@ class Target:
     image: str = ""
     initrd: str = ""
     command_line: str = ""
+    append: str = ""  # words that its command line must hold, where the way makes the rest of it
     loose: bool = False  # `release` is the beginning of what `uname -r` will say
 
-    def is_it(self, release: str) -> bool:
-        """Whether that is what was to be booted."""
-        return is_of(release, self.release) if self.loose else release == self.release
+    def is_it(self, state: State) -> bool:
+        """Whether that is what was to be booted: the release, and the command line as far as the way sets it."""
+        right = is_of(state.release, self.release) if self.loose else state.release == self.release
+        words = state.words.split()
+        if self.command_line and not self.loose:
+            right = right and words == self.command_line.split()
+        return right and set(self.append.split()) <= set(words)
 
 
 def is_of(release: str, wanted: str) -> bool:

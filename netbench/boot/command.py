@@ -9,8 +9,6 @@ from netbench.boot.base import Machine, State, Target, console_file
 from netbench.errors import BootError
 from netbench.model import Host, Kernel
 
-COMMAND_SECONDS = 120.0
-
 
 class Command:
     """Runs on this machine, without a shell; {host} {kernel} {release} {image} {initrd} {append} in its words are replaced.
@@ -45,6 +43,7 @@ class Command:
             "{append}": target.command_line,
         }
         argv = [_filled(word, words) for word in machine.host.boot.argv]
+        seconds = machine.host.boot.deadline / 1e9 if machine.host.boot.deadline else self.seconds
         try:
             done = subprocess.run(
                 argv,
@@ -52,7 +51,8 @@ class Command:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=COMMAND_SECONDS,
+                timeout=seconds,
+                start_new_session=True,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

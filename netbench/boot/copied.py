@@ -87,20 +87,23 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
     machine.run("tar", "-x", "-f", f"{folder}/modules.tar", "-C", folder, seconds=SEND_SECONDS)
     machine.run("rm", f"{folder}/modules.tar")
     place = f"/lib/modules/{release}"
-    linked = not machine.exists(place)
-    if linked:
-        machine.run("mkdir", "-p", "/lib/modules", root=True)
-        machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
+    if machine.exists(place):
+        raise BootError(
+            f"{machine.name}: the host has modules of its own for {release} ({place}), which the initrd would get; name the "
+            "kernel by release if it is that one, else build it with another CONFIG_LOCALVERSION"
+        )
+    machine.run("mkdir", "-p", "/lib/modules", root=True)
+    machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
     try:
         if machine.has("mkinitramfs"):
             machine.run("mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True)
         elif machine.has("dracut"):
-            machine.run("dracut", "--force", "--kver", release, f"{folder}/initrd", seconds=INITRD_SECONDS, root=True)
+            words = ("--force", "--no-hostonly", "--add", "kernel-network-modules", "--kver", release)
+            machine.run("dracut", *words, f"{folder}/initrd", seconds=INITRD_SECONDS, root=True)
         else:
             raise BootError(
                 f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd; install one, "
                 "or put an image and its initrd there and name them"
             )
     finally:
-        if linked:
-            machine.run("rm", place, root=True)
+        machine.run("rm", place, root=True)

@@ -43,7 +43,7 @@ class Qemu:
 
     def _target(self, name: str, kernel: lab.LabKernel) -> Target:
         self._ready[name] = kernel
-        return Target(name, kernel.release)
+        return Target(name, kernel.release, append=kernel.append)
 
     def go(self, machine: Machine, target: Target) -> None:
         with _told(machine.host):

@@ -60,9 +60,13 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     hosts = store.stored_facts()
     if not hosts:
         return False
-    ledger = ledger_of(Plan(campaign), hosts, local().rows)
+    plan = Plan(campaign)
+    ledger = ledger_of(plan, hosts, local().rows)
     replay(store, ledger)
-    ledger.next_block()
+    while plan.boots and not ledger.finished and not plan.wanted(ledger.block, ledger.is_open, ledger.done):
+        ledger.next_block()
+    if not plan.boots:
+        ledger.next_block()
     return ledger.finished
 
 

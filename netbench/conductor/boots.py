@@ -23,6 +23,7 @@ ATTEMPTS = 2
 PAUSE = 0.2  # between looks at a host that is on its way
 PATIENCE_SECONDS = 1.0  # of the first look at a host that is on its way: one that is not there yet may take it and not answer
 PATIENCE_GROWTH = 1.25
+GOING_SECONDS = 60.0  # that a host may take to go down
 LEAVING_SECONDS = 5.0  # that a host which was told to boot may still answer
 CONSOLE_LINES = 8
 PANIC = "Kernel panic - not syncing"
@@ -88,11 +89,15 @@ class Boots:
         targets = self._prepared(wanted)
         self.number += 1
         failed = self._attempts(targets, wanted)
-        if not failed:
-            why = self._asked(accept)
-            failed = {"": why} if why else {}
-        if not failed:
-            return self.number
+        for attempt in range(ATTEMPTS):
+            why = "" if failed else self._asked(accept)
+            if not failed and not why:
+                return self.number
+            if failed or attempt + 1 == ATTEMPTS:
+                failed = failed or {"": why}
+                break
+            self._say(f"boot {self.number}, once more: {why}")
+            failed = self._attempts(self._prepared(wanted), wanted)
         reason = joined(failed.values())
         self._say(f"kernel {kernel or 'as it came'}, going back: {reason.partition(chr(10))[0]}")
         try:
@@ -155,6 +160,9 @@ class Boots:
     def _boot(self, host: Host, target: Target) -> None:
         """One host onto its target. Errors: BootError, HostError."""
         before = self._last_boot_id(host)
+        self._refuse_own(host, before)
+        if self._stop.is_set():
+            raise BootError(f"{host.name}: interrupted before it was booted")
         self._write({"boot": self.number, "kernel": target.name, "host": host.name, "release": target.release, "boot_id": before})
         self._crew.release(host.name)
         stale = self._ways[host.name].console(host)
@@ -163,10 +171,23 @@ class Boots:
         state = self._awaited(host, before, stale=stale)
         if state is None:
             raise BootError(f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}")
-        if not target.is_it(state.release):
-            raise BootError(f"{host.name}: it came up on {state.release}, not on {target.release}{self._console(host)}")
+        if not target.is_it(state):
+            raise BootError(f"{host.name}: it came up on {self._other(state, target)}{self._console(host)}")
         self._cancel([host])
         self._write({"booted": self.number, "host": host.name, "boot_id": state.boot_id, "release": state.release})
+
+    @staticmethod
+    def _other(state: State, target: Target) -> str:
+        """What came up in place of a target."""
+        if state.release != target.release:
+            return f"{state.release}, not on {target.release}"
+        return f"{state.release} with the command line `{state.words}`, not with `{target.command_line or target.append}`"
+
+    @staticmethod
+    def _refuse_own(host: Host, boot_id: str) -> None:
+        """The machine that netbench runs on is never booted, wherever a host's name leads. Errors: BootError."""
+        if boot_id == _own_boot_id():
+            raise BootError(f"{host.name}: it shares the kernel of the machine that netbench runs on, which is not booted")
 
     def _last_boot_id(self, host: Host) -> str:
         """The boot that a host is in, or, where it does not answer, was in when it last did."""
@@ -234,8 +255,7 @@ class Boots:
         if host.name in self._came_with:
             return
         state = self._machine(host).state()
-        if state.boot_id == _own_boot_id():
-            raise BootError(f"{host.name}: it shares the kernel of the machine that netbench runs on, which is not booted")
+        self._refuse_own(host, state.boot_id)
         known = {"boot_id": state.boot_id, "release": state.release, "command_line": state.command_line}
         self._write({"came_with": known, "host": host.name})
         self._came_with[host.name] = state
@@ -281,7 +301,9 @@ class Boots:
         if _last(self._entries(), host.name) not in ("boot", "booted"):
             self._cancel([host])
             return ""
-        state = self._present(host)
+        state = self._left(host) or self._present(host)
+        if state is not None:
+            self._refuse_own(host, state.boot_id)
         booted = state is None or not state.same_kernel(came_with)
         for attempt in range(ATTEMPTS if booted else 0):
             before = state.boot_id if state else ""
@@ -294,7 +316,7 @@ class Boots:
                 raise BootError(f"{host.name}: it is not back on {came_with.release}: {error}") from error
             self._crew.hang_up(host.name)
             state = self._awaited(host, before, stale=stale)
-            if state is not None and state.release == came_with.release:
+            if state is not None and target.is_it(state):
                 break
             if attempt + 1 == ATTEMPTS:
                 now = f"it runs {state.release}" if state else self._absent(host, before, stale)
@@ -303,6 +325,12 @@ class Boots:
         self._cancel([host])
         self._write({"back": state.boot_id, "host": host.name})
         return f"{host.name}: {'back' if booted else 'is'} on {came_with.release}"
+
+    def _left(self, host: Host) -> State | None:
+        """What a host runs that was told to boot and may not have left yet; None where it is not seen in another boot."""
+        if _last(self._entries(), host.name) != "boot" or host.boot.kind == "qemu" or host.name in self._gone:
+            return None
+        return self._awaited(host, _sent_from(self._entries(), host.name), min(self._seconds(host), GOING_SECONDS), stale=())
 
     def _present(self, host: Host) -> State | None:
         """What a host runs, waiting for it where nobody can boot it without its help, but never twice in vain."""

@@ -32,6 +32,7 @@ from netbench.store import Store, now
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
 ATTEMPTS = 3  # of a run whose worker is lost
+SETTLED_SECONDS, SETTLED_PAUSE = 30.0, 0.5  # that a host which was booted may take until its links and services are there
 OURS = ("engine", "layout")  # facts that are netbench's, not the host's
 
 
@@ -247,18 +248,31 @@ class Conductor:
         """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or ""."""
         self._crew.start_all()
         self._applier.claim()
-        read = {name: entry | {"on": kernel} for name, entry in self._crew.all_facts().items()}
+        deadline = time.monotonic() + SETTLED_SECONDS
+        while (why := self._unlike(kernel, read := self._crew.all_facts())) and time.monotonic() < deadline:
+            time.sleep(SETTLED_PAUSE)
+        if why:
+            return why
+        block = self._ledger.block
+        self._ledger = self._books.ledger(
+            self._books.keep_facts({n: entry | {"on": kernel} for n, entry in read.items()}, number)
+        )
+        while self._ledger.block < block:
+            self._ledger.next_block()
+        return ""
+
+    def _unlike(self, kernel: str, read: Mapping[str, Mapping[str, Any]]) -> str:
+        """What of the hosts is not yet as a campaign needs it, or not as in earlier boots of that kernel: links that are not up,
+        services that are not started."""
         known = self._store.stored_facts()
         for name, entry in read.items():
+            if why := self._crew.no_address(name, self._plan.campaign.cells[0].transfer.ip):
+                return why
             earlier = next((e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None)
             changed = differences(of_entry(earlier), of_entry(entry)) if earlier else []
             said = [change(*one) for one in changed if not one[0].startswith(OURS)]
             if earlier and said:
                 return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
-        block = self._ledger.block
-        self._ledger = self._books.ledger(self._books.keep_facts(read, number))
-        while self._ledger.block < block:
-            self._ledger.next_block()
         return ""
 
     def _block(self, done: frozenset[Key]) -> bool:

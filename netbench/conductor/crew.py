@@ -154,7 +154,7 @@ class Crew:
 
     def release(self, host: str) -> None:
         """Say goodbye to a host's workers, since it is going to be booted, and forget what was read there."""
-        for key in [key for key in self._workers if key[0] == host]:
+        for key in [key for key in list(self._workers) if key[0] == host]:
             worker = self._workers.pop(key)
             self._heart.remove(worker)
             worker.close()
@@ -180,9 +180,17 @@ class Crew:
             self._interfaces[host] = named or self.worker(host, role).operate("interface", self.address(host, ip))[0].strip()
         return self._interfaces[host]
 
+    def no_address(self, host: str, ip: int) -> str:
+        """Why a host has no interface with its data address, or "". Errors: those of losing its worker."""
+        try:
+            self.worker(host, roles(self._campaign)[host]).operate("interface", self.address(host, ip))
+        except EngineError as error:
+            return str(error)
+        return ""
+
     def kernel(self, host: str) -> str:
         """What tells the kernel that a host runs from all others: its boot id."""
-        return next(worker.hello.boot_id for (name, _), worker in self._workers.items() if name == host)
+        return next(worker.hello.boot_id for (name, _), worker in list(self._workers.items()) if name == host)
 
     def interrupt(self) -> None:
         """Make whoever waits for a worker give up as by Ctrl-C, in its own thread."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
 from netbench.conductor.apply import Applier, HostBusy, holder_of
 from netbench.conductor.boots import Boots
 from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
-from netbench.errors import HostError, ProtocolError, WorkerLost
+from netbench.errors import HostError, NetbenchError, ProtocolError, WorkerLost
 from netbench.model import Campaign
 from netbench.settings.scope import outstanding, put_back
 from netbench.store import Store
@@ -21,15 +25,33 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         with Crew(campaign, channels) as crew:
             boots = Boots(campaign, crew, store.journal, store.journal_entries, store.note)
             locks = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, lambda: [])
-            boots.settle()
-            for touched in boots.touched():
-                _refuse_others(locks, touched.name)
-            lines += boots.back()
-            for host, changes in sorted(left.items(), key=lambda one: roles(campaign)[one[0]]):  # receivers first
+            failed: list[NetbenchError] = []
+
+            def boot_back() -> None:
+                for touched in boots.touched():
+                    _refuse_others(locks, touched.name)
+                lines.extend(boots.back())
+
+            def put_settings_back(host: str, changes: Sequence[Mapping[str, Any]]) -> None:
                 locks.lock(host)
                 worker = crew.worker(host, roles(campaign)[host])
-                lines += [f"{host}: {line}" for line in put_back(worker, worker.hello.boot_id, changes)]
+                lines.extend(f"{host}: {line}" for line in put_back(worker, worker.hello.boot_id, changes))
                 store.journal({"restored": [change["change"] for change in changes], "host": host})
+
+            first_receivers = sorted(left.items(), key=lambda one: roles(campaign)[one[0]])
+            acts: list[Callable[[], None]] = [boots.settle, boot_back]
+            acts += [partial(put_settings_back, *one) for one in first_receivers]
+            for act in acts:
+                try:
+                    act()
+                except HostBusy:
+                    raise
+                except NetbenchError as error:  # the others can still be put back
+                    failed.append(error)
+        if len(failed) > 1:
+            raise HostError("\n".join([*lines, *map(str, failed)]))
+        if failed:
+            raise failed[0]
         return lines
     finally:
         store.close()

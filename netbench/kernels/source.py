@@ -122,14 +122,21 @@ def _output(kernel: Kernel, tree: Path) -> Path:
         raise RequestError(f"kernel {kernel.name}: no folder {tree} on this machine; correct `tree`")
     release = _tree_release(tree)
     candidates = [place for place in _outputs(tree, beside=bool(release)) if _DEBUG not in place.name]
-    own = [place for place in candidates if release and release in place.name]
-    best = max(own or candidates, key=lambda place: place.stat().st_mtime_ns, default=None)
+    own = [place for place in candidates if not release or _is_of(place, release)]
+    best = max(own, key=lambda place: place.stat().st_mtime_ns, default=None)
     if best is None:
         raise RequestError(
-            f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or {_TAR_INSTALL} in {tree}"
-            f"{' or beside it' if release else ''}; {_TREE_REMEDY}"
+            f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or {_TAR_INSTALL}{f' of {release}' if release else ''} in "
+            f"{tree}{' or beside it' if release else ''}; {_TREE_REMEDY}"
         )
     return best
+
+
+def _is_of(place: Path, release: str) -> bool:
+    """Whether an output of a build is of that release: beside a tree may lie those of other trees."""
+    if place.is_dir():
+        return (place / "boot" / f"vmlinuz-{release}").exists()
+    return place.name.startswith((f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar"))
 
 
 def _tree_release(tree: Path) -> str:
