@@ -329,7 +329,7 @@ def test_a_kernel_that_panics(guests: Guests) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("append", "told"),
-    [("module_blacklist=virtio_net", "netbench: no network device"), ("rdinit=/usr/bin/cat", "")],
+    [("module_blacklist=virtio_net", "No listening ports"), ("rdinit=/usr/bin/cat", "")],
     ids=["no network", "it hangs"],
 )
 def test_a_kernel_that_never_answers(guests: Guests, append: str, told: str) -> None:

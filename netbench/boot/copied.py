@@ -87,13 +87,12 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
     machine.run("tar", "-x", "-f", f"{folder}/modules.tar", "-C", folder, seconds=SEND_SECONDS)
     machine.run("rm", f"{folder}/modules.tar")
     place = f"/lib/modules/{release}"
-    if machine.exists(place):
-        raise BootError(
-            f"{machine.name}: the host has modules of its own for {release} ({place}), which the initrd would get; name the "
-            "kernel by release if it is that one, else build it with another CONFIG_LOCALVERSION"
-        )
-    machine.run("mkdir", "-p", "/lib/modules", root=True)
-    machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
+    theirs = machine.exists(place)  # of another build with that release: covered for as long as it takes
+    if theirs:
+        machine.run("mount", "-o", "bind", f"{folder}/{release}", place, root=True)
+    else:
+        machine.run("mkdir", "-p", "/lib/modules", root=True)
+        machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
     try:
         if machine.has("mkinitramfs"):
             machine.run("mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True)
@@ -106,4 +105,4 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
                 "or put an image and its initrd there and name them"
             )
     finally:
-        machine.run("rm", place, root=True)
+        machine.run("umount" if theirs else "rm", place, root=True)
