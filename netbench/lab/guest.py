@@ -62,7 +62,7 @@ exec init
 """
 )
 _INITTAB = f"""\
-::respawn:/usr/sbin/dropbear -F -E -s -r /etc/dropbear/host_key -p {ADDRESS}:22
+::respawn:/usr/sbin/dropbear -F -E -s -W 1048576 -r /etc/dropbear/host_key -p {ADDRESS}:22
 ::ctrlaltdel:/sbin/reboot
 ::shutdown:/bin/umount -a -r
 """
