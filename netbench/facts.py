@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -482,17 +482,19 @@ def of_entry(entry: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in {**own, **entry.get("facts", {})}.items() if value is not None}
 
 
-def must_match(swept: Iterator[str] | tuple[str, ...] = ()) -> list[str]:
-    """Facts in which runs that are pooled must agree: all but those that the campaign's factors change."""
-    named = {name.removeprefix("sender.").removeprefix("receiver.") for name in swept}
+def must_match(handled: Iterable[str] = ()) -> list[str]:
+    """Facts in which runs that are pooled must agree: all but those that the campaign's own factors and settings change."""
+    named = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}
     of_kernel = {"kernel", "kernel_build", "command_line"} if "kernel" in named else set[str]()
     return [fact.name for fact in FACTS if fact.must_match and fact.setting not in named and fact.name not in named | of_kernel]
 
 
-def differences(a: Mapping[str, str | None], b: Mapping[str, str | None]) -> list[tuple[str, str, str]]:
+def differences(
+    a: Mapping[str, str | None], b: Mapping[str, str | None], handled: Iterable[str] = ()
+) -> list[tuple[str, str, str]]:
     """The facts that must match and do not, as (fact, in a, in b). What one of them does not know is no difference."""
     found = []
-    for name in must_match():
+    for name in must_match(handled):
         one, other = a.get(name), b.get(name)
         if one is not None and other is not None and one != other:
             found.append((name, one, other))
@@ -511,6 +513,12 @@ def change(name: str, was: str, now: str) -> str:
     """A change in words."""
     was, now = apart(was, now)
     return f"{name} was {was}, then {now}"
+
+
+def held_by(name: str) -> str:
+    """What a user whose host comes up otherwise than before can do about it: ` (hold it: settings: {mtu: VALUE})`, or ""."""
+    setting = next(fact.setting for fact in FACTS if fact.name == name)
+    return f" (hold it: settings: {{{setting}: VALUE}})" if setting else ""
 
 
 def apart(one: str, other: str) -> tuple[str, str]:

@@ -230,3 +230,8 @@ class Campaign:
     text: str = ""
     source: str = ""
     unbuilt: tuple[str, ...] = field(default=())
+
+    @property
+    def handled(self) -> tuple[str, ...]:
+        """What the campaign sets itself: the factors of its cells, and the settings that it holds."""
+        return tuple(dict.fromkeys([*(name for cell in self.cells for name in cell.factors), *self.settings]))

@@ -208,6 +208,7 @@ class Plan:
             "seed": campaign.seed,
             "pairs": [pair.name for pair in campaign.pairs],
             "swept": [factor.name for factor in campaign.factors],
+            "held": dict(campaign.settings),
             "cells": [{"cell": cell.id, "factors": dict(cell.factors)} for cell in campaign.cells],
             "order": self.order(),
             "seconds": round(self.seconds()[0], 1),

@@ -153,3 +153,19 @@ def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
     assert warned(loaded) == {}
     assert not facts.same("memory", "995612 kB", "885612 kB")
     assert not facts.same("kernel", "6.1", "6.2")
+
+
+def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
+    """Facts are read before settings are applied: a host may come up with another value, which no run saw."""
+    changes: dict[int, Mapping[str, str | None]] = {boot: {"tcp_rmem": f"4096 131072 {boot}"} for boot in boots_of("old")}
+    folder = tmp_path / "r"
+    assert (made(folder, changes).runs["excluded"] != "").any()
+    plan = json.loads((folder / "plan.json").read_text())
+    for key in ("sysctl.net.ipv4.tcp_rmem", "receiver.sysctl.net.ipv4.tcp_rmem"):
+        (folder / "plan.json").write_text(json.dumps(plan | {"held": {key: "4096 131072 6291456"}}))
+        assert (load(folder).runs["excluded"] == "").all()
+
+
+def test_what_can_be_done_about_a_fact_that_changes_by_itself() -> None:
+    assert facts.held_by("tcp_rmem") == " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
+    assert facts.held_by("cpu_model") == ""

@@ -248,7 +248,7 @@ def signs_of_converged(seen: Evidence) -> Iterator[Caution]:
 def mixed_facts(seen: Evidence) -> Iterator[Caution]:
     """Facts that changed during the campaign, or engines that differ between hosts."""
     yield from _not_pooled(seen)
-    epochs = Epochs(seen.loaded.hosts, seen.loaded.factors)
+    epochs = Epochs(seen.loaded.hosts, seen.loaded.handled)
     for host, boots in seen.loaded.hosts.items():
         for before, after in _consecutive(boots, seen.loaded.kernels):
             was, now = of_entry(before), of_entry(after)

@@ -27,10 +27,11 @@ Entries = Sequence[Mapping[str, Any]]
 class Epochs:
     """What hosts were like by their entries of facts.json. What an entry does not know is as in the entry before."""
 
-    def __init__(self, hosts: Mapping[str, Entries], swept: Iterable[str] = ()) -> None:
-        factors = tuple(swept)
-        self.names = facts.must_match(tuple(name for name in factors if name != KERNEL))  # within a stratum kernels are equal
-        self._kernels = KERNEL in factors
+    def __init__(self, hosts: Mapping[str, Entries], handled: Iterable[str] = ()) -> None:
+        """handled: what the campaign sets itself, factors and held settings; facts of these keep no runs apart."""
+        own = tuple(handled)
+        self.names = facts.must_match(name for name in own if name != KERNEL)  # within a stratum kernels are equal
+        self._kernels = KERNEL in own
         self._entries = hosts
         self._filled = {host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()}
         self._numbers = {host: [known.index(entry) for entry in known] for host, known in self._filled.items()}
@@ -108,9 +109,9 @@ class Latest:
         return self._epochs.said(str(record["pair"]), mine, latest)
 
 
-def not_pooled(hosts: Mapping[str, Entries], swept: Iterable[str], last: int) -> list[str]:
+def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) -> list[str]:
     """What a resumed campaign must say: facts that are others than in its runs so far. last: the number of the last of these."""
-    epochs = Epochs(hosts, swept)
+    epochs = Epochs(hosts, handled)
     said = []
     for host, entries in hosts.items():
         new = len(entries) > 1 and last and int(entries[-1].get("from_run", 0)) > last

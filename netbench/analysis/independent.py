@@ -211,10 +211,12 @@ def _logs(series: Series, by_boot: bool) -> Numbers:
 def differences(a: Loaded, b: Loaded) -> list[Difference]:
     """What the two differ in: facts that must match, and what their campaigns say of the transfer and of settings."""
     found: dict[tuple[str, str, str], list[str]] = {}
+    own = set(a.handled) & set(b.handled) - {"kernel"}  # what both set themselves is in what their campaigns say
+    compared = facts.must_match(own)
     for host, other in _hosts(a, b):
         one, two = _known(a, host), _known(b, other)
         label = host if host == other else f"{host} and {other}"
-        for name in facts.must_match():
+        for name in compared:
             if name in one and name in two and one[name] != two[name]:
                 found.setdefault((name, one[name], two[name]), []).append(label)
     told = [Difference(", ".join(hosts), name, *facts.apart(x, y)) for (name, x, y), hosts in found.items()]

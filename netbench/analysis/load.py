@@ -135,6 +135,11 @@ class Loaded:
         return last
 
     @property
+    def handled(self) -> tuple[str, ...]:
+        """What the campaign sets itself: factors, and settings that it holds."""
+        return handled(self.plan)
+
+    @property
     def swept(self) -> tuple[str, ...]:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
         return tuple(self.plan.get("swept", self.factors)) or self.factors
@@ -321,7 +326,7 @@ class _Reader:
         self.ticks = {host: int(b["clock_ticks"]) for (host, _), b in self.boots.items() if b.get("clock_ticks")}
         self.kernels: dict[tuple[str, int], bool] = {}
         self.known = {str(cell["cell"]) for cell in self.plan["cells"]}
-        self.epochs = Epochs(self.hosts, [str(name) for cell in self.plan["cells"] for name in cell["factors"]])
+        self.epochs = Epochs(self.hosts, handled(self.plan))
         self.latest = Latest(self.epochs)
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -534,6 +539,11 @@ def _repeat(plan: Mapping[str, Any]) -> Repeat:
     raw = plan["repeat"]
     asked = Repeat(raw["min"], raw["max"], raw["confidence"], raw["precision"], tuple(raw["metrics"]), raw.get("boots", 1))
     return replace(asked, max=asked.min) if _in_boots(plan, asked) else asked
+
+
+def handled(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a plan.json's campaign sets itself: the factors of its cells, and the settings that it holds."""
+    return tuple(dict.fromkeys([*(str(name) for cell in plan["cells"] for name in cell["factors"]), *plan.get("held", ())]))
 
 
 def _in_boots(plan: Mapping[str, Any], repeat: Repeat) -> bool:

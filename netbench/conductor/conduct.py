@@ -24,7 +24,7 @@ from netbench.conductor.progress import Progress, Silent, standing
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, RequestError, SettingRefused, StoreError, WorkerLost
-from netbench.facts import change, differences, of_entry
+from netbench.facts import change, differences, held_by, of_entry
 from netbench.model import Campaign, Pair
 from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
 from netbench.store import Store, now
@@ -126,7 +126,7 @@ def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tup
     books = Books(store, plan, rows)
     hosts = books.keep_facts(crew.all_facts())
     ledger = books.ledger(hosts)
-    for line in not_pooled(hosts, [factor.name for factor in plan.campaign.factors], ledger.runs):
+    for line in not_pooled(hosts, plan.campaign.handled, ledger.runs):
         progress.say(line)
     runner = Runner(plan.campaign, crew, made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
@@ -269,8 +269,9 @@ class Conductor:
             if why := self._crew.no_address(name, self._plan.campaign.cells[0].transfer.ip):
                 return why
             earlier = next((e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None)
-            changed = differences(of_entry(earlier), of_entry(entry)) if earlier else []
-            said = [change(*one) for one in changed if not one[0].startswith(OURS)]
+            own = [key for key in self._plan.campaign.handled if key != "kernel"]
+            changed = differences(of_entry(earlier), of_entry(entry), own) if earlier else []
+            said = [change(*one) + held_by(one[0]) for one in changed if not one[0].startswith(OURS)]
             if earlier and said:
                 return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
         return ""

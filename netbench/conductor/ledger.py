@@ -57,7 +57,7 @@ class Ledger:
         self._units = {unit.key: unit for unit in plan.units}
         self._accounts = {key: _Account() for key in self._units}
         self._ticks, self._shared, self._metering = ticks, shared, accounts
-        self._epochs = Epochs(hosts or {}, [factor.name for factor in self._campaign.factors])
+        self._epochs = Epochs(hosts or {}, self._campaign.handled)
         self._latest = Latest(self._epochs)
         self.block = 0
         self.done: set[Key] = set()  # in the present block

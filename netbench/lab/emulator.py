@@ -23,7 +23,7 @@ from netbench.lab.command import SYSTEM_FOLDERS
 
 PROGRAM = "qemu-system-x86_64"
 TUN = Path("/dev/net/tun")
-MEMORY = 1024  # MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot to boot
+MEMORY = 1536  # MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot to boot
 # No KVM: a machine that is itself a guest may offer one that stock kernels do not boot in.
 MACHINE = (
     *("-M", "pc", "-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max", "-smp", "1", "-m", str(MEMORY)),
