@@ -35,6 +35,13 @@ def change(record: Record, **paths: Any) -> Record:
     return record
 
 
+def read_again(record: Record) -> Record:
+    """A file that the receiver reads through NFS, cold at first, until the time is up; its server counts no bytes."""
+    record["sender"] |= {"cache": "cold", "resident": 0, "source_size": 9}
+    del record["sender"]["flow"]["bytes"]
+    return record
+
+
 def slow(record: Record) -> Record:
     """One run at half speed."""
     if record["run"] == 6:
@@ -102,6 +109,7 @@ def no_call(record: Record) -> Record:
             "of 40",
         ),
         ("cache", Synth(pairs=TWO, edit=lambda r: change(r, sender__resident=5, sender__source_size=9)), "send=", "in 40 runs"),
+        ("cache", Synth(pairs=TWO, edit=read_again), "send=", "in 40 runs"),
         ("cut", Synth(pairs=TWO, edit=cut), "send=", "for 9 s at most"),
         ("strangers", Synth(pairs=TWO, edit=lambda r: change(r, receiver__strangers=2)), "send=", "80 connections"),
         (

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from conftest import Command
@@ -16,12 +17,15 @@ from test_plan import always, make, runs
 
 from netbench.boot import WAYS, installed, way
 from netbench.boot.base import Machine, State, Target, console_file, is_of
+from netbench.boot.command import Command as Ways
 from netbench.boot.copied import release_of
 from netbench.boot.grub import entry_of
-from netbench.conductor.boots import CONSOLE_LINES, PANIC, _came_with, _last, excerpt, joined
-from netbench.errors import BootError
+from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, _came_with, _last, excerpt, joined
+from netbench.conductor.crew import Crew
+from netbench.errors import BootError, HostError
+from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
-from netbench.model import BootWay, Campaign, Host, Kernel, Repeat
+from netbench.model import BootWay, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan import Boot, Plan, Verify
 
 HERE = Machine(Host("here"), LocalChannel("here"))
@@ -114,7 +118,17 @@ def test_a_kernel_with_another_command_line_is_another_one() -> None:
 
 
 def test_versions_are_put_in_order_by_their_numbers() -> None:
-    ordered = ["5.10.0-9-amd64", "6.1.0-9-amd64", "6.1.0-10-amd64", "6.1.9", "6.1.10", "6.12.0-rc1", "6.12.3"]
+    ordered = [
+        "5.10.0-9-amd64",
+        "6.1.0-9-amd64",
+        "6.1.0-10-amd64",
+        "6.1.9",
+        "6.1.10",
+        "6.12.0-rc2",
+        "6.12.0-rc10",
+        "6.12.0",
+        "6.12.3",
+    ]
     backwards = ordered[::-1]
     assert sorted(backwards, key=installed.version) == ordered
 
@@ -147,6 +161,28 @@ def test_the_newest_installed_kernel_of_a_release_is_found_with_its_initrd() -> 
     assert found == installed.Installed("6.1.0-10-amd64", "/boot/vmlinuz-6.1.0-10-amd64", "/boot/initrd.img-6.1.0-10-amd64")
     assert installed.find(DEBIAN, "6.1.0-9-amd64").release == "6.1.0-9-amd64"
     assert installed.find(DEBIAN, "6.12").initrd == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("5.14.0-427.el9.x86_64", "5.14.0-427.el9.x86_64"),  # RHEL puts one for debugging beside it
+        ("5.14", "5.14.0-427.el9.x86_64+debug"),
+        ("6.9.0-rc1", "6.9.0-rc1"),  # installkernel keeps the one before it
+        ("6.9", "6.9.0"),
+        ("6.9.0-rc1.old", "6.9.0-rc1.old"),
+    ],
+)
+def test_a_release_is_itself_before_it_is_the_beginning_of_another(wanted: str, found: str) -> None:
+    names = ("5.14.0-427.el9.x86_64", "5.14.0-427.el9.x86_64+debug", "6.9.0-rc1", "6.9.0-rc1.old", "6.9.0", "6.9.0.old")
+    assert installed.find(Files(*(f"/boot/vmlinuz-{name}" for name in names)), wanted).release == found
+
+
+def test_the_way_back_is_not_to_a_kernel_of_a_longer_name() -> None:
+    """Its own image is gone: the firmware's default is the best that is left."""
+    there = Files("/boot/vmlinuz-6.9.1", "/boot/vmlinuz-6.9.1+debug")
+    assert way("kexec").back(Files("/boot/vmlinuz-6.9.1+debug"), State("1", "6.9.1", "")).image == ""
+    assert installed.find(there, "6.9.1").release == "6.9.1"
 
 
 def test_fedora_and_arch_have_other_names() -> None:
@@ -263,14 +299,14 @@ def command(tmp_path: Path, body: str) -> Machine:
     script = tmp_path / "boot-host"
     script.write_text(f"#!/bin/sh\n{body}\n")
     script.chmod(0o755)
-    words = (str(script), "{host}", "{kernel}", "{release}", "{image} {append}", "a'b;c")
+    words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
     return Machine(Host("snd", boot=BootWay("command", argv=words)), LocalChannel("snd"))
 
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
     machine = command(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/told')
     ours = way("command")
-    ours.go(machine, ours.prepare(machine, Kernel("new", release="6.12", image="$(id)", append="quiet"), State("1", "6.1", "")))
+    ours.go(machine, ours.prepare(machine, Kernel("new", release="6.12", append="$(id) quiet"), State("1", "6.1", "")))
     assert (tmp_path / "told").read_text().splitlines() == ["snd", "new", "6.12", "$(id) quiet", "a'b;c"]
     ours.go(machine, ours.back(machine, State("1", "6.1.0-9-amd64", "")))
     assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
@@ -340,6 +376,154 @@ def test_a_journal_knows_what_hosts_came_with_until_they_are_back() -> None:
     entries.append({"back": "9", "host": "a"})
     assert _came_with(entries) == {"b": State("1", "6.1", "quiet")}
     assert _last(entries, "a") == "back"
+
+
+# Conducting. The hosts are simulated: what they run is three lines in a file, and a program is their power switch.
+
+SWITCH = """\
+#!/bin/sh
+cd FOLDER/$1 && echo "$2" >> told
+up() { printf '%s\\n' "boot$(wc -l < told)" "$1" "$2" > next && mv next state; }
+case $2 in BODY esac
+"""
+
+
+class Simulated:
+    """Hosts that are booted by a program, the journal, and what was said."""
+
+    def __init__(self, folder: Path, body: str, hosts: Sequence[str] = ("h",), deadline: int = 5) -> None:
+        self.folder = folder
+        script = folder / "switch"
+        script.write_text(SWITCH.replace("FOLDER", str(folder)).replace("BODY", f"{body} original) up 6.1 quiet;;"))
+        script.chmod(0o755)
+        for name in hosts:
+            (folder / name).mkdir()
+            (folder / name / "state").write_text("boot0\n6.1\nquiet\n")
+        how = BootWay("command", argv=(str(script), "{host}", "{kernel}"), deadline=deadline * 10**9)
+        self.known = {name: Host(name, ssh=name, boot=how) for name in hosts}
+        self.journal: list[dict[str, Any]] = []
+        self.said: list[str] = []
+        self.boots = self.anew()
+
+    def anew(self) -> Boots:
+        """As another controller finds it."""
+        campaign = booted(1, 1, ("a", "b")).campaign
+        pairs = (Pair(next(iter(self.known)), list(self.known)[-1]),)
+        kernels = {name: Kernel(name, release="6.12", append=name) for name in ("a", "b")}
+        campaign = replace(campaign, hosts=self.known, pairs=pairs, kernels=kernels)
+        crew = cast(Crew, self)  # of which boots use nothing but what is here
+        return Boots(campaign, crew, lambda entry: self.journal.append(dict(entry)), lambda: self.journal, self.said.append)
+
+    def channel(self, host: str) -> Channel:
+        return cast(Channel, SimulatedChannel(self.folder / host / "state"))
+
+    def release(self, host: str) -> None:
+        pass
+
+    def hang_up(self, host: str) -> None:
+        pass
+
+    def release_of(self, host: str) -> str:
+        return (self.folder / host / "state").read_text().split("\n")[1]
+
+    def told(self, host: str) -> list[str]:
+        return (self.folder / host / "told").read_text().split()
+
+
+class SimulatedChannel:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        if not self.file.exists():
+            raise HostError("h: it is down")
+        return Result(tuple(argv), 0, self.file.read_text(), "")
+
+
+UP = 'a|b) up 6.12 "quiet $2";;'
+
+
+def test_what_a_host_came_with_is_known_again_once_it_was_back(tmp_path: Path) -> None:
+    """Else a controller that dies on the next kernel leaves the host there for good."""
+    lab = Simulated(tmp_path, 'a) up 6.66 a;; b) up 6.12 "quiet b";;')
+    with pytest.raises(BootError, match=r"h: it came up on 6\.66, not on 6.12"):
+        lab.boots.bring_up("a", lambda number: "")
+    assert lab.release_of("h") == "6.1"
+    lab.boots.bring_up("b", lambda number: "")
+    assert lab.release_of("h") == "6.12"
+    assert lab.anew().back() == ["h: back on 6.1"]
+    assert lab.release_of("h") == "6.1"
+
+
+def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Simulated(tmp_path, UP)
+    real = Ways.prepare
+
+    def once(self: Ways, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+        if lab.release_of("h") == "6.12" and kernel:
+            raise BootError("h: this kernel has no kexec")
+        return real(self, machine, kernel, came_with)
+
+    monkeypatch.setattr(Ways, "prepare", once)
+    with pytest.raises(BootError) as caught:
+        lab.boots.bring_up("a", lambda number: "the data link is down")
+    assert str(caught.value) == "the data link is down; it could not be booted once more: h: this kernel has no kexec"
+    assert lab.release_of("h") == "6.1"
+    assert _last(lab.journal, "h") == "back"
+
+
+def test_a_kernel_that_is_not_accepted_is_booted_once_more(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, UP)
+    refusals = ["no address"]
+    assert lab.boots.bring_up("a", lambda number: refusals.pop() if refusals else "") == 1
+    assert lab.told("h") == ["a", "a"]
+    assert lab.said == ["boot 1, once more: no address"]
+
+
+def test_a_command_that_leaves_the_words_of_a_kernel_out_is_found_out(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, "a) up 6.12 quiet;;")
+    with pytest.raises(BootError, match=r"came up on 6\.12 with the command line `quiet`, not with `a`"):
+        lab.boots.bring_up("a", lambda number: "")
+    assert lab.told("h") == ["a", "a", "original"]
+
+
+def test_a_host_is_back_only_with_the_command_line_that_it_came_with(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, f"original) up 6.1 'quiet more';; {UP}")
+    lab.boots.bring_up("a", lambda number: "")
+    with pytest.raises(HostError, match=r"h: it is not back on 6.1: it came up on 6.1 with the command line `quiet more`"):
+        lab.boots.back()
+    assert _last(lab.journal, "h") == "booted"
+
+
+def test_a_host_that_did_not_go_is_waited_for_when_it_is_told_again(tmp_path: Path) -> None:
+    """What still answers from the boot that it should leave is not yet an answer."""
+    late = f"original) [ $(grep -c original told) = 1 ] || {{ (sleep 0.5; up 6.1 quiet) >/dev/null 2>&1 & }};; {UP}"
+    lab = Simulated(tmp_path, late, deadline=2)
+    lab.boots.bring_up("a", lambda number: "")
+    assert lab.boots.back() == ["h: back on 6.1"]
+    assert lab.told("h") == ["a", "original", "original"]
+
+
+def test_what_was_put_back_is_said_though_another_host_fails(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, f"original) [ $1 = g ] && exit 3; up 6.1 quiet;; {UP}", hosts=("h", "g"))
+    lab.boots.bring_up("a", lambda number: "")
+    with pytest.raises(HostError) as caught:
+        lab.boots.back()
+    first, second = str(caught.value).split("; ", 1)
+    assert first == "h: back on 6.1"
+    assert second.startswith("g: it is not back on 6.1: g:")
+
+
+def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, UP, deadline=1)
+    lab.boots.bring_up("a", lambda number: "")
+    lab.journal.append({"boot": 2, "host": "h", "boot_id": "boot1", "release": "6.12"})
+    (tmp_path / "h" / "state").unlink()  # it never came up
+    again = lab.anew()
+    assert again.settle() == ["h: back on 6.1"]
+    assert again.back() == []
 
 
 # This machine

@@ -310,6 +310,7 @@ def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
 # Kernels that do not come up
 
 
+@pytest.mark.slow
 def test_a_kernel_that_panics(guests: Guests) -> None:
     """It panics twice; then the guest is booted back, and the other kernel has its turn."""
     kernels = {"bad": {"release": NEW, "append": "rdinit=/nonexistent"}, OLD: {"release": OLD}}
@@ -353,6 +354,7 @@ def command(guests: Guests, body: str) -> list[str]:
     return [sys.executable, str(script), "{host}", "{kernel}"]
 
 
+@pytest.mark.slow
 def test_a_host_that_comes_up_on_another_release(guests: Guests) -> None:
     argv = command(guests, f"kernel = {OLD!r}")
     console = guests.lab.folder / "hosts" / "a" / "console"
@@ -423,6 +425,22 @@ def test_an_interrupt_while_a_host_boots(guests: Guests) -> None:
     assert [entry["ended"] for entry in guests.journal() if "ended" in entry] == ["interrupted"]
     assert any("back" in entry for entry in guests.journal())
     assert guests.records() == []
+
+
+@pytest.mark.slow
+def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
+    """What was set and read of it is gone: the campaign ends, and goes on only when it is resumed."""
+    file = guests.write({}, "kexec", guests=("a", "b"), blocks=2)
+    file.write_text(file.read_text().replace("200ms", "3s"))
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    wait_for(lambda: len(list((guests.folder / "results").glob("*/*/records.jsonl"))) == 1 and guests.records() != [])
+    guests.renew("b")
+    done = guests.end(process)
+    assert done.code == 1
+    assert "b: it was rebooted, not by this campaign (boot " in done.err
+    assert [record["status"] for record in guests.records()] == ["ok", "interrupted"]
+    assert guests.netbench("resume", guests.result).code == 0
+    assert [record["status"] for record in guests.records()] == ["ok", "interrupted", "ok"]
 
 
 @pytest.mark.slow

@@ -163,6 +163,7 @@ def test_a_guest_is_booted_on_the_other_kernel_and_back(made: Lab) -> None:
     assert "up" in {found.state for found in lab.status() if found.name == NAME}
 
 
+@pytest.mark.slow
 def test_an_installed_kernel_is_reached_by_kexec(made: Lab) -> None:
     release = made.kernels[NEW].release
     before = boot_id(made, "snd")

@@ -269,6 +269,7 @@ def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) 
     assert guests.state() == before
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> None:
     before = guests.state()
@@ -282,6 +283,27 @@ def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> No
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None:
+    """Its read would wait for minutes: it is broken off when the run is given up, whose record says why."""
+    before = guests.state()
+    process = guests.begin(guests.write(SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")))
+    try:
+        until(lambda: path(guests.lab.hosts["snd"].address, "").rstrip("/") in guests.ssh("rcv", "cat /proc/mounts"), 90)
+        received = guests.received()
+        until(lambda: guests.received() > received + 10_000_000, 60)
+        guests.ssh("snd", "ip link set data0 down")
+        said, _ = process.communicate(timeout=200)
+        assert "is using this host" not in said
+        assert guests.records()[0]["status"] == "failed", said
+        assert "the worker lives, but did not answer in time" in guests.records()[0]["reason"]
+    finally:
+        process.kill()
+        guests.ssh("snd", "ip link set data0 up")
+    until(lambda: guests.state() == before, 60, guests.state)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "beat.h"
 #include "clock.h"
 #include "method.h"
 
@@ -351,5 +352,18 @@ void nb_flow_join(struct nb_flow *flow)
 {
 	if (flow->started)
 		pthread_join(flow->thread, NULL);
+	flow->started = 0;
+}
+
+void nb_flow_give_up(struct nb_flow *flow)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
+		if (flow->method->give_up)
+			flow->method->give_up(flow);
+		nb_beat(); /* a file system whose server is gone may hold it for long all the same */
+		nanosleep(&pause, NULL);
+	}
 	flow->started = 0;
 }

@@ -73,6 +73,8 @@ uint32_t nb_flow_team(const struct nb_job *job, size_t count);
 /* The thread of a team of flows that begins here, pinned and waiting at the gate. */
 int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error);
 void nb_flow_join(struct nb_flow *flow);
+/* The same for one that was told to stop and may be held by what it reads: alive to the controller meanwhile. */
+void nb_flow_give_up(struct nb_flow *flow);
 void nb_flow_close(struct nb_flow *flow);
 
 /* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow has ended. */

@@ -41,6 +41,11 @@ struct nb_method {
 	 * opens. 0, or negative with flow->error filled. Optional.
 	 */
 	int (*drain)(struct nb_flow *flow);
+	/*
+	 * From another thread, of a flow that is given up and sits in a step that may wait for long: let what it waits for fail.
+	 * Called until the flow ends. Optional.
+	 */
+	void (*give_up)(struct nb_flow *flow);
 	void (*close)(struct nb_flow *flow);
 };
 

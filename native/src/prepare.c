@@ -78,7 +78,7 @@ void nb_run_free(struct nb_run *run)
 			shutdown(run->flows[i].socket, SHUT_RDWR);
 	nb_gates_move(&run->gates, NB_GATE_RUN);
 	for (size_t i = 0; i < run->flows_count; i++)
-		nb_flow_join(&run->flows[i]);
+		nb_flow_give_up(&run->flows[i]);
 	nb_window_free(run);
 	for (size_t i = 0; i < run->flows_count; i++)
 		nb_flow_close(&run->flows[i]);

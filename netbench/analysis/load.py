@@ -420,7 +420,7 @@ class _Reader:
                 known.append([settings, 1])
         sender = record.get("sender") or {}
         resident, wanted = sender.get("resident"), 0 if sender.get("cache") == "cold" else sender.get("source_size")
-        again = sender.get("cache") == "cold" and _sent(sender) > sender.get("source_size", 0)  # only its first pass was cold
+        again = sender.get("cache") == "cold" and _read(record) > sender.get("source_size", 0)  # only its first pass was cold
         if resident is not None and (resident != wanted or again):
             self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
         edges = sender.get("time_ns")
@@ -520,9 +520,11 @@ def _factor(words: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categ
     return pd.Categorical.from_codes(codes[cells.codes], categories=pd.Index(levels))
 
 
-def _sent(sender: Mapping[str, Any]) -> int:
-    """The most bytes that one stream has sent by the closing of the window, its warm-up included."""
-    return max(sender.get("flow", {}).get("bytes", [[0], [0]])[1], default=0)
+def _read(record: Mapping[str, Any]) -> int:
+    """Bytes read of the source by the closing of the window, warm-up included: the most that a stream sent of it, as each sends
+    all of it; where the receiver reads it (NFS), what its streams did together, as each has a part."""
+    sent, received = ((record.get(side) or {}).get("flow", {}).get("bytes") for side in ("sender", "receiver"))
+    return (max(sent[1], default=0) if sent else 0) or (sum(received[1]) if received else 0)
 
 
 def _word(value: Any) -> str:

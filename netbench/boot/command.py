@@ -11,7 +11,7 @@ from netbench.model import Host, Kernel
 
 
 class Command:
-    """Runs on this machine, without a shell; {host} {kernel} {release} {image} {initrd} {append} in its words are replaced.
+    """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are replaced.
 
     `uname -r` must then say what the kernel's `release` is or begins with; to go back, {kernel} is `original`.
     """
@@ -28,7 +28,7 @@ class Command:
     def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
         if kernel is None:
             return self.back(machine, came_with)
-        return Target(kernel.name, kernel.release, kernel.image, kernel.initrd, kernel.append, loose=True)
+        return Target(kernel.name, kernel.release, append=kernel.append, loose=True)
 
     def back(self, machine: Machine, came_with: State) -> Target:
         return Target("", came_with.release)
@@ -38,9 +38,7 @@ class Command:
             "{host}": machine.name,
             "{kernel}": target.name or "original",
             "{release}": target.release,
-            "{image}": target.image,
-            "{initrd}": target.initrd,
-            "{append}": target.command_line,
+            "{append}": target.append,
         }
         argv = [_filled(word, words) for word in machine.host.boot.argv]
         seconds = machine.host.boot.deadline / 1e9 if machine.host.boot.deadline else self.seconds

@@ -25,8 +25,9 @@ class Installed:
 
 
 def version(release: str) -> list[tuple[int, int | str]]:
-    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10."""
-    return [(1, int(part)) if part.isdecimal() else (0, part) for part in re.findall(r"\d+|[^\d]+", release)]
+    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and 6.9.0-rc7 before 6.9.0."""
+    parts = re.findall(r"\d+|[^\d]+", release)
+    return [*((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts), (0, "")]
 
 
 def releases(machine: Machine) -> list[str]:
@@ -38,14 +39,20 @@ def releases(machine: Machine) -> list[str]:
 
 
 def find(machine: Machine, wanted: str) -> Installed:
-    """The newest installed kernel of a release, or of releases that begin so. Errors: BootError, HostError."""
+    """The installed kernel of a release, else the newest of releases that begin so. Errors: BootError, HostError."""
     there = releases(machine)
-    for release in reversed([release for release in there if is_of(release, wanted)]):
+    for release in candidates(there, wanted):
         image = _first(machine, _IMAGES, release)
         if image:
             return Installed(release, image, _first(machine, _INITRDS, release))
     known = f"there are {', '.join(there)}" if there else "there are none in /boot and /lib/modules"
     raise BootError(f"{machine.name}: no kernel {wanted} is installed; {known}")
+
+
+def candidates(there: Iterable[str], wanted: str) -> list[str]:
+    """The releases that a word may mean, the best first. What an installation kept of the kernel before it (`.old`) is none."""
+    loose = [release for release in there if is_of(release, wanted) and release != wanted and not release.endswith(".old")]
+    return [*(release for release in there if release == wanted), *sorted(loose, key=version, reverse=True)]
 
 
 def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:

@@ -51,6 +51,8 @@ class Kexec:
         """By kexec too where that can be had, else by the firmware, whose default entry nobody has touched."""
         try:
             found = installed.find(machine, came_with.release)
+            if found.release != came_with.release:
+                return Target("", came_with.release)
             target = Target("", found.release, found.image, found.initrd, came_with.words)
             self._load(machine, target)
         except BootError:

@@ -20,6 +20,10 @@ from netbench.settings.scope import HostSettings, layers, outstanding, put_back
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
 _BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
+_HANGS = (
+    "a worker of this campaign that was lost has not ended within {:.0f} s: it waits in the kernel (for a device, or an NFS "
+    "server that is gone); see `dmesg` there, and go on when it has ended"
+)
 Read = dict[str, dict[str, str]]
 """What each side's settings read: side -> setting -> level."""
 
@@ -177,10 +181,11 @@ class Applier:
                 worker.operate("lock", what, name)
             except EngineError as error:
                 holder = _holder(worker, what)
-                if holder and holder.partition("+")[0] == self._holder and time.monotonic() < deadline:
+                own = bool(holder) and holder.partition("+")[0] == self._holder
+                if own and time.monotonic() < deadline:
                     time.sleep(LOCK_PAUSE)
                     continue
-                words = _BUSY.format(holder) if holder else str(error)
+                words = _HANGS.format(LOCK_SECONDS) if own else _BUSY.format(holder) if holder else str(error)
                 raise HostBusy(f"{host}: {words}") from error
             return
 

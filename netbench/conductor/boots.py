@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from netbench.boot import GLANCE_SECONDS, Machine, State, Target, Way, way
+from netbench.boot.base import is_of
 from netbench.conductor.crew import AT_ONCE, Crew, roles
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
 from netbench.model import Campaign, Host, Kernel
@@ -97,7 +98,10 @@ class Boots:
                 failed = failed or {"": why}
                 break
             self._say(f"boot {self.number}, once more: {why}")
-            failed = self._attempts(self._prepared(wanted), wanted)
+            try:
+                failed = self._attempts(self._prepared(wanted), wanted)
+            except BootError as error:
+                failed = {"": f"{why}; it could not be booted once more: {error}"}
         reason = joined(failed.values())
         self._say(f"kernel {kernel or 'as it came'}, going back: {reason.partition(chr(10))[0]}")
         try:
@@ -172,16 +176,10 @@ class Boots:
         if state is None:
             raise BootError(f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}")
         if not target.is_it(state):
-            raise BootError(f"{host.name}: it came up on {self._other(state, target)}{self._console(host)}")
+            other = _other(state, target.release, target.command_line or target.append)
+            raise BootError(f"{host.name}: it came up on {other}{self._console(host)}")
         self._cancel([host])
         self._write({"booted": self.number, "host": host.name, "boot_id": state.boot_id, "release": state.release})
-
-    @staticmethod
-    def _other(state: State, target: Target) -> str:
-        """What came up in place of a target."""
-        if state.release != target.release:
-            return f"{state.release}, not on {target.release}"
-        return f"{state.release} with the command line `{state.words}`, not with `{target.command_line or target.append}`"
 
     @staticmethod
     def _refuse_own(host: Host, boot_id: str) -> None:
@@ -194,6 +192,10 @@ class Boots:
         state = None if host.name in self._silent else self._glance(host)
         if state is not None:
             return state.boot_id
+        return self._known_boot_id(host)
+
+    def _known_boot_id(self, host: Host) -> str:
+        """The boot that a host was last seen in."""
         known = [entry for entry in self._entries() if entry.get("host") == host.name and entry.get("boot_id")]
         return str(known[-1]["boot_id"]) if known else self._came_with[host.name].boot_id
 
@@ -251,30 +253,36 @@ class Boots:
         return Machine(host, self._crew.channel(host.name))
 
     def _remember(self, host: Host) -> None:
-        """What a host came with, known to the journal before the host is first touched. Errors: HostError; BootError."""
-        if host.name in self._came_with:
+        """What a host came with, known to the journal before the host is touched, again after it was back.
+
+        Errors: HostError; BootError."""
+        state = self._came_with.get(host.name)
+        if state is None:
+            state = self._machine(host).state()
+            self._refuse_own(host, state.boot_id)
+        elif _last(self._entries(), host.name) != "back":
             return
-        state = self._machine(host).state()
-        self._refuse_own(host, state.boot_id)
         known = {"boot_id": state.boot_id, "release": state.release, "command_line": state.command_line}
         self._write({"came_with": known, "host": host.name})
         self._came_with[host.name] = state
 
-    def settle(self) -> None:
+    def settle(self) -> list[str]:
         """After a controller died: wait for hosts that it was booting. Those that do not answer in time are booted back.
 
-        Errors: BootError, HostError."""
+        What was done to these. Errors: BootError, HostError."""
+        said: list[str] = []
         begun = [host for host in self._hosts if host.name in self._came_with and _last(self._entries(), host.name) == "boot"]
 
         def settle(host: Host) -> None:
             before = _sent_from(self._entries(), host.name)
             if self._awaited(host, before, LEAVING_SECONDS) is None and self._awaited(host, "", stale=()) is None:
                 self._gone.add(host.name)
-                self._back(host)
+                said.append(self._back(host))
 
         errors = self._together(settle, begun)
         if errors:
-            raise BootError(joined(errors.values()))
+            raise BootError(joined([*said, *errors.values()]))
+        return said
 
     def back(self) -> list[str]:
         """Hosts that were booted, back on the kernel that they came with; what was done. Errors: HostError with the others."""
@@ -287,9 +295,10 @@ class Boots:
                 said[host.name] = line
 
         errors = self._together(back, touched)
+        lines = [said[host.name] for host in touched if host.name in said]
         if errors:
-            raise HostError(joined(errors.values()))
-        return [said[host.name] for host in touched if host.name in said]
+            raise HostError(joined([*lines, *errors.values()]))
+        return lines
 
     def touched(self) -> list[Host]:
         """Hosts of which it is known what they came with."""
@@ -305,8 +314,9 @@ class Boots:
         if state is not None:
             self._refuse_own(host, state.boot_id)
         booted = state is None or not state.same_kernel(came_with)
+        before = self._known_boot_id(host)
         for attempt in range(ATTEMPTS if booted else 0):
-            before = state.boot_id if state else ""
+            before = state.boot_id if state else before
             try:
                 target = self._ways[host.name].back(self._machine(host), came_with)
                 self._crew.release(host.name)
@@ -316,10 +326,14 @@ class Boots:
                 raise BootError(f"{host.name}: it is not back on {came_with.release}: {error}") from error
             self._crew.hang_up(host.name)
             state = self._awaited(host, before, stale=stale)
-            if state is not None and target.is_it(state):
+            if state is not None and state.same_kernel(came_with):
                 break
             if attempt + 1 == ATTEMPTS:
-                now = f"it runs {state.release}" if state else self._absent(host, before, stale)
+                now = (
+                    f"it came up on {_other(state, came_with.release, came_with.words)}"
+                    if state
+                    else self._absent(host, before, stale)
+                )
                 raise BootError(f"{host.name}: it is not back on {came_with.release}: {now}{self._console(host)}")
         assert state is not None
         self._cancel([host])
@@ -359,6 +373,13 @@ class Boots:
                 self._stop.set()
                 raise
         return errors
+
+
+def _other(state: State, release: str, words: str) -> str:
+    """What came up in place of a release with a command line."""
+    if is_of(state.release, release):
+        return f"{state.release} with the command line `{state.words}`, not with `{words}`"
+    return f"{state.release}, not on {release}"
 
 
 def excerpt(lines: Sequence[str]) -> list[str]:

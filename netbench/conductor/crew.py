@@ -65,7 +65,7 @@ class HostsLost(HostError):
 
 
 class HostGone(HostError):
-    """A host that was lost did not come back in time: there is no use in trying again."""
+    """A host that was lost did not come back in time, or in another boot: there is no use in trying again."""
 
 
 class Crew:
@@ -82,6 +82,7 @@ class Crew:
         self._cpus: dict[str, Cpus] = {}
         self._interfaces: dict[str, str] = {}
         self._lost: set[str] = set()
+        self._boot_ids: dict[str, str] = {}
         self._heart = Heart()
 
     def __enter__(self) -> Crew:
@@ -94,8 +95,10 @@ class Crew:
         """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError; HostGone."""
         key = host, role
         if key not in self._workers:
-            self._workers[key] = self._restart(host, role) if host in self._lost else self._start(host, role)
-            self._heart.add(self._workers[key])
+            worker = self._restart(host, role) if host in self._lost else self._start(host, role)
+            self._refuse_another_boot(host, worker)
+            self._workers[key] = worker
+            self._heart.add(worker)
         return self._workers[key]
 
     def channel(self, host: str) -> Channel:
@@ -121,6 +124,17 @@ class Crew:
             else:
                 self._lost.discard(host)
                 return worker
+
+    def _refuse_another_boot(self, host: str, worker: Worker) -> None:
+        """What was set and read of a host holds for one boot: after a reboot of its own it is another host. Errors: HostGone."""
+        now = worker.hello.boot_id
+        before = self._boot_ids.setdefault(host, now)
+        if before != now:
+            worker.abandon()
+            raise HostGone(
+                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why (its console, `last -x`), "
+                "then resume"
+            )
 
     def start_all(self) -> None:
         """Start every worker, all hosts at the same time. Errors: HostsLost with what is wrong with each host that failed."""
@@ -160,6 +174,7 @@ class Crew:
             worker.close()
         self._cpus.pop(host, None)
         self._interfaces.pop(host, None)
+        self._boot_ids.pop(host, None)
         self._lost.discard(host)
 
     def hang_up(self, host: str) -> None:

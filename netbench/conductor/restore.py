@@ -39,7 +39,7 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                 store.journal({"restored": [change["change"] for change in changes], "host": host})
 
             first_receivers = sorted(left.items(), key=lambda one: roles(campaign)[one[0]])
-            acts: list[Callable[[], None]] = [boots.settle, boot_back]
+            acts: list[Callable[[], None]] = [lambda: lines.extend(boots.settle()), boot_back]
             acts += [partial(put_settings_back, *one) for one in first_receivers]
             for act in acts:
                 try:
@@ -48,10 +48,10 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                     raise
                 except NetbenchError as error:  # the others can still be put back
                     failed.append(error)
-        if len(failed) > 1:
-            raise HostError("\n".join([*lines, *map(str, failed)]))
-        if failed:
+        if failed and not lines and len(failed) == 1:
             raise failed[0]
+        if failed:
+            raise HostError("\n".join([*lines, *map(str, failed)]))
         return lines
     finally:
         store.close()

@@ -22,7 +22,7 @@ BASE = Path("/run/netbench/lab")
 NAMESPACES = Path("/run/netns")
 _LOCK = "lock"
 _STATE = "lab.json"
-_PATIENCE = 60.0
+_PATIENCE = 180.0  # another lab that goes up may wait for logins
 _POLL = 0.01
 _SWITCH = re.compile(namespace_name(r"([A-Za-z0-9_]{1,12})", SWITCH) + r"\Z")
 

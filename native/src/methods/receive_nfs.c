@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -226,6 +227,15 @@ static int drain(struct nb_flow *flow)
 	return flow->index ? 0 : account(flow);
 }
 
+/* Forced, unmounting makes all requests fail that wait for the server; the mount itself stays, since our file is open on it. */
+static void give_up(struct nb_flow *flow)
+{
+	const struct part *part = flow->state;
+
+	if (part && nb_source_fd(&flow->source) >= 0)
+		umount2(part->mount, MNT_FORCE);
+}
+
 static void close_part(struct nb_flow *flow)
 {
 	free(flow->state);
@@ -243,5 +253,6 @@ const struct nb_method nb_receive_nfs = {
 	.open = open_source,
 	.step = step,
 	.drain = drain,
+	.give_up = give_up,
 	.close = close_part,
 };

@@ -70,7 +70,7 @@ static int probe(char *why, size_t room)
 	if (fd < 0)
 		snprintf(why, room, "no TCP socket: %s", strerror(errno));
 	else if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		snprintf(why, room, "the kernel refuses SO_ZEROCOPY (%s); Linux 4.14 or later takes it", strerror(errno));
+		snprintf(why, room, "the kernel refuses SO_ZEROCOPY (%s); Linux 4.19 or later takes it", strerror(errno));
 	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ENOBUFS)
 		snprintf(why, room, "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or use CAP_IPC_LOCK");
 	else
@@ -147,8 +147,9 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	int one = 1;
 
 	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		return nb_fail_errno(error, "set SO_ZEROCOPY", "use Linux 4.14 or later, or another send method", "on stream %u",
-				     flow->index);
+		return nb_fail_errno(error, "set SO_ZEROCOPY",
+				     "use Linux 4.19 or later, which takes it on a connected socket, or another send method",
+				     "on stream %u", flow->index);
 	return 0;
 }
 

@@ -400,13 +400,23 @@ static int start_own(const struct server *server)
 	return status;
 }
 
+/* Whether what the system mounted in /proc/fs/nfsd can be of our network namespace, each of which has its own servers. */
+static int in_first_namespace(void)
+{
+	struct stat ours, first;
+
+	return stat("/proc/self/ns/net", &ours) || stat("/proc/1/ns/net", &first) ||
+	       (ours.st_ino == first.st_ino && ours.st_dev == first.st_dev);
+}
+
 /* Whether a server runs that is not ours. */
 static int runs_another(const struct server *server)
 {
 	struct server system = { .place = "/proc/fs/nfsd" };
 	char threads[16];
 
-	return !is_mounted(server) && !read_file(&system, "threads", threads, sizeof(threads)) && strcmp(threads, "0") != 0;
+	return in_first_namespace() && !is_mounted(server) && !read_file(&system, "threads", threads, sizeof(threads)) &&
+	       strcmp(threads, "0") != 0;
 }
 
 /* The number of our exports of a folder: none that an administrator would think of. */
