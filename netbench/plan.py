@@ -185,6 +185,11 @@ class Plan:
         found = (self.boot(block) for block in range(0, self.blocks or 0, self.blocks_a_boot))
         return [boot for boot in found if boot]
 
+    def seconds_of_boots(self, block: int) -> float:
+        """Estimated time of the boots that come after that of a block, the last one back to what hosts came with included."""
+        now = self.boot(block)
+        return BOOT_SECONDS * (1 + sum(boot.number > now.number for boot in self.all_boots())) if now else 0.0
+
     def order(self) -> list[str]:
         """Cell ids in the order of the first `repeat.min` blocks."""
         blocks = self.repeat.min if self.blocks is None else self.blocks

@@ -26,7 +26,7 @@ from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.model import BootWay, Campaign, Host, Kernel, Pair, Repeat
-from netbench.plan import Boot, Plan, Verify
+from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
 
 HERE = Machine(Host("here"), LocalChannel("here"))
 
@@ -77,6 +77,12 @@ def test_a_campaign_without_kernels_boots_for_the_sake_of_boots() -> None:
     assert Plan(make({"x": ["1"]})).boot(0) is None
     many = Plan(replace(make({"x": ["1"]}), repeat=Repeat(min=4, max=4, boots=2)))
     assert many.all_boots() == [Boot(1, ""), Boot(2, "")]
+
+
+def test_the_time_of_boots_that_are_left_shrinks_to_the_way_back() -> None:
+    plan = booted(2, 4, ("k1", "k2"))  # two blocks a boot, four boots
+    assert [plan.seconds_of_boots(block) / BOOT_SECONDS for block in range(8)] == [4, 4, 3, 3, 2, 2, 1, 1]
+    assert Plan(make({"x": ["1"]})).seconds_of_boots(0) == 0
 
 
 def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
