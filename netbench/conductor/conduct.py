@@ -423,7 +423,7 @@ class Conductor:
         self._progress.ran(record["run"], unit.cell.id, text, len(self._ledger.open_keys), self._time_left())
 
     def _time_left(self) -> float:
-        """Seconds, boots included, were all open cells to become precise as intervals shrink with the square root of their runs."""
+        """Seconds with boots, were all open cells to become precise as intervals shrink with the square root of their runs."""
         runs = sum(self._left_of(unit) for unit in self._units if self._ledger.is_open(unit.key))
         return runs + self._plan.seconds_of_boots(self._ledger.block)
 
