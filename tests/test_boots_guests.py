@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from conftest import netbench_argv
 from grub_guest import move_in
+from guests import guests_lab, ssh
 from trouble import wait_for
 
 from netbench import lab
@@ -24,9 +25,8 @@ from netbench.boot import Machine, State
 from netbench.conductor.crew import open_channel
 from netbench.errors import HostError, LabRefused
 from netbench.lab import Lab, emulator
-from netbench.model import Host, Kernel
+from netbench.model import Host
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="guests need root")
 NAME = f"b{os.getpid()}"
 OLD, NEW = "6.1", "6.12"
 DEADLINE = "30s"  # of boots that fail: long enough for the good ones beside them
@@ -56,8 +56,7 @@ class Guests:
         self.came_with = self.states()
 
     def ssh(self, guest: str, script: str) -> str:
-        argv = ["ssh", "-F", str(self.lab.ssh_config), self.lab.hosts[guest].ssh, script]
-        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        return ssh(self.lab, guest, script)
 
     def state(self, guest: str) -> State:
         known = self.lab.hosts[guest]
@@ -184,15 +183,8 @@ def seed(kernels: list[str]) -> int:
 @pytest.fixture(scope="module")
 def made(fetched: None) -> Iterator[Lab]:
     """Two guests on 6.1, with 6.12 installed beside it."""
-    kernels = [Kernel(OLD, release=OLD), Kernel(NEW, release=NEW)]
-    try:
-        found = lab.up("qemu", ["a", "b"], name=NAME, kernels=kernels, disk=True)
-    except LabRefused as error:
-        pytest.skip(str(error))
-    try:
+    with guests_lab(NAME, ("a", "b"), (OLD, NEW), disk=True) as found:
         yield found
-    finally:
-        lab.down(NAME)
 
 
 @pytest.fixture
@@ -518,20 +510,12 @@ def test_an_interrupt_ends_both_lanes(guests: Guests) -> None:
 @pytest.fixture
 def grub(tmp_path: Path, fetched_grub: None) -> Iterator[Guests]:
     """A guest that GRUB boots from a disk, on 6.1 by default."""
-    kernels = [Kernel(OLD, release=OLD), Kernel(NEW, release=NEW)]
-    name = f"{NAME}g"
-    try:
-        found = lab.up("qemu", ["a"], name=name, kernels=kernels)
-    except LabRefused as error:
-        pytest.skip(str(error))
-    try:
+    with guests_lab(f"{NAME}g", ("a",), (OLD, NEW)) as found:
         try:
             move_in(found, "a")
         except LabRefused as error:
             pytest.skip(str(error))
         yield Guests(found, tmp_path)
-    finally:
-        lab.down(name)
 
 
 @pytest.mark.slow

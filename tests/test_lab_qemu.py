@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import netbench_argv
+from guests import guests_lab, ssh, why_not
 
 from netbench import lab
 from netbench.conductor.crew import open_channel
@@ -26,20 +27,7 @@ from netbench.lab.base import Lab
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
 
-PACKAGES = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "depmod": "kmod",
-    "ip": "iproute2",
-    "ssh": "openssh-client",
-    "apt-get": "apt",
-}
-_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
-MISSING = [package for tool, package in PACKAGES.items() if not shutil.which(tool, path=_FOLDERS)]
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="labs need root"),
-    pytest.mark.skipif(bool(MISSING), reason=f"guests need the Debian packages {' '.join(MISSING)}"),
-    pytest.mark.skipif(not emulator.TUN.exists(), reason="guests need /dev/net/tun"),
-]
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 NAME = f"q{os.getpid()}"
 OLD, NEW = "6.1", "6.12"
 
@@ -47,16 +35,8 @@ OLD, NEW = "6.1", "6.12"
 @pytest.fixture(scope="module")
 def made(fetched: None) -> Iterator[Lab]:
     """Two guests on the first of two kernels, with disks."""
-    try:
-        tools = command.find(("apt-get", "apt-cache", "dpkg-deb", "dpkg-query"))
-        for word in (OLD, NEW):
-            debian.kernel(word, tools)
-    except LabRefused as error:
-        pytest.skip(f"Debian's kernels cannot be had here: {error}")
-    try:
-        yield lab.up("qemu", ["snd", "rcv"], name=NAME, kernels=[Kernel(word, release=word) for word in (OLD, NEW)], disk=True)
-    finally:
-        lab.down(NAME)
+    with guests_lab(NAME, ("snd", "rcv"), (OLD, NEW), disk=True) as found:
+        yield found
 
 
 def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -64,12 +44,6 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.02)
-
-
-def ssh(here: Lab, host: str, *words: str) -> str:
-    done = ssh_try(here, host, *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def ssh_try(here: Lab, host: str, *words: str) -> subprocess.CompletedProcess[str]:

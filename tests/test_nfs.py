@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from conftest import netbench_argv
+from guests import guests_lab, ssh
 
-from netbench import campaign, lab
+from netbench import campaign
 from netbench.conductor.apply import asked_of
 from netbench.engine.catalogue import local
-from netbench.errors import CampaignError, LabRefused
-from netbench.lab import Lab, command, emulator
-from netbench.model import Kernel
+from netbench.errors import CampaignError
+from netbench.lab import Lab
 from netbench.plan import Plan
 from netbench.settings.base import Peers, Place
 from netbench.settings.nfs import Nfs, path
@@ -187,8 +187,7 @@ class Guests:
         self.ssh("snd", f"mkdir -p '/srv/a b'; head -c {SIZE} /dev/urandom > '/srv/a b/data'")
 
     def ssh(self, guest: str, script: str) -> str:
-        argv = ["ssh", "-F", str(self.lab.ssh_config), self.lab.hosts[guest].ssh, script]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
+        return ssh(self.lab, guest, script, check=False)
 
     def state(self) -> list[str]:
         """All of NFS that there is on both: mounts, folders of netbench's, exports, who listens on port 2049."""
@@ -223,18 +222,8 @@ class Guests:
 
 @pytest.fixture(scope="module")
 def made(fetched: None) -> Iterator[Lab]:
-    missing = [tool for tool in (emulator.PROGRAM, "depmod", "ip", "ssh", "apt-get") if not shutil.which(tool, path=_FOLDERS)]
-    if os.geteuid() != 0 or missing or not emulator.TUN.exists():
-        pytest.skip(f"guests need root, {emulator.TUN} and programs that are not here: {' '.join(missing) or 'none'}")
-    try:
-        yield lab.up("qemu", ["snd", "rcv"], name=NAME, kernels=[Kernel(KERNEL, release=KERNEL)])
-    except LabRefused as error:
-        pytest.skip(f"guests cannot be had here: {error}")
-    finally:
-        lab.down(NAME)
-
-
-_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
+    with guests_lab(NAME, ("snd", "rcv"), (KERNEL,)) as found:
+        yield found
 
 
 @pytest.fixture

@@ -13,17 +13,14 @@ from typing import Any
 
 import pytest
 from conftest import netbench_argv
+from guests import guests_lab, ssh
 
-from netbench import lab
 from netbench.conductor.crew import open_channel
 from netbench.engine.worker import Worker
-from netbench.errors import LabRefused
-from netbench.lab import Lab, command, emulator
-from netbench.model import Host, Kernel
+from netbench.lab import Lab
+from netbench.model import Host
 
 NAME = f"s{os.getpid()}"
-KERNEL = "6.12"
-_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
 ETHERNET = 14  # bytes of its header
 LINK = ("gso_max_size", "gso_ipv4_max_size", "gro_max_size", "gro_ipv4_max_size")
 Record = dict[str, Any]
@@ -37,8 +34,7 @@ class Guests:
     folder: Path
 
     def ssh(self, guest: str, script: str) -> str:
-        argv = ["ssh", "-F", str(self.lab.ssh_config), self.lab.hosts[guest].ssh, script]
-        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        return ssh(self.lab, guest, script)
 
     def links(self) -> dict[str, str]:
         """What a worker reads of every link that is set here."""
@@ -73,15 +69,8 @@ class Guests:
 
 @pytest.fixture(scope="module")
 def made(fetched: None) -> Iterator[Lab]:
-    missing = [tool for tool in (emulator.PROGRAM, "depmod", "ip", "ssh", "apt-get") if not shutil.which(tool, path=_FOLDERS)]
-    if os.geteuid() != 0 or missing or not emulator.TUN.exists():
-        pytest.skip(f"guests need root, {emulator.TUN} and programs that are not here: {' '.join(missing) or 'none'}")
-    try:
-        yield lab.up("qemu", ["snd", "rcv"], name=NAME, kernels=[Kernel(KERNEL, release=KERNEL)])
-    except LabRefused as error:
-        pytest.skip(f"guests cannot be had here: {error}")
-    finally:
-        lab.down(NAME)
+    with guests_lab(NAME, ("snd", "rcv"), ("6.12",)) as found:
+        yield found
 
 
 @pytest.fixture
