@@ -154,9 +154,9 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         found = load(conclusion.path)
-        reasons = [str(reason) for reason in found.runs["reason"] if reason]
-        if reasons or conclusion.exit_code:
-            raise NetbenchError(reasons[0] if reasons else conclusion.reason)
+        if conclusion.exit_code or not (found.runs["status"] == "ok").any():
+            reasons = [str(reason) for reason in found.runs["reason"] if reason]
+            raise NetbenchError(reasons[-1] if reasons else conclusion.reason)
         _ = found.samples, found.report  # what is read late must be read before the folder goes
     return found
 

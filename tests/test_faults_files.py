@@ -159,6 +159,24 @@ def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: P
     assert (record["status"], sink.stat().st_size) == ("ok", 10000)
 
 
+def test_no_stream_writes_over_a_file_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first stream's file is the campaign's own by then; and what would be refused is not begun."""
+    sink, precious = tmp_path / "out", tmp_path / "out.1"
+    precious.write_text("precious")
+    text = f"sweep: {{streams: [1, 2]}}\ntransfer: {{sink: {{file: {sink}}}, bytes: 10000, warmup: 0s}}\n"
+    with pytest.raises(RequestError, match=rf"sink: {precious} exists"):
+        run(text, tmp_path / "r")
+    assert not sink.exists()
+    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    found = {record["factors"]["streams"]: record for record in run(text, tmp_path / "r")}
+    assert (found["1"]["status"], found["2"]["status"]) == ("ok", "failed")
+    assert f"{precious} exists and is a file" in found["2"]["reason"]
+    assert precious.read_text() == "precious"
+    precious.unlink()
+    again = run(text.replace("out", "other"), tmp_path / "r")
+    assert {record["status"] for record in again} == {"ok"}, "its own files it writes again"
+
+
 def test_a_block_device_is_refused_by_check_and_by_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = tmp_path / "device"
     os.mknod(device, 0o600 | 0o060000, os.makedev(1, 0))  # a block device's node; what is refused is never opened

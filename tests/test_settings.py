@@ -15,7 +15,7 @@ from netbench import campaign
 from netbench.conductor import conduct
 from netbench.conductor.crew import open_channel
 from netbench.engine.worker import Worker
-from netbench.errors import SettingRefused
+from netbench.errors import EngineError, SettingRefused
 from netbench.model import Command, Host
 from netbench.settings.base import Place
 from netbench.settings.catalogue import find, known
@@ -185,9 +185,11 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     first.close()
     assert state(interface) != before
     second = Worker(channel.start_worker(), "here")
-    lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here")))
+    done: list[int] = []
+    lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
     second.close()
     assert len(lines) == 3
+    assert done == [3, 2, 1]
     assert all(line.endswith("put back") for line in lines)
     assert state(interface) == before
 
@@ -213,6 +215,107 @@ def test_a_command_of_the_campaigns_own(place: Place, worker: Worker, tmp_path: 
     assert file.read_text() == "two; $(reboot)\n"
     held.undo()
     assert file.read_text() == "one\n"
+
+
+def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:
+    """Nor does it the next time: what is back is known to be, change by change."""
+    before = state(interface)
+    journal: list[Any] = []
+    channel = open_channel(Host("here"))
+    first = Worker(channel.start_worker(), "here")
+    odd = Command(("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing"))
+    held = holder(Place("here", first, ADDRESS, interface), first, journal, {"odd": odd})
+    held.hold([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}])
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    for left in (3, 1):
+        done: list[int] = []
+        second = Worker(channel.start_worker(), "here")
+        assert len(outstanding(journal, "here")) == left
+        with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
+            list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
+        second.close()
+        journal += [{"restored": [number], "host": "here"} for number in done]
+    assert state(interface) == before
+
+
+def test_an_undo_that_a_worker_has_run_is_not_run_again(place: Place, worker: Worker, tmp_path: Path) -> None:
+    """A worker that has lost its controller runs it, and the journal cannot know."""
+    journal: list[Any] = []
+    folder = tmp_path / "made"
+    there = ("sh", "-c", f"if [ -d {folder} ]; then echo on; else echo off; fi")
+    held = holder(place, worker, journal, {"mine": Command(("mkdir", str(folder)), there, ("rmdir", str(folder)))})
+    held.hold([{}, {}, {"mine": "on"}])
+    assert folder.exists()
+    worker.undo()
+    assert not folder.exists()
+    lines = list(put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), lambda number: None))
+    assert [line.rpartition(": ")[2] for line in lines] == ["is as it was"]
+
+
+class Driver:
+    """A worker on a device that loses TSO with a large MTU, as some do: a device of that kind cannot be had here."""
+
+    def __init__(self) -> None:
+        self.mtu, self.tso = "1500", "on"
+
+    def operate(self, op: str, target: Any, value: str | None = None, *_: Any, **__: Any) -> tuple[str, str | None]:
+        before = self.read(op)
+        if value is not None:
+            if op == "link":
+                self.mtu = value
+            else:
+                self.tso = value.split()[1]
+            self.tso = self.tso if int(self.mtu) <= 1500 else "off"
+        return before, None if value is None else self.read(op)
+
+    def read(self, op: str) -> str:
+        return f"{self.mtu}\n" if op == "link" else f"tx-tcp-segmentation: {self.tso}\ntx-tcp6-segmentation: {self.tso}\n"
+
+    def undo(self, scope: int = 0) -> None:
+        self.__init__()  # type: ignore[misc]
+
+
+def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netbench.settings.mtu.Mtu.is_settled", lambda *_: True)
+    made = Driver()
+    journal: list[Any] = []
+    held = HostSettings(Place("here", made, ADDRESS, "nic0"), {}, journal.append, iter(range(99)).__next__, "boot")
+    _, moved = held.hold([{}, {"mtu": "9000"}, {}])
+    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    with pytest.raises(SettingRefused, match="tso was set to on, but reads off"):
+        held.hold([{}, {"mtu": "9000"}, {"tso": "on"}])
+
+
+BIG = ("gso_max_size", "gso_ipv4_max_size")
+
+
+@pytest.mark.parametrize("came_with", [(131072, 131072), (65536, 32768)])
+@pytest.mark.parametrize("level", ["32K", "192K"])
+def test_the_limit_of_ipv4_comes_back_too(interface: str, came_with: tuple[int, int], level: str) -> None:
+    channel = open_channel(Host("here"))
+    journal: list[Any] = []
+
+    def sizes() -> tuple[int, ...]:
+        """By an operation of the worker: Debian 12's ip(8) does not know that of IPv4."""
+        worker = Worker(channel.start_worker(), "here")
+        found = tuple(int(worker.operate("link", (interface, name))[0]) for name in BIG)
+        worker.close()
+        return found
+
+    first = Worker(channel.start_worker(), "here")
+    for name, size in zip(BIG, came_with, strict=True):
+        first.operate("link", (interface, name), str(size))
+    assert sizes() == came_with
+    held = holder(Place("here", first, ADDRESS, interface), first, journal)
+    assert held.hold([{}, {}, {"gso_max_size": level}])[0] == {"gso_max_size": str(int(level[:-1]) * 1024)}
+    assert set(sizes()) == {int(level[:-1]) * 1024}
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    second = Worker(channel.start_worker(), "here")
+    list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), lambda number: None))
+    second.close()
+    assert sizes() == came_with
 
 
 @pytest.mark.parametrize("name", ["rings", "coalesce", "irq_affinity", "governor", "turbo", "channels", "lro"])

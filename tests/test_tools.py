@@ -85,7 +85,19 @@ def test_what_iperf3_cannot_do_is_unsupported_with_the_reason() -> None:
     assert "it sends by write or sendfile" in why
     assert "one file as source" in why
     assert "preamble" in why
-    assert tools.unable(Transfer(tool=Tool("iperf3"))) == ""
+    assert "one size of buffer" in tools.unable(Transfer(tool=Tool("iperf3"), receive_buffer=65536))
+    assert "page cache" in tools.unable(Transfer(tool=Tool("iperf3"), source=Source("file", "/x"), cache="cold"))
+    assert tools.unable(Transfer(tool=Tool("iperf3"), send_buffer=65536, receive_buffer=65536)) == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output"),
+    [("Rate: (?P<rate>.*)", "Rate: "), (r"(?P<bytes>\d+)? in (?P<seconds>\S+)", "lost in 3"), ("(?P<rate>x)|y", "y")],
+)
+def test_an_odd_line_of_a_tool_fails_its_run_alone(pattern: str, output: str) -> None:
+    transfer = Transfer(tool=Tool("argv", ("mine",), pattern=pattern))
+    with pytest.raises(ValueError, match="mine: no number where the pattern matches"):
+        tools.reading(transfer, output, "", 0)
 
 
 def test_the_client_command_line() -> None:
@@ -95,6 +107,10 @@ def test_the_client_command_line() -> None:
     )  # fmt: skip
     made = tools.commands(transfer, "10.0.0.2", 5000, (0, 1))
     assert " ".join(made.client) == (
-        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -A 0,1"
+        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 0 -A 0"
     )
-    assert made.server == ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
+    server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
+    assert made.server == (*server, "-A", "1")
+    one = tools.commands(transfer, "10.0.0.2", 5000, (None, 1))
+    assert ("-A" in one.client, one.server) == (False, (*server, "-A", "1"))
+    assert tools.commands(transfer, "10.0.0.2", 5000, (1, None)).server == server, "the one that is not pinned runs anywhere"

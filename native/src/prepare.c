@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "beat.h"
 #include "method.h"
 #include "run.h"
 
@@ -35,8 +36,10 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 static int connect_flows(struct nb_run *run, struct nb_error *error)
 {
 	for (size_t i = 0; i < run->flows_count; i++) {
-		int fd = nb_connect(&run->job, (uint32_t)i, error);
+		int fd;
 
+		nb_beat(); /* each takes round trips, and there may be many */
+		fd = nb_connect(&run->job, (uint32_t)i, error);
 		if (fd < 0)
 			return fd;
 		run->flows[i].socket = fd;

@@ -63,6 +63,8 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		nb_window_close(run);
 		return NB_NEWS_CLOSE;
 	}
+	if (run->phase == NB_CLOSED && run->job.marks)
+		return NB_NEWS_NONE; /* a server that has left with its client closed it */
 	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report it as a defect of netbench",
 		       "the run waits for no mark of %zu bytes", length);
 }

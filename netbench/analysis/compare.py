@@ -102,13 +102,16 @@ def for_factor(
     contexts: dict[tuple[str, ...], dict[str, Series]] = {}
     for words, series in by_cell(runs, ["pair", *others, factor], metric):
         contexts.setdefault(words[:-1], {})[words[-1]] = series
-    cells, known = list(planned), order or _rounds(runs, factor)
+    known = order or _rounds(runs, factor)
+    levels_of: dict[tuple[str, ...], set[str]] = {}
+    for cell in planned:
+        levels_of.setdefault(tuple(str(cell.get(name, "")) for name in others), set()).add(str(cell.get(factor)))
     found: list[Comparison] = []
     for words, by_level in contexts.items():
         context = dict(zip(others, words[1:], strict=True))
         empty = Comparison(factor, "", baseline, context, words[0], metric, 0, confidence=repeat.confidence, margin=margin)
         base = by_level.pop(baseline, None)
-        meant = {str(cell.get(factor)) for cell in cells if all(str(cell.get(k, "")) == word for k, word in context.items())}
+        meant = levels_of.get(tuple(context.values()), set())
         for level in (level for level in levels if level != baseline and level in meant | by_level.keys()):
             found.append(_paired(replace(empty, level=level), by_level.get(level), base, repeat.boots, known))
     return corrected(found, repeat)

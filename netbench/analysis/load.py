@@ -144,7 +144,7 @@ class Loaded:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
         return tuple(self.plan.get("swept", self.factors)) or self.factors
 
-    @property
+    @cached_property
     def in_boots(self) -> bool:
         """Whether netbench booted the hosts."""
         return _in_boots(self.plan, self.repeat)

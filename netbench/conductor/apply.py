@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import ChainMap
@@ -57,7 +58,7 @@ def meant(campaign: Campaign, key: str, word: str) -> str:
 
 def holder_of(campaign: Campaign, path: Path) -> str:
     """Who locks the hosts for a result: its campaign's name and its folder's."""
-    return f"{campaign.name[:32]}/{path.name}"
+    return f"{campaign.name[:24]}/{path.name}"
 
 
 def place_of(campaign: Campaign, crew: Crew, host: str, worker: Any) -> Place:
@@ -90,7 +91,8 @@ class Applier:
         self._hosts: dict[str, HostSettings] = {}
         self._workers: dict[str, object] = {}
         self._turn = threading.Lock()
-        self._lives = 0  # how often a host was taken over: each worker locks in a name of its own
+        self._name = self._another_name()
+        self._locked: dict[str, tuple[object, str]] = {}  # by host: who locked it, in which name
         self._last = max((int(entry["change"]) for entry in entries() if "change" in entry), default=0)
 
     def claim(self) -> None:
@@ -152,9 +154,8 @@ class Applier:
             return self._hosts[host]
         self.lock(host)
         left = outstanding(self._entries(), host)
-        if left:
-            list(put_back(worker, worker.hello.boot_id, left))
-            self._write({"restored": [change["change"] for change in left], "host": host})
+        for _ in put_back(worker, worker.hello.boot_id, left, lambda number: self._write({"restored": [number], "host": host})):
+            pass
         place = place_of(self._campaign, self._crew, host, worker)
         self._workers[host] = worker
         self._hosts[host] = HostSettings(place, self._campaign.commands, self._write, self._number, worker.hello.boot_id)
@@ -168,11 +169,21 @@ class Applier:
     def lock(self, host: str) -> None:
         """Lock a host for this campaign, waiting for a worker of its own that has lost its controller. Errors: HostBusy."""
         worker = self._crew.worker(host, self._roles[host])
-        again = host in self._hosts
-        self._lives += again
-        self._take(host, worker, "host", f"{self._holder}+{self._lives}" if again else self._holder)
+        name = self._another_name() if host in self._locked else self._name
+        self._take(host, worker, "host", name)
         if self._needs_kernel():
-            self._take(host, worker, "kernel", self._holder)
+            self._take(host, worker, "kernel", name)
+        self._locked[host] = worker, name
+
+    def _another_name(self) -> str:
+        """Hosts that share a namespace share its lock by sharing a name; a worker that was lost, or was an earlier controller's,
+        has locked in another one, and is waited for."""
+        return f"{self._holder}+{os.urandom(4).hex()}"
+
+    def _is_ours(self, holder: str) -> bool:
+        """Whether a worker that this campaign has now holds a lock, of a host that shares it."""
+        locked = dict(self._locked).items()
+        return any(name == holder and self._crew.has(host, self._roles[host], worker) for host, (worker, name) in locked)
 
     def _take(self, host: str, worker: Any, what: str, name: str) -> None:
         deadline = time.monotonic() + LOCK_SECONDS
@@ -181,11 +192,13 @@ class Applier:
                 worker.operate("lock", what, name)
             except EngineError as error:
                 holder = _holder(worker, what)
-                own = bool(holder) and holder.partition("+")[0] == self._holder
+                if self._is_ours(holder):
+                    return
+                own = _result(holder) == self._holder
                 if own and time.monotonic() < deadline:
                     time.sleep(LOCK_PAUSE)
                     continue
-                words = _HANGS.format(LOCK_SECONDS) if own else _BUSY.format(holder) if holder else str(error)
+                words = _HANGS.format(LOCK_SECONDS) if own else _BUSY.format(_result(holder)) if holder else str(error)
                 raise HostBusy(f"{host}: {words}") from error
             return
 
@@ -201,13 +214,18 @@ def refuse_busy(campaign: Campaign, crew: Crew) -> None:
     def look(host: str) -> None:
         holder = _holder(crew.worker(host, roles(campaign)[host]), "host")
         if holder:
-            raise HostBusy(f"{host}: {_BUSY.format(holder)}")
+            raise HostBusy(f"{host}: {_BUSY.format(_result(holder))}")
 
     crew.each(look)
 
 
 class HostBusy(HostError):
     """Another campaign uses the host."""
+
+
+def _result(holder: str) -> str:
+    """The result that a lock is held for."""
+    return holder.rpartition("+")[0] or holder
 
 
 def _holder(worker: Any, what: str) -> str:

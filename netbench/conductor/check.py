@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from netbench.conductor import pins, tools
+from netbench.conductor import job, pins, tools
 from netbench.conductor.apply import asked_of, place_of
 from netbench.conductor.boots import Boots, are_wanted
 from netbench.conductor.crew import Crew, roles
@@ -15,7 +15,7 @@ from netbench.conductor.quiet import warnings
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
-from netbench.model import Campaign, Sink, Transfer
+from netbench.model import Campaign, Transfer
 from netbench.plan import Plan, Unit
 from netbench.settings.base import Place, fields
 from netbench.settings.catalogue import find
@@ -111,8 +111,9 @@ def _unit(unit: Unit, crew: Crew, made: Collection[tuple[str, str]]) -> Iterator
     yield from _congestion(transfer, pair.sender, crew)
     if transfer.source.kind == "file":
         yield from _readable(pair.sender, transfer.source.path, crew)
-    if transfer.sink.kind == "file" and (pair.receiver, transfer.sink.path) not in made:
-        yield from _writable(pair.receiver, transfer.sink, crew)
+    for path in job.sink_paths(transfer):
+        if (pair.receiver, path) not in made:
+            yield from _writable(pair.receiver, path, transfer.sink.overwrite, crew)
     yield from _tool(transfer, unit, crew)
 
 
@@ -197,17 +198,15 @@ def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
         yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
 
 
-def _writable(host: str, sink: Sink, crew: Crew) -> Iterator[Finding]:
+def _writable(host: str, path: str, overwrite: bool, crew: Crew) -> Iterator[Finding]:
     worker = crew.worker(host, "receiver")
-    folder = str(PurePosixPath(sink.path).parent)
-    if _test(worker, "-c", sink.path):
+    folder = str(PurePosixPath(path).parent)
+    if _test(worker, "-c", path):
         return
-    if _test(worker, "-e", sink.path) and not sink.overwrite:
-        yield Finding("error", host, f"sink: {sink.path} exists", "choose another path, or write {file: ..., overwrite: true}")
-    elif not _test(worker, "-w", sink.path if _test(worker, "-e", sink.path) else folder):
-        yield Finding(
-            "error", host, f"sink: {sink.path} cannot be written", "name a file in a folder of the receiver that can be"
-        )
+    if _test(worker, "-e", path) and not overwrite:
+        yield Finding("error", host, f"sink: {path} exists", "choose another path, or write {file: ..., overwrite: true}")
+    elif not _test(worker, "-w", path if _test(worker, "-e", path) else folder):
+        yield Finding("error", host, f"sink: {path} cannot be written", "name a file in a folder of the receiver that can be")
 
 
 def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:

@@ -197,11 +197,15 @@ class Conductor:
             why, reason = self._blocks()
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
-        except (HostError, WorkerLost, ProtocolError) as error:
+        except (HostError, WorkerLost, ProtocolError, EngineError, TimeoutError) as error:
             why, reason = "lost", str(error)
-        finally:
+        except BaseException:
             self._progress.end()
-            unrestored = self._restore()
+            if unrestored := self._restore():
+                self._progress.say(unrestored)
+            raise
+        self._progress.end()
+        unrestored = self._restore()
         why, reason = ("lost", unrestored) if unrestored else (why, reason)
         self._store.journal({"ended": why})
         self._store.note(f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else ""))
@@ -314,6 +318,7 @@ class Conductor:
     def _restore(self) -> str:
         """Put every setting back; what could not be, and what to do."""
         left: list[str] = []
+        self._crew.calm()
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()

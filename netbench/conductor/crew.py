@@ -212,6 +212,11 @@ class Crew:
         for worker in list(self._workers.values()):
             worker.interrupt()
 
+    def calm(self) -> None:
+        """After `interrupt`: workers can be waited for again, to put back what they hold."""
+        for worker in list(self._workers.values()):
+            worker.calm()
+
     def share_kernel(self, pair: Pair) -> bool:
         """Whether both hosts of a pair run on one kernel: their boot ids are equal."""
         sender, receiver = self.worker(pair.sender, "sender"), self.worker(pair.receiver, "receiver")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import takewhile
 
-from netbench.model import Sink, Source, Transfer
+from netbench.model import Source, Transfer
 from netbench.settings import nfs
 
 Options = dict[str, int | str | bytes]
@@ -40,10 +41,18 @@ def _source(source: Source) -> Options:
     return options
 
 
-def _sink(sink: Sink, overwrite: bool) -> Options:
+def sink_paths(transfer: Transfer) -> list[str]:
+    """The files that a transfer's streams write, as the engine names them."""
+    path = transfer.sink.path
+    return [path, *(f"{path}.{stream}" for stream in range(1, transfer.streams))] if path else []
+
+
+def _sink(transfer: Transfer, made: Collection[str]) -> Options:
+    sink = transfer.sink
     options: Options = {"sink": sink.kind}
     if sink.path:
-        options |= {"sink_path": sink.path, "overwrite": int(sink.overwrite or overwrite)}
+        ours = list(takewhile(lambda path: sink.overwrite or path in made, sink_paths(transfer)))
+        options |= {"sink_path": sink.path, "overwrite": len(ours)}
     return options
 
 
@@ -59,10 +68,10 @@ def sender_options(
 
 
 def receiver_options(
-    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str], overwrite: bool
+    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str], made: Collection[str]
 ) -> Options:
-    """The receiver's job, without the address that it listens on. `overwrite`: this campaign made the sink's file itself."""
-    options = _common(transfer, token, cpu, meters) | _sink(transfer.sink, overwrite)
+    """The receiver's job, without the address that it listens on. `made`: files that this campaign made itself."""
+    options = _common(transfer, token, cpu, meters) | _sink(transfer, made)
     options |= {"role": "receive", "method": transfer.receive, "receive_chunk": transfer.receive_chunk}
     options["receive_buffer"] = transfer.receive_buffer or 0
     low, high = transfer.port or (0, 0)

@@ -35,8 +35,10 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
             def put_settings_back(host: str, changes: Sequence[Mapping[str, Any]]) -> None:
                 locks.lock(host)
                 worker = crew.worker(host, roles(campaign)[host])
-                lines.extend(f"{host}: {line}" for line in put_back(worker, worker.hello.boot_id, changes))
-                store.journal({"restored": [change["change"] for change in changes], "host": host})
+                for line in put_back(
+                    worker, worker.hello.boot_id, changes, lambda number: store.journal({"restored": [number], "host": host})
+                ):
+                    lines.append(f"{host}: {line}")
 
             first_receivers = sorted(left.items(), key=lambda one: roles(campaign)[one[0]])
             acts: list[Callable[[], None]] = [lambda: lines.extend(boots.settle()), boot_back]

@@ -136,7 +136,7 @@ class Runner:
             [row.name for row in sender.catalogue.send[transfer.send].options],
             [row.name for row in receiver.catalogue.receive[transfer.receive].options],
         )
-        made = (unit.pair.receiver, transfer.sink.path) in self._made_sinks
+        made = {path for host, path in self._made_sinks if host == unit.pair.receiver}
         send = job.sender_options(transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0])
         receive = job.receiver_options(transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made)
         if receiver.catalogue.receive[transfer.receive].has("fetches"):
@@ -146,12 +146,13 @@ class Runner:
         return send | {"address": address}, receive | {"address": address}
 
     def _remember_sink(self, unit: Unit) -> None:
-        """The receiver is prepared, so the sink's file is there, and it is this campaign's: whatever becomes of the run."""
-        sink = unit.pair.receiver, unit.cell.transfer.sink.path
-        if sink[1] and sink not in self._made_sinks:
-            self._made_sinks.add(sink)
-            if self._made is not None:
-                self._made(sink)
+        """The receiver is prepared, so the sink's files are there, and they are this campaign's: whatever becomes of the run."""
+        for path in job.sink_paths(unit.cell.transfer):
+            sink = unit.pair.receiver, path
+            if sink not in self._made_sinks:
+                self._made_sinks.add(sink)
+                if self._made is not None:
+                    self._made(sink)
 
     def _fill(self, unit: Unit, taken: Taken, sender: Worker, sent: Outcome, receiver: Worker, received: Outcome) -> None:
         transfer = unit.cell.transfer

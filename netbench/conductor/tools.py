@@ -69,6 +69,9 @@ def unable(transfer: Transfer) -> str:
         "it knows no preamble": transfer.preamble > 0,
         "it knows no alignment": transfer.align > 0,
         "its calls have a size": transfer.chunk == 0,
+        "it has one size of buffer for both sides": bool(transfer.receive_buffer)
+        and transfer.receive_buffer != transfer.send_buffer,
+        "it leaves the page cache as it is": transfer.cache == "cold",
     }
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
@@ -85,9 +88,10 @@ def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None,
     client += ["-b", str(transfer.rate // transfer.streams)] if transfer.rate else []
     client += ["-Z"] if transfer.send == "sendfile" else []
     client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []
-    if any(cpu is not None for cpu in cpus):
-        client += ["-A", ",".join("" if cpu is None else str(cpu) for cpu in cpus)]
-    server = ("iperf3", "-s", "-1", "-B", address, "-p", str(port), "--forceflush")
+    client += ["-i", "0"]  # with a report a second, a long one is larger than what is kept of an output
+    client += ["-A", str(cpus[0])] if cpus[0] is not None else []
+    pinned = ("-A", str(cpus[1])) if cpus[1] is not None else ()
+    server = ("iperf3", "-s", "-1", "-B", address, "-p", str(port), "--forceflush", *pinned)
     window = 0 if transfer.bytes else max(seconds * 10**9 - START_NS - GUARD_NS, 10**8)
     return Commands(tuple(client), server, "Server listening", omitted * 10**9 + START_NS, window)
 
@@ -108,6 +112,8 @@ def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[s
     if found.get("rate"):
         parse_rate(found["rate"])  # what cannot be read as a rate is a failure of this run, not a missing number
         return {"rate": found["rate"]}
+    if not (found.get("bytes") and found.get("seconds")):
+        raise ValueError(f"{_program(transfer)}: no number where the pattern matches {match[0][:200]!r}; {BY_HAND}")
     return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
 
 

@@ -133,6 +133,10 @@ class Worker:
         """Make the thread that waits for this worker give up as by Ctrl-C."""
         self._interrupted.set()
 
+    def calm(self) -> None:
+        """After `interrupt`: it can be waited for again."""
+        self._interrupted.clear()
+
     def _next(self, deadline: float) -> tuple[Frame, int, bytes]:
         """The next frame that is not a heartbeat."""
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import select
@@ -57,9 +58,10 @@ class LocalProcess:
         try:
             status: int | None = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
             status = None
+            with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):  # one by sudo is root's: its input has ended
+                self._child.kill()
+                self._child.wait(timeout)
         self._out.close()
         return status
 

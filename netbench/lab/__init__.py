@@ -107,6 +107,8 @@ def _wish(kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | 
     for key, value in (("rate", rate), ("delay", delay)):
         if value is not None and value <= 0:
             raise LabRefused(f"expected a {key} above 0, got {value}")
+    if name and _maker(name) and name != own_name():
+        raise LabRefused(f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got {name!r}")
     return Wish(kind, lab_name(name), host_names(hosts), rate, delay)
 
 

@@ -30,12 +30,14 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Operation:
-    """One change: an operation of the worker, its target and value; or a program to run and the one that undoes it."""
+    """One change: an operation of the worker, its target and value; or a program to run, the one that undoes it, and the one
+    that tells what there is."""
 
     op: str
     target: tuple[str, ...]
     value: str | None = None
     undo: tuple[str, ...] = ()
+    look: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

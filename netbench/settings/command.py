@@ -28,7 +28,7 @@ class CommandSetting(Setting):
         if before == level:
             return []
         argv, undo = _filled(self.command.apply, level, place), _filled(self.command.undo, before, place)
-        return [Operation("exec", argv, undo=undo)]
+        return [Operation("exec", argv, undo=undo, look=_filled(self.command.read, "", place))]
 
 
 def _filled(argv: tuple[str, ...], level: str, place: Place) -> tuple[str, ...]:

@@ -163,17 +163,17 @@ class HostSettings:
         number = self._number()
         entry = {"change": number, "host": self.place.host, "boot_id": self._boot_id, "setting": key, "op": operation.op}
         entry |= {"target": list(operation.target), "value": operation.value}
-        entry |= (
-            {"undo": list(operation.undo)} if operation.undo else {"before": self.place.read(operation.op, *operation.target)}
-        )
+        where = (operation.op, *(operation.look or operation.target))
+        if operation.undo:
+            entry |= {"undo": list(operation.undo), "look": list(operation.look)}
+        entry["before"] = self.place.read(*where) if operation.look or not operation.undo else ""
         self._write(entry)
         self._held[scope].changes.append(number)
         _, after = self.place.worker.operate(
             operation.op, operation.target, operation.value, hold=operation.value is not None, undo=operation.undo, scope=scope
         )
-        if operation.undo:
-            self.place.forget()
-        elif after is not None:
+        self.place.forget()  # whatever it moved along
+        if after is not None and not operation.undo:
             self.place.remember(operation.op, operation.target, after)
 
     def _settle(self, setting: Setting) -> None:
@@ -231,22 +231,42 @@ def outstanding(entries: Sequence[Mapping[str, Any]], host: str) -> list[Mapping
     ]
 
 
-def put_back(worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Undo changes of a journal on their host, the last first; says what was done. Errors: EngineError of one that cannot be."""
+def put_back(worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]], done: Callable[[int], None]) -> Iterator[str]:
+    """Undo changes of a journal on their host, the last first; says what was done, and tells `done` the number of each.
+
+    Errors: EngineError with what could not be put back, once all others are.
+    """
+    failed: list[EngineError] = []
     for change in changes:
         name = f"{change['setting']} ({change['op']} {' '.join(change['target'])})"
-        if change["boot_id"] != boot_id:
-            yield f"{name}: gone, the host was booted since"
-        elif change.get("undo"):
-            worker.operate("exec", change["undo"])
-            yield f"{name}: undone by {' '.join(change['undo'])}"
-        elif worker.operate(change["op"], change["target"])[0] == change["before"]:
-            yield f"{name}: is as it was"
+        try:
+            line = f"{name}: {_put_back(worker, boot_id, change)}"
+        except EngineError as error:
+            failed.append(error)
         else:
-            _, now = worker.operate(change["op"], change["target"], _settable(change["before"]))
-            if now != change["before"]:
-                raise EngineError(0, 0, "restore", f"{name} reads {now!r}, was {change['before']!r}", "put it back by hand")
-            yield f"{name}: put back"
+            done(int(change["change"]))
+            yield line
+    if failed:
+        first = failed[0]
+        more = "".join(f"; {error}" for error in failed[1:])
+        raise EngineError(first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy)
+
+
+def _put_back(worker: Any, boot_id: str, change: Mapping[str, Any]) -> str:
+    """The same of one; what was done. A worker that lost its controller may have done it: nothing is done twice."""
+    if change["boot_id"] != boot_id:
+        return "gone, the host was booted since"
+    looked_at = change.get("look") or ([] if change.get("undo") else change["target"])
+    if looked_at and worker.operate(change["op"], looked_at)[0] == change["before"]:
+        return "is as it was"
+    if change.get("undo"):
+        worker.operate("exec", change["undo"])
+        return f"undone by {' '.join(change['undo'])}"
+    _, now = worker.operate(change["op"], change["target"], _settable(change["before"]))
+    if now != change["before"]:
+        what = f"{change['setting']} ({change['op']} {' '.join(change['target'])}) reads {now!r}, was {change['before']!r}"
+        raise EngineError(0, 0, "restore", what, "put it back by hand")
+    return "put back"
 
 
 def _settable(text: str) -> str:

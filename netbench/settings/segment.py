@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from netbench.errors import EngineError
 from netbench.settings.base import Operation, Place, Setting
 from netbench.units import parse_size
 
@@ -24,8 +25,22 @@ class SegmentSize(Setting):
     def read(self, what: str, place: Place) -> str:
         return place.read("link", place.interface, self.key).strip()
 
+    def reading(self, what: str, level: str, place: Place) -> str:
+        """With the limit of IPv4 where that is another and is not one of those that the kernel moves along."""
+        now, ipv4 = self.read(what, place), self._ipv4(place)
+        return now if ipv4 in (now, "") or int(now) <= SMALL else f"{now} (IPv4: {ipv4})"
+
+    def _ipv4(self, place: Place) -> str:
+        """The limit of IPv4; "" of a kernel that has none (before 6.3)."""
+        try:
+            return place.read("link", place.interface, self.key_ipv4).strip()
+        except EngineError:
+            return ""
+
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        if self.read(what, place) == level:
-            return []
-        both = [self.key, self.key_ipv4] if int(level) > SMALL else [self.key]
-        return [Operation("link", (place.interface, key), level) for key in both]
+        """That of IPv4 first, also where it is right: put back last, it is as it was whatever the other one moved along."""
+        ipv4, differs = self._ipv4(place), self.read(what, place) != level
+        keys = [self.key_ipv4] if ipv4 and (differs or ipv4 != level) else []
+        keys += [self.key] if differs else []
+        keys += [self.key_ipv4] if not ipv4 and int(level) > SMALL else []  # which the kernel refuses, and says why
+        return [Operation("link", (place.interface, key), level) for key in keys]
