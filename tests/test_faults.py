@@ -25,7 +25,7 @@ import pytest
 from conftest import netbench_argv
 from trouble import BASE, LONG, SHORT, TWO, Running, resumed, run, sabotage, worker_pid
 
-from netbench import campaign
+from netbench import api, campaign
 from netbench.conductor import conduct
 from netbench.conductor.runner import Runner
 from netbench.engine import build_native
@@ -47,6 +47,29 @@ def test_a_worker_killed_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert first["status"] == "interrupted"
     assert "gone" in first["reason"], first["reason"]
     assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+
+
+def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    sabotage(monkeypatch, lambda runner: os.kill(runner._crew.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid, signal.SIGKILL), 0.3)
+    found = api.transfer("duration=600ms", "warmup=0s", "repeat.min=1", "repeat.max=1")
+    assert list(found.runs["status"]) == ["interrupted", "ok"]
+
+
+def test_a_worker_that_was_interrupted_puts_back_what_it_holds() -> None:
+    """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off again."""
+    worker = Worker(LocalChannel("here").start_worker(), "here")
+    undo = ["sh", "-c", "sleep 0.7"]
+    worker.operate("exec", ["true"], hold=True, undo=undo)
+    worker.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        worker.operate("exec", undo)
+    worker.close()
+    worker = Worker(LocalChannel("here").start_worker(), "here")
+    worker.operate("exec", ["true"], hold=True, undo=undo)
+    worker.interrupt()
+    worker.calm()
+    worker.undo()
+    worker.close()
 
 
 def test_connections_reset_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -388,3 +388,20 @@ def test_a_refused_level_refuses_its_cells_and_the_others_finish(interface: str,
     }
     assert "nonsense" in status["tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense"][1]
     assert state(interface) == before
+
+
+def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Path) -> None:
+    """Its records and its end are kept; what is left is known to `restore`."""
+    folder = tmp_path / "at"
+    folder.mkdir()
+    odd = {"apply": ["touch", f"{folder}/{{level}}"], "read": ["ls", str(folder)], "undo": ["rmdir", f"{tmp_path}/nothing"]}
+    text = f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': odd})}\nsweep: {{mine: [a, b]}}\n"
+    text += "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\nrepeat: {min: 1, max: 1}\nverify: off\n"
+    done = conduct.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
+    assert (done.why, done.exit_code) == ("lost", 1)
+    assert "rmdir" in done.reason
+    assert f"`restore {done.path}` puts back what is left changed" in done.reason
+    assert [record["status"] for record in records(done.path)] == ["ok"]
+    entries = conduct.Store.open(done.path).journal_entries()
+    assert entries[-1]["ended"] == "lost"
+    assert [entry["setting"] for entry in outstanding(entries, "here")] == ["mine"]

@@ -256,8 +256,8 @@ static void discard_has_no_file_unless_it_is_verified(void **state)
 
 static void what_exists_is_not_written_over(void **state)
 {
-	char *path = temporary_file("precious", 8);
-	struct nb_job job = { .sink = NB_SINK_FILE };
+	char *path = temporary_file("precious", 8), *first;
+	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 1 };
 	struct nb_sink sink;
 	struct nb_error error;
 
@@ -267,7 +267,19 @@ static void what_exists_is_not_written_over(void **state)
 	assert_non_null(strstr(error.remedy, "overwrite: true"));
 	nb_sink_close(&sink);
 	assert_true(file_holds(path, "precious", 8));
+	/* Nor by another stream, though the first may: and then no file is made. */
+	assert_true(asprintf(&first, "%.*s", (int)strlen(path) - 2, path) > 0);
+	assert_int_equal(0, rename(path, strcat(strcpy(job.sink_path, first), ".1")));
+	strcpy(job.sink_path, first);
+	job.streams = 2;
 	job.overwrite = 1;
+	assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+	assert_non_null(strstr(error.message, ".1 exists"));
+	assert_int_equal(-1, access(first, F_OK));
+	assert_int_equal(0, rename(strcat(job.sink_path, ".1"), path));
+	free(first);
+	strcpy(job.sink_path, path);
+	job.streams = 1;
 	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
 	nb_sink_close(&sink);
 	assert_true(file_holds(path, "", 0));
@@ -281,7 +293,7 @@ static void what_exists_is_not_written_over(void **state)
 static void each_stream_has_its_file(void **state)
 {
 	char *path = temporary_file("", 0), *next;
-	struct nb_job job = { .sink = NB_SINK_FILE, .overwrite = 1 };
+	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 2, .overwrite = 1 };
 	struct nb_sink sinks[2];
 	struct nb_error error;
 

@@ -197,8 +197,10 @@ class Conductor:
             why, reason = self._blocks()
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
-        except (HostError, WorkerLost, ProtocolError, EngineError, TimeoutError) as error:
+        except (HostError, WorkerLost, ProtocolError) as error:
             why, reason = "lost", str(error)
+        except (EngineError, TimeoutError) as error:
+            why, reason = "lost", f"{error}; `restore {self._store.path}` puts back what is left changed"
         except BaseException:
             self._progress.end()
             if unrestored := self._restore():

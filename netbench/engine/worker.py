@@ -321,6 +321,7 @@ class Worker:
 
         It may take as long as it shows life: a worker killed in the middle of its undo would leave the host half changed.
         """
+        self.calm()
         with contextlib.suppress(WorkerLost):
             self._write(binding.frame(Frame.BYE, 0))
             while True:
