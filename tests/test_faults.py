@@ -50,7 +50,11 @@ def test_a_worker_killed_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    sabotage(monkeypatch, lambda runner: os.kill(runner._crew.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid, signal.SIGKILL), 0.3)
+    sabotage(
+        monkeypatch,
+        lambda runner: os.kill(runner._crew.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid, signal.SIGKILL),
+        0.3,
+    )
     found = api.transfer("duration=600ms", "warmup=0s", "repeat.min=1", "repeat.max=1")
     assert list(found.runs["status"]) == ["interrupted", "ok"]
 
