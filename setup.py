@@ -1,4 +1,6 @@
-"""Build steps that pyproject.toml cannot say: the static worker executable beside the cffi module."""
+"""Build steps that pyproject.toml cannot say: the static worker executable beside the
+cffi module.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ import build_native  # noqa: E402
 
 
 class BuildWorker(build_ext):
-    """After the cffi module: the same sources as one static executable, to be copied to hosts, and as a tar."""
+    """After the cffi module: the same sources as one static executable, to be copied to hosts, and
+    as a tar.
+    """
 
     def run(self) -> None:
         super().run()
@@ -27,4 +31,6 @@ class BuildWorker(build_ext):
         build_native.write_source(target.parent / build_native.source_name())
 
 
-setup(cffi_modules=["netbench/engine/build_native.py:ffibuilder"], cmdclass={"build_ext": BuildWorker})
+setup(
+    cffi_modules=["netbench/engine/build_native.py:ffibuilder"], cmdclass={"build_ext": BuildWorker}
+)

@@ -1,7 +1,9 @@
-"""netbench: what moving bytes over a network costs on Linux hosts, measured so that the answer can be trusted.
+"""netbench: what moving bytes over a network costs on Linux hosts, measured so that the answer can
+be trusted.
 
-`netbench.load(path)` reads a result folder, `netbench.transfer("send=sendfile", ...)` measures one cell; see netbench.api.
-Names are looked up on first use, so that importing the package costs nothing.
+`netbench.load(path)` reads a result folder, `netbench.transfer("send=sendfile", ...)` measures one
+cell; see netbench.api. Names are looked up on first use, so that importing the package costs
+nothing.
 """
 
 from __future__ import annotations

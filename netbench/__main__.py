@@ -20,10 +20,11 @@ _first: float | None = None  # when the first interrupt came
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C, a polite kill and a closed terminal end a campaign in order: settings are put back, records are kept.
+    """Ctrl-C, a polite kill and a closed terminal end a campaign in order: settings are put back,
+    records are kept.
 
-    The second one ends this process at once. Nothing is lost by that either: records are on disk, and workers whose controller is
-    gone put everything back by themselves.
+    The second one ends this process at once. Nothing is lost by that either: records are on disk,
+    and workers whose controller is gone put everything back by themselves.
     """
     global _first  # noqa: PLW0603  # a signal handler has nowhere else to remember
     now = time.monotonic()
@@ -35,21 +36,27 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _take_signals() -> None:
-    """Let `_interrupt` hear them, but for those that the user has decided to ignore: nohup, a shell's background job."""
+    """Let `_interrupt` hear them, but for those that the user has decided to ignore: nohup, a
+    shell's background job.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 
 
 def _conclude() -> None:
-    """The outcome stands: an interrupt can change nothing any more, and ends this process at once."""
+    """The outcome stands: an interrupt can change nothing any more, and ends this process
+    at once.
+    """
     global _first  # noqa: PLW0603
     if _first is None:
         _first = -math.inf
 
 
 def _settle_streams() -> None:
-    """Standard streams that are there and take every character: one that is closed would be the next file that is opened."""
+    """Standard streams that are there and take every character: one that is closed would be the
+    next file that is opened.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -58,7 +65,9 @@ def _settle_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)  # not there where a test replaced the stream
+        reconfigure = getattr(
+            stream, "reconfigure", None
+        )  # not there where a test replaced the stream
         if reconfigure:
             reconfigure(errors="replace")
 
@@ -66,23 +75,30 @@ def _settle_streams() -> None:
 def _release_streams() -> None:
     """Say what still waits to be said; where nobody takes it, throw it away.
 
-    Python writes out its buffers once more when it exits, and where that fails its exit status is 120 instead of ours.
+    Python writes out its buffers once more when it exits, and where that fails its exit status is
+    120 instead of ours.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            with suppress(OSError):  # a stream without a descriptor, as a test's, is not written out at exit
+            with suppress(
+                OSError
+            ):  # a stream without a descriptor, as a test's, is not written out at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
                 stream.flush()
 
 
 def _complain(text: str) -> None:
-    """An error on standard error, folded where a person reads it; never fails: there is nobody else to tell."""
+    """An error on standard error, folded where a person reads it; never fails: there is nobody else
+    to tell.
+    """
     lines = f"netbench: {text}".splitlines()
     with suppress(OSError):
         if sys.stderr.isatty():
-            fold = textwrap.TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).fill
+            fold = textwrap.TextWrapper(
+                WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            ).fill
             lines = [fold(line) for line in lines]
         print("\n".join(lines), file=sys.stderr, flush=True)
 
@@ -91,7 +107,9 @@ def _os_error(error: OSError) -> int:
     """A path that was given and cannot be used; others have no business here."""
     if error.filename is None:
         return _defect(error)
-    _complain(f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and who may read it")
+    _complain(
+        f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and who may read it"
+    )
     return RequestError.exit_code
 
 
@@ -102,10 +120,15 @@ def _defect(error: Exception) -> int:
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    place = f" at {os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}" if frame else ""
+    place = (
+        f" at {os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
+        if frame
+        else ""
+    )
     _complain(
-        f"this is a defect of netbench: {type(error).__name__}{place}: {error}; records that were written are safe; "
-        "please report it with what the same command prints as `python -X dev -m netbench ...`"
+        f"this is a defect of netbench: {type(error).__name__}{place}: {error}; records that were"
+        " written are safe; please report it with what the same command prints as `python -X dev"
+        " -m netbench ...`"
     )
     return NetbenchError.exit_code
 
@@ -133,7 +156,9 @@ def _outcome(argv: list[str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns the exit code of DESIGN section 6, whatever became of the standard streams."""
+    """Run one verb; returns the exit code of DESIGN section 6, whatever became of the standard
+    streams.
+    """
     _settle_streams()
     _take_signals()
     try:

@@ -1,6 +1,8 @@
-"""What notebooks and programs use: `load()` and `Results`, `transfer()`, and the verbs of the command line as functions.
+"""What notebooks and programs use: `load()` and `Results`, `transfer()`, and the verbs of the
+command line as functions.
 
-Heavy imports wait until they are needed: reading a result needs no engine, running one needs no plots.
+Heavy imports wait until they are needed: reading a result needs no engine, running one needs no
+plots.
 """
 
 from __future__ import annotations
@@ -23,7 +25,18 @@ if TYPE_CHECKING:
     from netbench.report.compared import Compared
     from netbench.results import Results
 
-__all__ = ["Results", "build_report", "check", "listing", "load", "meter", "resume", "start", "transfer", "write_report"]
+__all__ = [
+    "Results",
+    "build_report",
+    "check",
+    "listing",
+    "load",
+    "meter",
+    "resume",
+    "start",
+    "transfer",
+    "write_report",
+]
 
 
 PLANNED_METERS = ("soak", "perf")
@@ -38,14 +51,18 @@ def __getattr__(name: str) -> Any:
 
 
 def load(path: Path | str) -> Results:
-    """A result folder as Results. Errors: ReportError when it is none; StoreError when it can't be read."""
+    """A result folder as Results. Errors: ReportError when it is none; StoreError when it can't be
+    read.
+    """
     from netbench.results import load as load_results
 
     return load_results(path)
 
 
 def check(campaign: Campaign) -> list[Finding]:
-    """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors: HostError, WorkerLost."""
+    """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors:
+    HostError, WorkerLost.
+    """
     from netbench.conductor.check import Finding, check
     from netbench.conductor.crew import Crew
     from netbench.conductor.quiet import LOOK_SECONDS
@@ -57,7 +74,9 @@ def check(campaign: Campaign) -> list[Finding]:
 
 
 def start(campaign: Campaign, results: Path) -> Conclusion:
-    """Run a campaign, with progress on standard error. Errors: RequestError before anything is run; StoreError."""
+    """Run a campaign, with progress on standard error. Errors: RequestError before anything is run;
+    StoreError.
+    """
     from netbench.conductor import conduct
     from netbench.conductor.progress import for_terminal
 
@@ -66,7 +85,9 @@ def start(campaign: Campaign, results: Path) -> Conclusion:
 
 
 def resume(path: Path) -> Conclusion | None:
-    """Go on with a result's campaign; None when it is finished already. Errors: StoreError, RequestError."""
+    """Go on with a result's campaign; None when it is finished already. Errors: StoreError,
+    RequestError.
+    """
     from netbench import campaign
     from netbench.conductor import conduct
     from netbench.conductor.progress import for_terminal
@@ -83,7 +104,9 @@ def resume(path: Path) -> Conclusion | None:
 
 @contextmanager
 def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
-    """The campaign with the hosts of its lab, which is there as long as the context. Errors: LabError."""
+    """The campaign with the hosts of its lab, which is there as long as the context. Errors:
+    LabError.
+    """
     if campaign.lab is None:
         yield campaign
         return
@@ -94,23 +117,47 @@ def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
     kernels = list(campaign.kernels.values())
     if wish.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
-            f"hosts of lab: {wish.kind} share this machine's kernel, which is not booted; lab: qemu has its own kernels"
+            f"hosts of lab: {wish.kind} share this machine's kernel, which is not booted; lab: qemu"
+            " has its own kernels"
         )
-    made = lab.up(wish.kind, list(campaign.hosts), rate=wish.rate, delay=wish.delay, name=lab.own_name(), kernels=kernels)
+    made = lab.up(
+        wish.kind,
+        list(campaign.hosts),
+        rate=wish.rate,
+        delay=wish.delay,
+        name=lab.own_name(),
+        kernels=kernels,
+    )
     try:
-        yield replace(campaign, hosts={name: _lab_host(host, made, campaign) for name, host in made.hosts.items()})
+        yield replace(
+            campaign,
+            hosts={name: _lab_host(host, made, campaign) for name, host in made.hosts.items()},
+        )
     finally:
         lab.down(made.name)
 
 
 def _lab_host(host: LabHost, made: Lab, campaign: Campaign) -> Host:
     ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
-    way = BootWay("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline) if made.kind == "qemu" else BootWay()
-    return Host(host.name, host.ssh, host.address6 if ip6 else host.address, host.interface, str(made.ssh_config), way)
+    way = (
+        BootWay("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline)
+        if made.kind == "qemu"
+        else BootWay()
+    )
+    return Host(
+        host.name,
+        host.ssh,
+        host.address6 if ip6 else host.address,
+        host.interface,
+        str(made.ssh_config),
+        way,
+    )
 
 
 def restore(path: Path) -> list[str]:
-    """Put back what a dead campaign left changed; says what was done. Errors: StoreError, HostError, EngineError."""
+    """Put back what a dead campaign left changed; says what was done. Errors: StoreError,
+    HostError, EngineError.
+    """
     from netbench import campaign
     from netbench.conductor.restore import restore
     from netbench.store import Store
@@ -121,7 +168,9 @@ def restore(path: Path) -> list[str]:
         return restore(store, found)
     from netbench import lab
 
-    return [f"hosts of a lab are gone with it: {line}" for line in lab.reap()] or ["hosts of a lab are gone with it"]
+    return [f"hosts of a lab are gone with it: {line}" for line in lab.reap()] or [
+        "hosts of a lab are gone with it"
+    ]
 
 
 def _said(conclusion: Conclusion) -> Conclusion:
@@ -132,22 +181,29 @@ def _said(conclusion: Conclusion) -> Conclusion:
     elif conclusion.why == "interrupted":
         Lines().say(f"netbench: interrupted; `resume {conclusion.path}` goes on from here")
     elif conclusion.why == "limit":
-        Lines().say(f"netbench: the campaign's limit is reached; `resume {conclusion.path}` goes on for as long again")
+        Lines().say(
+            f"netbench: the campaign's limit is reached; `resume {conclusion.path}` goes on for as"
+            " long again"
+        )
     return conclusion
 
 
 def transfer(*words: str, results: Path | str | None = None, **keys: object) -> Results:
-    """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words, `transfer("repeat.min=5")`.
+    """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
+    `transfer("repeat.min=5")`.
 
-    The result is kept below `results`, or in a folder that is thrown away with it: the frames are read before. Errors:
-    CampaignError, RequestError; NetbenchError with the reason when the run failed.
+    The result is kept below `results`, or in a folder that is thrown away with it: the frames are
+    read before. Errors: CampaignError, RequestError; NetbenchError with the reason when the run
+    failed.
     """
     from netbench import campaign
     from netbench.conductor import conduct
 
     with ExitStack() as stack:
         cell = stack.enter_context(
-            made_hosts(campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())]))
+            made_hosts(
+                campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
+            )
         )
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
         conclusion = conduct.start(cell, Path(folder))
@@ -171,7 +227,8 @@ def lab_up(
     kernels: str | None = None,
     disk: bool = False,
 ) -> Lab:
-    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms, `kernels` of guests such as 6.1,6.12.
+    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms, `kernels` of
+    guests such as 6.1,6.12.
 
     Errors: RequestError, LabError.
     """
@@ -182,7 +239,9 @@ def lab_up(
         bits, ns = parse_rate(rate) if rate else None, parse_time(delay) if delay else None
     except ValueError as error:
         raise RequestError(f"lab: {error}") from error
-    asked = [Kernel(word, release=word) for word in kernels.split(",")] if kernels is not None else []
+    asked = (
+        [Kernel(word, release=word) for word in kernels.split(",")] if kernels is not None else []
+    )
     if not all(kernel.name for kernel in asked):
         raise RequestError(f"lab: expected kernels such as 6.1,6.12, got {kernels!r}")
     return lab.up(kind, hosts, rate=bits, delay=ns, name=name, kernels=asked, disk=disk)
@@ -201,9 +260,20 @@ def lab_status() -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     for found in lab.status():
-        row = {"lab": found.name, "kind": found.kind, "state": found.state, "folder": str(found.folder)}
+        row = {
+            "lab": found.name,
+            "kind": found.kind,
+            "state": found.state,
+            "folder": str(found.folder),
+        }
         rows += [
-            row | {"host": h.host.name, "address": h.host.address, "interface": h.host.interface, "sshd": h.sshd}
+            row
+            | {
+                "host": h.host.name,
+                "address": h.host.address,
+                "interface": h.host.interface,
+                "sshd": h.sshd,
+            }
             for h in found.hosts
         ] or [row]
     return rows
@@ -226,21 +296,27 @@ def compare(
     metrics: Sequence[str] = (),
     gates: Sequence[str] = (),
 ) -> Compared:
-    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%, throughput<-2%. Errors: RequestError."""
+    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
+    throughput<-2%. Errors: RequestError.
+    """
     from netbench.analysis.gates import known_metric, parse
     from netbench.report.compared import of_factor, of_two
     from netbench.report.source import Source
     from netbench.units import parse_share
 
     if other is not None and (factor is not None or baseline is not None):
-        raise RequestError("compare A B compares two results; --factor and --baseline are for the levels of one")
+        raise RequestError(
+            "compare A B compares two results; --factor and --baseline are for the levels of one"
+        )
     try:
         within = parse_share(margin) if margin is not None else None
         asked, fallible = [known_metric(name) for name in metrics], [parse(gate) for gate in gates]
     except ValueError as error:
         raise RequestError(f"compare: {error}") from error
     if within is not None and not 0 < within < 1:
-        raise RequestError(f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%")
+        raise RequestError(
+            f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
+        )
     if other is None:
         return of_factor(Source.of(result), factor, baseline, within, asked, fallible)
     return of_two(Source.of(result), Source.of(other), within, asked, fallible)
@@ -268,7 +344,11 @@ def listing(what: str, results: Path) -> list[dict[str, Any]]:
     if what == "settings":
         return _settings()
     catalogue = local()
-    tables = [("send", catalogue.send), ("receive", catalogue.receive)] if what == "methods" else [("meter", catalogue.meters)]
+    tables = (
+        [("send", catalogue.send), ("receive", catalogue.receive)]
+        if what == "methods"
+        else [("meter", catalogue.meters)]
+    )
     return [
         {
             "kind": kind,
@@ -285,7 +365,9 @@ def listing(what: str, results: Path) -> list[dict[str, Any]]:
 
 
 def _settings() -> list[dict[str, Any]]:
-    """Every setting, with the reason where this machine has no such thing; families of settings have none."""
+    """Every setting, with the reason where this machine has no such thing; families of settings
+    have none.
+    """
     from netbench.conductor.crew import open_channel
     from netbench.engine.worker import Worker
     from netbench.settings.base import Place
@@ -312,7 +394,10 @@ def _settings() -> list[dict[str, Any]]:
 
 def _results(folder: Path) -> list[dict[str, Any]]:
     found = sorted(path.parent for path in folder.glob("*/*/plan.json"))
-    return [{"name": path.parent.name, "folder": str(path), "runs": _lines(path / "records.jsonl")} for path in found]
+    return [
+        {"name": path.parent.name, "folder": str(path), "runs": _lines(path / "records.jsonl")}
+        for path in found
+    ]
 
 
 def _lines(file: Path) -> int | None:
@@ -325,7 +410,8 @@ def _lines(file: Path) -> int | None:
 
 
 def meter(name: str, seconds: float) -> dict[str, Any]:
-    """One meter alone on this machine for some seconds: its counters at both edges, per CPU where it has such.
+    """One meter alone on this machine for some seconds: its counters at both edges, per CPU where
+    it has such.
 
     Errors: RequestError for an unknown meter; EngineError.
     """
@@ -348,10 +434,14 @@ def meter(name: str, seconds: float) -> dict[str, Any]:
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(usable)}"
             raise RequestError(f"no meter {name!r} that can run alone; {hint}")
         if known[name].row.why:
-            raise EngineError(0, 0, name, known[name].row.why, "`list meters` names what can run here")
+            raise EngineError(
+                0, 0, name, known[name].row.why, "`list meters` names what can run here"
+            )
         if not 0 < seconds <= 86400:
             raise RequestError(f"--seconds {seconds:g}: expected more than 0 and at most a day")
-        worker.prepare({"role": "observe", "meters": name, "duration": int(seconds * 1e9), "sample": 0})
+        worker.prepare(
+            {"role": "observe", "meters": name, "duration": int(seconds * 1e9), "sample": 0}
+        )
         worker.go()
         worker.await_edge(Edge.CLOSE, seconds + 30)
         worker.stop()

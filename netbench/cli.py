@@ -1,4 +1,6 @@
-"""The command line: one verb a function, no logic of its own. Heavy imports wait until a verb needs them."""
+"""The command line: one verb a function, no logic of its own. Heavy imports wait until a verb needs
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,33 @@ from typing import Any, NoReturn
 
 from netbench.errors import NotBuiltYet, RequestError, StoreError
 
-GONE = (errno.EPIPE, errno.EIO)  # nobody reads our output any more: a closed pipe, a closed terminal
+GONE = (
+    errno.EPIPE,
+    errno.EIO,
+)  # nobody reads our output any more: a closed pipe, a closed terminal
 LISTS = ("methods", "meters", "settings", "results")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says everything by streams that may be dead; argparse of Python 3.11.2 (Debian 12) fails on them."""
+    """Says everything by streams that may be dead; argparse of Python 3.11.2 (Debian 12) fails on
+    them.
+    """
 
     def print_help(self, file: Any = None) -> None:
         say(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         with suppress(OSError):
-            print(f"{self.format_usage()}{self.prog}: error: {message}", file=sys.stderr, flush=True)
+            print(
+                f"{self.format_usage()}{self.prog}: error: {message}", file=sys.stderr, flush=True
+            )
         raise SystemExit(RequestError.exit_code)
 
 
 def run(argv: list[str]) -> int:
-    """Parse the command line and run its verb. Errors: NetbenchError; SystemExit(2) from argparse."""
+    """Parse the command line and run its verb. Errors: NetbenchError; SystemExit(2) from
+    argparse.
+    """
     made = parser()
     options, unknown = made.parse_known_args(argv)
     if unknown and options.verb is not not_built:
@@ -61,7 +72,13 @@ def parser() -> argparse.ArgumentParser:
         _campaign(made)
     made = verb("run", run_campaign, "run a campaign and print its report")
     _campaign(made)
-    made.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where result folders go (results)")
+    made.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="where result folders go (results)",
+    )
     made = verb("resume", resume, "go on with a campaign where it stopped")
     _result(made)
     made = verb("report", report, "the report of a result", to_json=True)
@@ -69,12 +86,31 @@ def parser() -> argparse.ArgumentParser:
     for kind in ("html", "markdown", "csv"):
         made.add_argument(f"--{kind}", type=Path, metavar="F", help=f"also write it as {kind} to F")
     made = verb(
-        "list", list_names, "methods, meters, settings or results, with the reason where one can't run here", to_json=True
+        "list",
+        list_names,
+        "methods, meters, settings or results, with the reason where one can't run here",
+        to_json=True,
     )
     made.add_argument("what", choices=LISTS)
-    made.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where result folders are (results)")
-    made = verb("transfer", transfer, "one transfer without a campaign file: send=sendfile source=F ...", to_json=True)
-    made.add_argument("words", nargs="*", metavar="PATH=VALUE", help="keys of `transfer:`, or of the campaign (repeat.min=5)")
+    made.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="where result folders are (results)",
+    )
+    made = verb(
+        "transfer",
+        transfer,
+        "one transfer without a campaign file: send=sendfile source=F ...",
+        to_json=True,
+    )
+    made.add_argument(
+        "words",
+        nargs="*",
+        metavar="PATH=VALUE",
+        help="keys of `transfer:`, or of the campaign (repeat.min=5)",
+    )
     made.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
     made = verb("meter", meter, "one meter alone on this machine: what each CPU did", to_json=True)
     made.add_argument("name", metavar="NAME", help="see `list meters`")
@@ -83,7 +119,14 @@ def parser() -> argparse.ArgumentParser:
     _result(made)
     _lab(verb("lab", lab, "hosts made on this machine: up KIND, down, status", to_json=True))
     verb("schema", schema, "JSON Schema of the campaign file, for editors")
-    _compare(verb("compare", compare, "two results, or the levels of a factor of one, with intervals and verdicts", to_json=True))
+    _compare(
+        verb(
+            "compare",
+            compare,
+            "two results, or the levels of a factor of one, with intervals and verdicts",
+            to_json=True,
+        )
+    )
     later = verb("export", not_built, "write a result in another format (not built yet)")
     later.add_argument("words", nargs="*")
     later.set_defaults(name="export")
@@ -93,9 +136,16 @@ def parser() -> argparse.ArgumentParser:
 def _campaign(made: argparse.ArgumentParser) -> None:
     made.add_argument("campaign", type=Path, metavar="C", help="the campaign file")
     made.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a key (may be repeated)"
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        dest="sets",
+        help="change a key (may be repeated)",
     )
-    made.add_argument("--quick", action="store_true", help="3 runs of 1 s, warm-up 200 ms: does it work at all")
+    made.add_argument(
+        "--quick", action="store_true", help="3 runs of 1 s, warm-up 200 ms: does it work at all"
+    )
 
 
 def _result(made: argparse.ArgumentParser) -> None:
@@ -104,44 +154,77 @@ def _result(made: argparse.ArgumentParser) -> None:
 
 def _compare(made: argparse.ArgumentParser) -> None:
     made.add_argument("result", type=Path, metavar="A", help="a result folder")
-    made.add_argument("other", type=Path, nargs="?", metavar="B", help="another one, which is compared with A")
-    made.add_argument("--factor", metavar="F", help="compare the levels of F in A (what its campaign compares)")
-    made.add_argument("--baseline", metavar="LEVEL", help="the level that others are compared with (the first)")
-    made.add_argument("--margin", metavar="SHARE", help="what does not matter, such as 1%%: wholly inside it is equivalent")
-    made.add_argument("--metric", action="append", default=[], metavar="M", dest="metrics", help="only M (may be repeated)")
+    made.add_argument(
+        "other", type=Path, nargs="?", metavar="B", help="another one, which is compared with A"
+    )
+    made.add_argument(
+        "--factor", metavar="F", help="compare the levels of F in A (what its campaign compares)"
+    )
+    made.add_argument(
+        "--baseline", metavar="LEVEL", help="the level that others are compared with (the first)"
+    )
+    made.add_argument(
+        "--margin",
+        metavar="SHARE",
+        help="what does not matter, such as 1%%: wholly inside it is equivalent",
+    )
+    made.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="M",
+        dest="metrics",
+        help="only M (may be repeated)",
+    )
     made.add_argument(
         "--fail-if",
         action="append",
         default=[],
         metavar="GATE",
         dest="gates",
-        help="exit 1 where a whole interval lies past it, such as 'throughput<-2%%' (may be repeated)",
+        help=(
+            "exit 1 where a whole interval lies past it, such as 'throughput<-2%%' (may be"
+            " repeated)"
+        ),
     )
 
 
 def _lab(made: argparse.ArgumentParser) -> None:
     made.add_argument("action", choices=("up", "down", "status"))
     made.add_argument(
-        "kind", nargs="?", default="netns", metavar="KIND", help="what `up` makes: netns (network namespaces) or qemu (guests)"
+        "kind",
+        nargs="?",
+        default="netns",
+        metavar="KIND",
+        help="what `up` makes: netns (network namespaces) or qemu (guests)",
     )
     made.add_argument("--hosts", type=int, default=2, metavar="N", help="how many (2)")
     made.add_argument("--rate", metavar="R", help="rate of the data link, such as 1Gb/s")
     made.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
     made.add_argument("--name", metavar="NAME", help="of this lab, where there are several")
     made.add_argument(
-        "--kernels", metavar="A,B", help="of guests: series or releases of Debian's, such as 6.1,6.12; the first is started"
+        "--kernels",
+        metavar="A,B",
+        help="of guests: series or releases of Debian's, such as 6.1,6.12; the first is started",
     )
-    made.add_argument("--disk", action="store_true", help="each guest has a /boot that outlives its boots, with these kernels")
+    made.add_argument(
+        "--disk",
+        action="store_true",
+        help="each guest has a /boot that outlives its boots, with these kernels",
+    )
 
 
 def say(text: str) -> None:
-    """Print what a verb answers. That nobody reads it any more is no error: the work is done. Errors: StoreError."""
+    """Print what a verb answers. That nobody reads it any more is no error: the work is done.
+    Errors: StoreError.
+    """
     try:
         print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)
     except OSError as error:
         if error.errno not in GONE:
             raise StoreError(
-                f"cannot write to standard output: {error.strerror}; free some space, or send it elsewhere"
+                f"cannot write to standard output: {error.strerror}; free some space, or send it"
+                " elsewhere"
             ) from error
 
 
@@ -175,7 +258,9 @@ def plan(options: argparse.Namespace) -> int:
 def run_campaign(options: argparse.Namespace) -> int:
     from netbench import api, campaign, console
 
-    conclusion = api.start(campaign.load(options.campaign, options.sets, quick=options.quick), options.results)
+    conclusion = api.start(
+        campaign.load(options.campaign, options.sets, quick=options.quick), options.results
+    )
     say(console.summary(conclusion.path))
     say(str(conclusion.path))
     return conclusion.exit_code
@@ -198,7 +283,10 @@ def report(options: argparse.Namespace) -> int:
         if getattr(options, kind):
             api.write_report(made, kind, getattr(options, kind))
     if options.csv and made.label:
-        print(f"netbench: {options.csv}: {made.label}; the columns of a CSV have no place to say so", file=sys.stderr)
+        print(
+            f"netbench: {options.csv}: {made.label}; the columns of a CSV have no place to say so",
+            file=sys.stderr,
+        )
     say(console.render(made, "json" if options.json else "text"))
     return 0
 
@@ -206,7 +294,10 @@ def report(options: argparse.Namespace) -> int:
 def compare(options: argparse.Namespace) -> int:
     from netbench import api, console
 
-    chosen = {name: getattr(options, name) for name in ("factor", "baseline", "margin", "metrics", "gates")}
+    chosen = {
+        name: getattr(options, name)
+        for name in ("factor", "baseline", "margin", "metrics", "gates")
+    }
     found = api.compare(options.result, options.other, **chosen)
     _say_json(found.to_json()) if options.json else say(console.compared_text(found))
     return 1 if found.fell else 0
@@ -227,7 +318,11 @@ def transfer(options: argparse.Namespace) -> int:
     from netbench import api, console
 
     found = api.transfer(*options.words, results=options.results)
-    say(console.render(found.report, "json") if options.json else console.transfer_text(found.report))
+    say(
+        console.render(found.report, "json")
+        if options.json
+        else console.transfer_text(found.report)
+    )
     if options.results:
         with suppress(OSError):
             print(found.path, file=sys.stderr)
@@ -257,7 +352,13 @@ def lab(options: argparse.Namespace) -> int:
 
     if options.action == "up":
         made = api.lab_up(
-            options.kind, options.hosts, options.rate, options.delay, options.name, kernels=options.kernels, disk=options.disk
+            options.kind,
+            options.hosts,
+            options.rate,
+            options.delay,
+            options.name,
+            kernels=options.kernels,
+            disk=options.disk,
         )
         say(json.dumps(made.block(), indent=1) if options.json else made.yaml())
     else:

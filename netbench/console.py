@@ -20,8 +20,12 @@ BOOTS_SAID = 16
 
 
 def fold(text: str, indent: str = "  ") -> str:
-    """A text of any length in lines of at most 80 columns; what cannot be broken (a path) stays whole."""
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    """A text of any length in lines of at most 80 columns; what cannot be broken (a path) stays
+    whole.
+    """
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
@@ -43,7 +47,9 @@ def findings_text(findings: Iterable[Finding]) -> str:
 
 def findings_json(findings: Iterable[Finding]) -> dict[str, Any]:
     """`check --json`."""
-    found = [{"level": f.level, "host": f.host, "what": f.what, "remedy": f.remedy} for f in findings]
+    found = [
+        {"level": f.level, "host": f.host, "what": f.what, "remedy": f.remedy} for f in findings
+    ]
     return {"possible": all(f["level"] != "error" for f in found), "findings": found}
 
 
@@ -53,17 +59,33 @@ def plan_text(plan: Plan) -> str:
     least, most = plan.seconds()
     repeat = campaign.repeat
     pairs = ", ".join(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
-    lines = [f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name, f"pairs: {pairs}", ""]
-    lines += [f"{count(len(campaign.cells), 'cell')}:", *(f"  {cell.id}" for cell in campaign.cells), ""]
+    lines = [
+        f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name,
+        f"pairs: {pairs}",
+        "",
+    ]
+    lines += [
+        f"{count(len(campaign.cells), 'cell')}:",
+        *(f"  {cell.id}" for cell in campaign.cells),
+        "",
+    ]
     if plan.boots:
         lines += _boots(plan)
     else:
-        until = f"{repeat.confidence:.0%} intervals of {', '.join(repeat.metrics)} are within ± {repeat.precision:.1%}"
-        lines.append(f"{repeat.min} to {repeat.max} runs a cell, until {until}; order from seed {campaign.seed}")
+        until = (
+            f"{repeat.confidence:.0%} intervals of {', '.join(repeat.metrics)} are within ±"
+            f" {repeat.precision:.1%}"
+        )
+        lines.append(
+            f"{repeat.min} to {repeat.max} runs a cell, until {until}; order from seed"
+            f" {campaign.seed}"
+        )
     lines.append(f"between {format_duration(least)} and {format_duration(most)}")
     order = [unit.cell.id for unit in plan.wanted(0, lambda _: True, ())]
     lines += ["", "first block:", *(f"  {place}. {cell}" for place, cell in enumerate(order, 1))]
-    lines += ["", *(f"not built yet: {what}" for what in campaign.unbuilt)] if campaign.unbuilt else []
+    lines += (
+        ["", *(f"not built yet: {what}" for what in campaign.unbuilt)] if campaign.unbuilt else []
+    )
     return "\n".join(fold(line, "    ") if line else "" for line in lines)
 
 
@@ -73,7 +95,9 @@ def _boots(plan: Plan) -> Iterator[str]:
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))
-    bought = what_boots_buy(repeat.boots, plan.blocks_a_boot, kernels=len(kernels), confidence=repeat.confidence)
+    bought = what_boots_buy(
+        repeat.boots, plan.blocks_a_boot, kernels=len(kernels), confidence=repeat.confidence
+    )
     yield from bought.lines
     if any(kernels):
         shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SAID])
@@ -102,27 +126,41 @@ def compared_text(compared: Compared) -> str:
     """`compare` in words: sentences, tables, and what the gates say."""
     from netbench.report import text
 
-    return "\n\n".join("\n".join(text.section_lines(section, WIDTH)).rstrip() for section in compared.sections)
+    return "\n\n".join(
+        "\n".join(text.section_lines(section, WIDTH)).rstrip() for section in compared.sections
+    )
 
 
 def summary(path: Path) -> str:
-    """What `run` prints at its end: the answers, the cells, the cautions, and how to see the rest."""
+    """What `run` prints at its end: the answers, the cells, the cautions, and how to see
+    the rest.
+    """
     from netbench.report.build import build
 
-    return f"{_sections(build(path), ('summary', 'cells', 'cautions'))}\n\n{fold(f'all of it: python -m netbench report {path}')}"
+    answers = _sections(build(path), ("summary", "cells", "cautions"))
+    return f"{answers}\n\n{fold(f'all of it: python -m netbench report {path}')}"
 
 
 def transfer_text(report: Report) -> str:
-    """What `transfer` prints: its metrics, what the kernel made of the buffers, and what the mechanism did."""
+    """What `transfer` prints: its metrics, what the kernel made of the buffers, and what the
+    mechanism did.
+    """
     return _sections(report, ("cells", "settings", "proof", "cautions"))
 
 
 def listing_text(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """`list` in words."""
     if not rows:
-        return {"results": "no results here; --results names the folder that they are in"}.get(what, f"no {what}")
+        return {"results": "no results here; --results names the folder that they are in"}.get(
+            what, f"no {what}"
+        )
     if what == "results":
-        return table([("unreadable" if row["runs"] is None else count(row["runs"], "run"), row["folder"]) for row in rows])
+        return table(
+            [
+                ("unreadable" if row["runs"] is None else count(row["runs"], "run"), row["folder"])
+                for row in rows
+            ]
+        )
     if what == "settings":
         return table([(row["name"], f"{_described(row)} Levels: {row['levels']}.") for row in rows])
     return table([(row["kind"], row["name"], _described(row)) for row in rows])
@@ -137,7 +175,13 @@ def lab_text(rows: Sequence[Mapping[str, Any]]) -> str:
     words: list[tuple[str, ...]] = [("lab", "state", "host", "address", "interface")]
     for row in rows:
         state = str(row["state"]) if row.get("sshd", True) else f"{row['state']}, no sshd"
-        words.append((str(row["lab"]), state, *(str(row.get(key, "")) for key in ("host", "address", "interface"))))
+        words.append(
+            (
+                str(row["lab"]),
+                state,
+                *(str(row.get(key, "")) for key in ("host", "address", "interface")),
+            )
+        )
     return table(words)
 
 
@@ -162,7 +206,9 @@ def _described(row: Mapping[str, Any]) -> str:
 
 
 def meter_text(reading: Mapping[str, Any]) -> str:
-    """`meter` in words: per CPU the share of each state where the meter has that, else each counter's difference."""
+    """`meter` in words: per CPU the share of each state where the meter has that, else each
+    counter's difference.
+    """
     seconds = (reading["time_ns"][1] - reading["time_ns"][0]) / 1e9
     lines = [f"{reading['meter']} over {seconds:.2f} s"]
     edges = {line["edge"]: line[reading["meter"]] for line in reading["cpus"]}
@@ -173,16 +219,26 @@ def meter_text(reading: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _cpu_table(opening: Mapping[str, list[int | None]], closing: Mapping[str, list[int | None]]) -> str:
+def _cpu_table(
+    opening: Mapping[str, list[int | None]], closing: Mapping[str, list[int | None]]
+) -> str:
     """Percent of each CPU's own time in each state; a CPU that is offline shows dashes."""
     states = [name.removeprefix("cpu_") for name in opening]
     rows: list[list[str]] = [["CPU", *states]]
     for cpu in range(len(next(iter(opening.values())))):
         moved = [_difference(opening[name][cpu], closing[name][cpu]) for name in opening]
         total = sum(m for m in moved if m is not None)
-        rows.append([str(cpu), *("-" if m is None or not total else f"{100 * m / total:.1f}%" for m in moved)])
+        rows.append(
+            [
+                str(cpu),
+                *("-" if m is None or not total else f"{100 * m / total:.1f}%" for m in moved),
+            ]
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

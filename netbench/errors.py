@@ -1,6 +1,7 @@
 """The exception tree: every error that a user can meet says what happened, to what, and what to do.
 
-`NetbenchError.exit_code` is the command line's exit status for it (DESIGN: 1 a run or host failed, 2 the request was wrong).
+`NetbenchError.exit_code` is the command line's exit status for it (DESIGN: 1 a run or host failed,
+2 the request was wrong).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ class RequestError(NetbenchError):
 class Problem:
     """One thing wrong in a campaign file.
 
-    `line` is 1-based (0 where no line can be named), `path` the dotted path in the file (`transfer.chunk`, `sweep.send[2]`),
-    `message` what was found and what was expected, `nearest` the nearest valid word or "".
+    `line` is 1-based (0 where no line can be named), `path` the dotted path in the file
+    (`transfer.chunk`, `sweep.send[2]`), `message` what was found and what was expected, `nearest`
+    the nearest valid word or "".
     """
 
     line: int
@@ -55,9 +57,13 @@ class NotBuiltYet(RequestError):
 
 
 class EngineError(NetbenchError):
-    """The native engine refused or failed: code, errno, operation and what to do (from the worker's ERROR frame)."""
+    """The native engine refused or failed: code, errno, operation and what to do (from the worker's
+    ERROR frame).
+    """
 
-    def __init__(self, code: int, errno: int, operation: str, message: str, remedy: str = "", host: str = "") -> None:
+    def __init__(
+        self, code: int, errno: int, operation: str, message: str, remedy: str = "", host: str = ""
+    ) -> None:
         self.code = code
         self.errno = errno
         self.operation = operation
@@ -71,7 +77,9 @@ class EngineError(NetbenchError):
 
 
 class ProtocolError(NetbenchError):
-    """A frame from a worker is malformed, out of bounds or out of order; or its version or layout is not ours."""
+    """A frame from a worker is malformed, out of bounds or out of order; or its version or layout
+    is not ours.
+    """
 
 
 class WorkerLost(NetbenchError):
@@ -83,7 +91,9 @@ class HostError(NetbenchError):
 
 
 class HostKeyError(HostError):
-    """A host's key is unknown, revoked, or not the one that is known. `command` would accept it ("": nothing would)."""
+    """A host's key is unknown, revoked, or not the one that is known. `command` would accept it
+    ("": nothing would).
+    """
 
     def __init__(self, message: str, fingerprint: str, command: str = "") -> None:
         self.fingerprint = fingerprint
@@ -116,4 +126,6 @@ class LabError(NetbenchError):
 
 
 class LabRefused(LabError, RequestError):
-    """A lab was asked for that cannot be had here: a wrong name, no root, a missing tool, a name in use."""
+    """A lab was asked for that cannot be had here: a wrong name, no root, a missing tool, a name in
+    use.
+    """

@@ -1,8 +1,9 @@
-"""The registry of facts: what is read from a host because a result depends on it. Reading is hosts/probe.py's business.
+"""The registry of facts: what is read from a host because a result depends on it. Reading is
+hosts/probe.py's business.
 
-`must_match`: runs made while a host differed in it are not pooled (analysis/epochs.py). No fact holds a user's name, a key or the
-host's own identity. Sources: proc(5), mount_namespaces(7), the kernel's Documentation/admin-guide/sysctl and Documentation/ABI,
-ethtool(8).
+`must_match`: runs made while a host differed in it are not pooled (analysis/epochs.py). No fact
+holds a user's name, a key or the host's own identity. Sources: proc(5), mount_namespaces(7), the
+kernel's Documentation/admin-guide/sysctl and Documentation/ABI, ethtool(8).
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to learn a fact: an operation of the worker, its target, and how its text becomes the fact.
+    """One way to learn a fact: an operation of the worker, its target, and how its text becomes the
+    fact.
 
-    In the target `{interface}`, `{peer}`, `{source}` and `{sink}` stand for what the host has of them. Besides the worker's own
-    operations there are `files` (every file of a directory, as lines `name: text`) and `mount` (a path, resolved, and then
-    /proc/self/mountinfo). `failing`: words of an error that is an answer, and the fact that it stands for.
+    In the target `{interface}`, `{peer}`, `{source}` and `{sink}` stand for what the host has of
+    them. Besides the worker's own operations there are `files` (every file of a directory, as lines
+    `name: text`) and `mount` (a path, resolved, and then /proc/self/mountinfo). `failing`: words of
+    an error that is an answer, and the fact that it stands for.
     """
 
     op: str
@@ -42,7 +45,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact. `row` is where a report puts it together with others; `setting` the one that changes it.
+    """One fact. `row` is where a report puts it together with others; `setting` the one that
+    changes it.
 
     Its ways are tried in order; one without any is told by the worker's hello.
     """
@@ -95,7 +99,9 @@ def choice(meanings: Mapping[str, str]) -> Parse:
     return parse
 
 
-_PRIVATE = re.compile(r"(?i)machine.?id|pass|secret|token|\bkeys?\b|user|cred|auth|initiator|hostname|domain|^[ug]id$")
+_PRIVATE = re.compile(
+    r"(?i)machine.?id|pass|secret|token|\bkeys?\b|user|cred|auth|initiator|hostname|domain|^[ug]id$"
+)
 
 
 def command_line(text: str) -> str:
@@ -108,7 +114,9 @@ def command_line(text: str) -> str:
 
 
 def _processors(text: str) -> list[dict[str, str]]:
-    """The blocks of /proc/cpuinfo; lines of all CPUs without empty lines between (grep) are told apart by a key that returns."""
+    """The blocks of /proc/cpuinfo; lines of all CPUs without empty lines between (grep) are told
+    apart by a key that returns.
+    """
     found: list[dict[str, str]] = [{}]
     for line in text.splitlines():
         key, colon, value = line.partition(":")
@@ -132,15 +140,23 @@ def cpu_model(text: str) -> str:
 
 
 NOT_EMULATED = "no"
-_EMULATORS = {"qemu": "QEMU TCG", "bochs": "Bochs"}  # as systemd-detect-virt(1) says: software alone; `kvm` is another word there
-_HYPERVISOR_CLOCKS = ("kvm-clock", "hyperv", "xen")  # only of hypervisors that run a guest's instructions on the CPU itself
+_EMULATORS = {
+    "qemu": "QEMU TCG",
+    "bochs": "Bochs",
+}  # as systemd-detect-virt(1) says: software alone; `kvm` is another word there
+_HYPERVISOR_CLOCKS = (
+    "kvm-clock",
+    "hyperv",
+    "xen",
+)  # only of hypervisors that run a guest's instructions on the CPU itself
 
 
 def emulated_by_name(text: str) -> str:
-    """Which program emulates the CPU, or NOT_EMULATED, by what /proc/cpuinfo says. Errors: ValueError where that does not tell.
+    """Which program emulates the CPU, or NOT_EMULATED, by what /proc/cpuinfo says. Errors:
+    ValueError where that does not tell.
 
-    QEMU's TCG calls its `max` so on x86, and is part 0x051 of no implementer on ARM. Without the flag `hypervisor` an x86 CPU is
-    no guest's.
+    QEMU's TCG calls its `max` so on x86, and is part 0x051 of no implementer on ARM. Without the
+    flag `hypervisor` an x86 CPU is no guest's.
     """
     found = fields(text)
     arm = found.get("CPU implementer"), found.get("CPU part")
@@ -152,14 +168,18 @@ def emulated_by_name(text: str) -> str:
 
 
 def emulated_by_clock(text: str) -> str:
-    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError where none does, which shows nothing."""
+    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError where none does, which
+    shows nothing.
+    """
     if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
         return NOT_EMULATED
     raise ValueError("no clock of a hypervisor is there")
 
 
 def emulated(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of facts.json says that the host's CPU is software: what it measures is then no speed of any machine."""
+    """Whether an entry of facts.json says that the host's CPU is software: what it measures is then
+    no speed of any machine.
+    """
     return (entry.get("facts", {}).get("emulated") or NOT_EMULATED) != NOT_EMULATED
 
 
@@ -180,12 +200,20 @@ def _place(processor: Mapping[str, str]) -> tuple[str, str]:
 
 
 def mitigations(text: str) -> str:
-    """What the kernel does about each vulnerability; those that do not affect this CPU are counted."""
+    """What the kernel does about each vulnerability; those that do not affect this CPU
+    are counted.
+    """
     found = fields(text)
     affected = {name: state for name, state in found.items() if state != "Not affected"}
-    said = [f"{name}: {state.removeprefix('Mitigation: ')}" for name, state in sorted(affected.items())]
+    said = [
+        f"{name}: {state.removeprefix('Mitigation: ')}" for name, state in sorted(affected.items())
+    ]
     rest = len(found) - len(affected)
-    return "; ".join([*said, f"{rest} more do not affect it" if said else f"none of {rest} affects it"] if rest else said)
+    return "; ".join(
+        [*said, f"{rest} more do not affect it" if said else f"none of {rest} affects it"]
+        if rest
+        else said
+    )
 
 
 def features(text: str) -> str:
@@ -212,14 +240,24 @@ def of_most(text: str) -> str:
 
 def not_zero(text: str) -> str:
     """`key value` of each line whose value is not 0."""
-    return ", ".join(f"{key} {value}" for key, value in fields(text).items() if value not in ("0", "off")) or "all 0"
+    return (
+        ", ".join(
+            f"{key} {value}" for key, value in fields(text).items() if value not in ("0", "off")
+        )
+        or "all 0"
+    )
 
 
 def qdiscs(text: str) -> str:
-    """The kinds of an interface's qdiscs, the root's first; options that are not the kind's own word show as a digest."""
+    """The kinds of an interface's qdiscs, the root's first; options that are not the kind's own
+    word show as a digest.
+    """
     lines = [line.split() for line in text.splitlines() if line.strip()]
     kinds = Counter((place == "root", _qdisc(rest)) for place, *rest in lines)
-    said = [f"{kind} x{n}" if n > 1 else kind for (_, kind), n in sorted(kinds.items(), key=lambda item: not item[0][0])]
+    said = [
+        f"{kind} x{n}" if n > 1 else kind
+        for (_, kind), n in sorted(kinds.items(), key=lambda item: not item[0][0])
+    ]
     if not said:
         raise ValueError("the interface has no qdisc")
     return ", ".join(said)
@@ -236,7 +274,11 @@ def route(text: str) -> str:
     found = fields(text)
     if not found.get("interface"):
         raise ValueError("it names no interface")
-    return f"{found['interface']} via {found['gateway']}" if found.get("gateway") else found["interface"]
+    return (
+        f"{found['interface']} via {found['gateway']}"
+        if found.get("gateway")
+        else found["interface"]
+    )
 
 
 def _unescaped(word: str) -> str:
@@ -245,7 +287,8 @@ def _unescaped(word: str) -> str:
 
 
 def mounted(text: str) -> str:
-    """File system, device and options of the mount that holds a path: the text's first line; the rest is /proc/self/mountinfo.
+    """File system, device and options of the mount that holds a path: the text's first line; the
+    rest is /proc/self/mountinfo.
 
     Options that name somebody, and sources that are no device, are left out. Errors: ValueError.
     """
@@ -267,13 +310,19 @@ def mounted(text: str) -> str:
 
 
 def _mount(kind: str, source: str, options: str) -> str:
-    kept = [word for word in dict.fromkeys(options.split(",")) if word and not _PRIVATE.search(word.partition("=")[0])]
+    kept = [
+        word
+        for word in dict.fromkeys(options.split(","))
+        if word and not _PRIVATE.search(word.partition("=")[0])
+    ]
     where = f" on {source}" if source.startswith("/dev/") else ""
     return f"{kind}{where}: {','.join(kept)}"
 
 
 def engine_hash(text: str) -> str:
-    """SHA-256 of the worker that was copied to the host (or of the source that it was built from there), by its file's name."""
+    """SHA-256 of the worker that was copied to the host (or of the source that it was built from
+    there), by its file's name.
+    """
     found = re.search(r"/(worker|built)-([0-9a-f]{64})", text)
     if not found:
         raise ValueError("the worker's file is not named after its content")
@@ -286,7 +335,10 @@ _CPUS = "/sys/devices/system/cpu/"
 _NIC = "/sys/class/net/{interface}/"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
 _NAME_KEYS = "^(model name|flags|CPU implementer|CPU part)[[:space:]]*:"
-_CPUINFO_KEYS = "^(processor|model name|cpu model|CPU implementer|CPU part|microcode|physical id|core id)[[:space:]]*:"
+_CPUINFO_KEYS = (
+    "^(processor|model name|cpu model|CPU implementer|CPU part|microcode|physical id|core"
+    " id)[[:space:]]*:"
+)
 
 
 def _file(path: str, parse: Parse = words) -> tuple[Way, ...]:
@@ -295,7 +347,9 @@ def _file(path: str, parse: Parse = words) -> tuple[Way, ...]:
 
 def _cpuinfo(parse: Parse) -> tuple[Way, ...]:
     """Of hundreds of CPUs the whole file is more than an operation reads."""
-    return Way("file", ("/proc/cpuinfo",), parse), Way("exec", ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo"), parse)
+    return Way("file", ("/proc/cpuinfo",), parse), Way(
+        "exec", ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo"), parse
+    )
 
 
 def _driver(key: str) -> tuple[Way, ...]:
@@ -304,15 +358,37 @@ def _driver(key: str) -> tuple[Way, ...]:
 
 def _sysctl(folder: str, name: str, about: str, fact: str = "") -> Fact:
     path = (folder + name).removeprefix("/proc/sys/").replace("/", ".")
-    return Fact(fact or name, about, _file(folder + name), TCP, "sysctls", must_match=True, setting=f"sysctl.{path}")
+    return Fact(
+        fact or name,
+        about,
+        _file(folder + name),
+        TCP,
+        "sysctls",
+        must_match=True,
+        setting=f"sysctl.{path}",
+    )
 
 
 _IRQBALANCE = ("exit status 1:", "not running")
 
 FACTS: tuple[Fact, ...] = (
-    Fact("kernel", "kernel release", _file("/proc/sys/kernel/osrelease"), row="kernel", must_match=True),
-    Fact("kernel_build", "kernel build", _file("/proc/sys/kernel/version"), row="kernel", must_match=True),
-    Fact("command_line", "kernel command line", _file("/proc/cmdline", command_line), must_match=True),
+    Fact(
+        "kernel",
+        "kernel release",
+        _file("/proc/sys/kernel/osrelease"),
+        row="kernel",
+        must_match=True,
+    ),
+    Fact(
+        "kernel_build",
+        "kernel build",
+        _file("/proc/sys/kernel/version"),
+        row="kernel",
+        must_match=True,
+    ),
+    Fact(
+        "command_line", "kernel command line", _file("/proc/cmdline", command_line), must_match=True
+    ),
     Fact(
         "clock_source",
         "clock source",
@@ -327,7 +403,13 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact("engine", "version of the engine", row="engine", must_match=True),
     Fact("layout", "digest of what the engine declares", row="engine", must_match=True),
-    Fact("engine_hash", "digest of the worker's file", _file("/proc/self/maps", engine_hash), row="engine", must_match=True),
+    Fact(
+        "engine_hash",
+        "digest of the worker's file",
+        _file("/proc/self/maps", engine_hash),
+        row="engine",
+        must_match=True,
+    ),
     Fact("cpu_model", "CPU model", _cpuinfo(cpu_model), CPU, must_match=True),
     Fact(
         "emulated",
@@ -345,7 +427,14 @@ FACTS: tuple[Fact, ...] = (
         CPU,
         must_match=True,
     ),
-    Fact("microcode", "microcode revision", _cpuinfo(field("microcode")), CPU, "topology", must_match=True),
+    Fact(
+        "microcode",
+        "microcode revision",
+        _cpuinfo(field("microcode")),
+        CPU,
+        "topology",
+        must_match=True,
+    ),
     Fact("cpus_online", "CPUs online", _file(_CPUS + "online"), CPU, "topology", must_match=True),
     Fact("sockets", "CPU packages", _cpuinfo(sockets), CPU, "topology", must_match=True),
     Fact("cores", "CPU cores", _cpuinfo(cores), CPU, "topology", must_match=True),
@@ -357,7 +446,14 @@ FACTS: tuple[Fact, ...] = (
         "topology",
         must_match=True,
     ),
-    Fact("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), CPU, "topology", must_match=True),
+    Fact(
+        "numa_nodes",
+        "NUMA nodes",
+        _file("/sys/devices/system/node/online"),
+        CPU,
+        "topology",
+        must_match=True,
+    ),
     Fact("memory", "memory", _file("/proc/meminfo", field("MemTotal")), CPU, "topology"),
     Fact(
         "governor",
@@ -391,13 +487,55 @@ FACTS: tuple[Fact, ...] = (
         must_match=True,
     ),
     Fact("interface", "interface of the data address", (Way("name", ("{interface}",)),), NETWORK),
-    Fact("nic_driver", "driver of the interface", _driver("driver"), NETWORK, "driver", must_match=True),
-    Fact("nic_driver_version", "version of the driver", _driver("version"), NETWORK, "driver", must_match=True),
-    Fact("nic_firmware", "firmware of the device", _driver("firmware"), NETWORK, "driver", must_match=True),
+    Fact(
+        "nic_driver",
+        "driver of the interface",
+        _driver("driver"),
+        NETWORK,
+        "driver",
+        must_match=True,
+    ),
+    Fact(
+        "nic_driver_version",
+        "version of the driver",
+        _driver("version"),
+        NETWORK,
+        "driver",
+        must_match=True,
+    ),
+    Fact(
+        "nic_firmware",
+        "firmware of the device",
+        _driver("firmware"),
+        NETWORK,
+        "driver",
+        must_match=True,
+    ),
     Fact("nic_bus", "bus address of the device", _driver("bus"), NETWORK, "bus"),
-    Fact("nic_numa_node", "NUMA node of the device", _file(_NIC + "device/numa_node"), NETWORK, "bus", must_match=True),
-    Fact("pci_speed", "speed of the PCI link", _file(_NIC + "device/current_link_speed"), NETWORK, "bus", must_match=True),
-    Fact("pci_width", "lanes of the PCI link", _file(_NIC + "device/current_link_width"), NETWORK, "bus", must_match=True),
+    Fact(
+        "nic_numa_node",
+        "NUMA node of the device",
+        _file(_NIC + "device/numa_node"),
+        NETWORK,
+        "bus",
+        must_match=True,
+    ),
+    Fact(
+        "pci_speed",
+        "speed of the PCI link",
+        _file(_NIC + "device/current_link_speed"),
+        NETWORK,
+        "bus",
+        must_match=True,
+    ),
+    Fact(
+        "pci_width",
+        "lanes of the PCI link",
+        _file(_NIC + "device/current_link_width"),
+        NETWORK,
+        "bus",
+        must_match=True,
+    ),
     Fact("speed", "speed of the link in Mb/s", _driver("speed"), NETWORK, "link", must_match=True),
     Fact("duplex", "duplex of the link", _driver("duplex"), NETWORK, "link", must_match=True),
     Fact(
@@ -417,7 +555,14 @@ FACTS: tuple[Fact, ...] = (
         must_match=True,
         setting="channels",
     ),
-    Fact("rings", "ring sizes", (Way("rings", ("{interface}",), of_most),), NETWORK, must_match=True, setting="rings"),
+    Fact(
+        "rings",
+        "ring sizes",
+        (Way("rings", ("{interface}",), of_most),),
+        NETWORK,
+        must_match=True,
+        setting="rings",
+    ),
     Fact(
         "coalesce",
         "interrupt coalescing",
@@ -426,7 +571,13 @@ FACTS: tuple[Fact, ...] = (
         must_match=True,
         setting="coalesce",
     ),
-    Fact("features", "offloads", (Way("features", ("{interface}",), features),), NETWORK, must_match=True),
+    Fact(
+        "features",
+        "offloads",
+        (Way("features", ("{interface}",), features),),
+        NETWORK,
+        must_match=True,
+    ),
     Fact(
         "qdisc",
         "queueing disciplines",
@@ -435,7 +586,9 @@ FACTS: tuple[Fact, ...] = (
         must_match=True,
         setting="qdisc",
     ),
-    Fact("route", "route to the peer", (Way("route", ("{peer}",), route),), NETWORK, must_match=True),
+    Fact(
+        "route", "route to the peer", (Way("route", ("{peer}",), route),), NETWORK, must_match=True
+    ),
     _sysctl(_V4, "tcp_congestion_control", "default congestion control", "congestion_default"),
     Fact(
         "congestion_available",
@@ -460,8 +613,20 @@ FACTS: tuple[Fact, ...] = (
     _sysctl(_CORE, "busy_read", "busy polling in reads"),
     _sysctl(_CORE, "default_qdisc", "queueing discipline of new interfaces"),
     _sysctl(_CORE, "rps_sock_flow_entries", "receive flow steering entries"),
-    Fact("source_mount", "file system of the source", (Way("mount", ("{source}",), mounted),), STORAGE, must_match=True),
-    Fact("sink_mount", "file system of the sink", (Way("mount", ("{sink}",), mounted),), STORAGE, must_match=True),
+    Fact(
+        "source_mount",
+        "file system of the source",
+        (Way("mount", ("{source}",), mounted),),
+        STORAGE,
+        must_match=True,
+    ),
+    Fact(
+        "sink_mount",
+        "file system of the sink",
+        (Way("mount", ("{sink}",), mounted),),
+        STORAGE,
+        must_match=True,
+    ),
     Fact(
         "load",
         "load averages when the campaign began",
@@ -479,20 +644,32 @@ _OWN = ("engine", "layout")  # beside the facts in an entry of facts.json
 def of_entry(entry: Mapping[str, Any]) -> dict[str, str]:
     """What is known by one entry of facts.json, by fact."""
     own = {name: entry[name] for name in _OWN if entry.get(name) is not None}
-    return {name: str(value) for name, value in {**own, **entry.get("facts", {})}.items() if value is not None}
+    return {
+        name: str(value)
+        for name, value in {**own, **entry.get("facts", {})}.items()
+        if value is not None
+    }
 
 
 def must_match(handled: Iterable[str] = ()) -> list[str]:
-    """Facts in which runs that are pooled must agree: all but those that the campaign's own factors and settings change."""
+    """Facts in which runs that are pooled must agree: all but those that the campaign's own factors
+    and settings change.
+    """
     named = {name.removeprefix("sender.").removeprefix("receiver.") for name in handled}
     of_kernel = {"kernel", "kernel_build", "command_line"} if "kernel" in named else set[str]()
-    return [fact.name for fact in FACTS if fact.must_match and fact.setting not in named and fact.name not in named | of_kernel]
+    return [
+        fact.name
+        for fact in FACTS
+        if fact.must_match and fact.setting not in named and fact.name not in named | of_kernel
+    ]
 
 
 def differences(
     a: Mapping[str, str | None], b: Mapping[str, str | None], handled: Iterable[str] = ()
 ) -> list[tuple[str, str, str]]:
-    """The facts that must match and do not, as (fact, in a, in b). What one of them does not know is no difference."""
+    """The facts that must match and do not, as (fact, in a, in b). What one of them does not know
+    is no difference.
+    """
     found = []
     for name in must_match(handled):
         one, other = a.get(name), b.get(name)
@@ -502,7 +679,9 @@ def differences(
 
 
 def same(name: str, one: str | None, other: str | None) -> bool:
-    """Whether two values of a fact are the same for a reader: what a kernel keeps of the memory for itself differs by boot."""
+    """Whether two values of a fact are the same for a reader: what a kernel keeps of the memory for
+    itself differs by boot.
+    """
     if name != "memory" or one is None or other is None:
         return one == other
     sizes = [int(digits) for value in (one, other) if (digits := value.partition(" ")[0]).isdigit()]
@@ -516,14 +695,20 @@ def change(name: str, was: str, now: str) -> str:
 
 
 def held_by(name: str) -> str:
-    """What a user whose host comes up otherwise than before can do about it: ` (hold it: settings: {mtu: VALUE})`, or ""."""
+    """What a user whose host comes up otherwise than before can do about it: ` (hold it: settings:
+    {mtu: VALUE})`, or "".
+    """
     setting = next(fact.setting for fact in FACTS if fact.name == name)
     return f" (hold it: settings: {{{setting}: VALUE}})" if setting else ""
 
 
 def apart(one: str, other: str) -> tuple[str, str]:
-    """Two values of a fact that differ; of long ones only what is between their equal beginnings and ends."""
-    return _middles(one.split(), other.split()) if max(len(one), len(other)) > _LONG else (one, other)
+    """Two values of a fact that differ; of long ones only what is between their equal beginnings
+    and ends.
+    """
+    return (
+        _middles(one.split(), other.split()) if max(len(one), len(other)) > _LONG else (one, other)
+    )
 
 
 def _middles(one: list[str], other: list[str]) -> tuple[str, str]:
@@ -539,4 +724,7 @@ def _middles(one: list[str], other: list[str]) -> tuple[str, str]:
 
 def _common(one: list[str], other: list[str]) -> int:
     """How many words two texts begin with together."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )

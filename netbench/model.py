@@ -1,6 +1,7 @@
 """The nouns of netbench as frozen values (DESIGN section 2); no behaviour beyond names.
 
-Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None`: left to the kernel, or not asked.
+Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None`: left
+to the kernel, or not asked.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class BootWay:
-    """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab `lab`) or `command`.
+    """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab
+    `lab`) or `command`.
 
-    `argv` is the user's program of `command`, run on this machine; `console` a file of this machine with the host's console.
+    `argv` is the user's program of `command`, run on this machine; `console` a file of this machine
+    with the host's console.
     """
 
     kind: str = "kexec"
@@ -28,8 +31,9 @@ class BootWay:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name, from one source. On the host: `image` with `initrd`, or `release` (installed there: a release, or the
-    beginning of one, such as 6.12, for the newest of them). On this machine: `deb`, a package, or `tree`, a build tree's output.
+    """A kernel by name, from one source. On the host: `image` with `initrd`, or `release`
+    (installed there: a release, or the beginning of one, such as 6.12, for the newest of them). On
+    this machine: `deb`, a package, or `tree`, a build tree's output.
 
     `append` is added to the kernel's command line.
     """
@@ -73,7 +77,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the sender takes bytes from: kind `memory`, `zero`, `file` (path) or `files` (count files of size bytes)."""
+    """Where the sender takes bytes from: kind `memory`, `zero`, `file` (path) or `files` (count
+    files of size bytes).
+    """
 
     kind: str = "memory"
     path: str = ""
@@ -83,7 +89,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the receiver puts bytes: kind `discard` or `file` (path; overwrite allows an existing file or a block device)."""
+    """Where the receiver puts bytes: kind `discard` or `file` (path; overwrite allows an existing
+    file or a block device).
+    """
 
     kind: str = "discard"
     path: str = ""
@@ -92,7 +100,9 @@ class Sink:
 
 @dataclass(frozen=True)
 class Pin:
-    """CPU placement: kind `none`, `same`, `apart`, or `cpus` with a CPU number for each side (None: not pinned)."""
+    """CPU placement: kind `none`, `same`, `apart`, or `cpus` with a CPU number for each side (None:
+    not pinned).
+    """
 
     kind: str = "none"
     sender: int | None = None
@@ -101,9 +111,11 @@ class Pin:
 
 @dataclass(frozen=True)
 class Tool:
-    """An external program as a cell: kind `none`, `iperf3`, or `argv` (the user's, and the pattern that reads its output).
+    """An external program as a cell: kind `none`, `iperf3`, or `argv` (the user's, and the pattern
+    that reads its output).
 
-    `pattern` is a regular expression with the named groups `bytes` and `seconds`, or `rate` (a rate with its unit).
+    `pattern` is a regular expression with the named groups `bytes` and `seconds`, or `rate` (a rate
+    with its unit).
     """
 
     kind: str = "none"
@@ -140,12 +152,16 @@ class Transfer:
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()
-    options: Mapping[str, int | str] = field(default_factory=lambda: NOTHING)  # options that a method declares, by name
+    options: Mapping[str, int | str] = field(
+        default_factory=lambda: NOTHING
+    )  # options that a method declares, by name
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A swept key and its levels as they were written (the words that appear in tables and records)."""
+    """A swept key and its levels as they were written (the words that appear in tables and
+    records).
+    """
 
     name: str
     levels: tuple[str, ...]
@@ -154,7 +170,9 @@ class Factor:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings` are what they mean."""
+    """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings`
+    are what they mean.
+    """
 
     id: str
     factors: Mapping[str, str]
@@ -167,7 +185,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Command:
-    """A setting of the campaign's own: programs with their arguments that set a level, print it, and put it back."""
+    """A setting of the campaign's own: programs with their arguments that set a level, print it,
+    and put it back.
+    """
 
     apply: tuple[str, ...]
     read: tuple[str, ...]
@@ -176,7 +196,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Repeat:
-    """When a cell closes: `min`..`max` runs, `confidence` and `precision` as fractions, the metrics that must be that precise."""
+    """When a cell closes: `min`..`max` runs, `confidence` and `precision` as fractions, the metrics
+    that must be that precise.
+    """
 
     min: int = 10
     max: int = 30
@@ -188,7 +210,9 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Compare:
-    """Which factor's levels are compared, against which level, and the equivalence margin (a fraction, None: no margin)."""
+    """Which factor's levels are compared, against which level, and the equivalence margin (a
+    fraction, None: no margin).
+    """
 
     factor: str
     baseline: str
@@ -197,7 +221,9 @@ class Compare:
 
 @dataclass(frozen=True)
 class Lab:
-    """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as it is."""
+    """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as
+    it is.
+    """
 
     kind: str
     rate: int | None = None
@@ -208,7 +234,8 @@ class Lab:
 class Campaign:
     """A campaign file, validated.
 
-    `text` is its effective YAML (with --set applied); `unbuilt` says which of its keys this version cannot execute yet.
+    `text` is its effective YAML (with --set applied); `unbuilt` says which of its keys this version
+    cannot execute yet.
     """
 
     name: str
@@ -233,5 +260,9 @@ class Campaign:
 
     @property
     def handled(self) -> tuple[str, ...]:
-        """What the campaign sets itself: the factors of its cells, and the settings that it holds."""
-        return tuple(dict.fromkeys([*(name for cell in self.cells for name in cell.factors), *self.settings]))
+        """What the campaign sets itself: the factors of its cells, and the settings that
+        it holds.
+        """
+        return tuple(
+            dict.fromkeys([*(name for cell in self.cells for name in cell.factors), *self.settings])
+        )

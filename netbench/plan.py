@@ -1,10 +1,12 @@
 """Campaign -> steps. Pure: no clock, no I/O; the same campaign and seed always give the same order.
 
-The unit of work is a cell on a pair. Each block is one pass over all units in a random order of its own; factors that cost a
-reset of a link or a host are strata: outermost within a block, visited in random order, once a block.
+The unit of work is a cell on a pair. Each block is one pass over all units in a random order of its
+own; factors that cost a reset of a link or a host are strata: outermost within a block, visited in
+random order, once a block.
 
-Where kernels are swept, or a campaign wants several boots, boots are outermost: in each round every kernel is booted once, in
-random order; each boot has the same number of blocks, of the cells that are on its kernel.
+Where kernels are swept, or a campaign wants several boots, boots are outermost: in each round every
+kernel is booted once, in random order; each boot has the same number of blocks, of the cells that
+are on its kernel.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from dataclasses import dataclass, replace
 
 from netbench.model import Campaign, Cell, Pair, Repeat
 
-OVERHEAD_SECONDS = 0.03  # connection, deployment of a run and its record, as measured between local hosts
-ASSUMED_BYTES_PER_SECOND = 1.25e9  # for bytes-bounded runs, whose length nobody knows before: a 10 Gb/s link
+OVERHEAD_SECONDS = (
+    0.03  # connection, deployment of a run and its record, as measured between local hosts
+)
+ASSUMED_BYTES_PER_SECOND = (
+    1.25e9  # for bytes-bounded runs, whose length nobody knows before: a 10 Gb/s link
+)
 VERIFY_SECONDS = 0.2
 BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 
@@ -91,7 +97,9 @@ class Plan:
     @property
     def units(self) -> tuple[Unit, ...]:
         """Every cell on every pair, in file order."""
-        return tuple(Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs)
+        return tuple(
+            Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
+        )
 
     @property
     def boots(self) -> bool:
@@ -107,11 +115,17 @@ class Plan:
     @property
     def blocks(self) -> int | None:
         """How many blocks there are, where boots settle that."""
-        return len(self._kernels) * self.campaign.repeat.boots * self.blocks_a_boot if self.boots else None
+        return (
+            len(self._kernels) * self.campaign.repeat.boots * self.blocks_a_boot
+            if self.boots
+            else None
+        )
 
     @property
     def repeat(self) -> Repeat:
-        """When a cell closes: as the campaign says, or, where boots settle the number of runs, with that many."""
+        """When a cell closes: as the campaign says, or, where boots settle the number of runs, with
+        that many.
+        """
         repeat = self.campaign.repeat
         runs = repeat.boots * self.blocks_a_boot
         return replace(repeat, min=runs, max=runs) if self.boots else repeat
@@ -128,7 +142,9 @@ class Plan:
         number = block // self.blocks_a_boot
         at = number % len(self._kernels)
         kernels = self._kernels
-        random.Random(f"netbench {self.campaign.seed} boots {number // len(kernels)}").shuffle(kernels)
+        random.Random(f"netbench {self.campaign.seed} boots {number // len(kernels)}").shuffle(
+            kernels
+        )
         return Boot(number + 1, kernels[at])
 
     def _order(self, block: int) -> list[Unit]:
@@ -139,7 +155,9 @@ class Plan:
         costly = [factor.name for factor in self.campaign.factors if factor.costly]
         for unit in self.units:
             if boot is None or (unit.cell.kernel or "") == boot.kernel:
-                strata.setdefault(tuple(unit.cell.factors.get(name, "") for name in costly), []).append(unit)
+                strata.setdefault(
+                    tuple(unit.cell.factors.get(name, "") for name in costly), []
+                ).append(unit)
         order = list(strata.values())
         chance.shuffle(order)
         for units in order:
@@ -154,14 +172,20 @@ class Plan:
         boot: int = 0,
         pairs: Collection[Pair] | None = None,
     ) -> Iterator[Step]:
-        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` has run in it already.
+        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` has
+        run in it already.
 
-        `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all are by default.
+        `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all
+        are by default.
         """
         place = 0
         first = self._first(number)
         for unit in self._order(number):
-            if unit.key in done or (pairs is not None and unit.pair not in pairs) or not is_open(unit.key):
+            if (
+                unit.key in done
+                or (pairs is not None and unit.pair not in pairs)
+                or not is_open(unit.key)
+            ):
                 continue
             if self.campaign.settings or unit.cell.settings:
                 yield Apply(unit)
@@ -174,9 +198,15 @@ class Plan:
     def _first(self, block: int) -> bool:
         """Whether the cells of a block have their first turn in it."""
         boot = self.boot(block)
-        return block == 0 if boot is None else block % self.blocks_a_boot == 0 and boot.number <= len(self._kernels)
+        return (
+            block == 0
+            if boot is None
+            else block % self.blocks_a_boot == 0 and boot.number <= len(self._kernels)
+        )
 
-    def wanted(self, block: int, is_open: Callable[[Key], bool], done: Collection[Key]) -> list[Unit]:
+    def wanted(
+        self, block: int, is_open: Callable[[Key], bool], done: Collection[Key]
+    ) -> list[Unit]:
         """What a block still has to do."""
         return [unit for unit in self._order(block) if unit.key not in done and is_open(unit.key)]
 
@@ -186,9 +216,15 @@ class Plan:
         return [boot for boot in found if boot]
 
     def seconds_of_boots(self, block: int) -> float:
-        """Estimated time of the boots that come after that of a block, the last one back to what hosts came with included."""
+        """Estimated time of the boots that come after that of a block, the last one back to what
+        hosts came with included.
+        """
         now = self.boot(block)
-        return BOOT_SECONDS * (1 + sum(boot.number > now.number for boot in self.all_boots())) if now else 0.0
+        return (
+            BOOT_SECONDS * (1 + sum(boot.number > now.number for boot in self.all_boots()))
+            if now
+            else 0.0
+        )
 
     def order(self) -> list[str]:
         """Cell ids in the order of the first `repeat.min` blocks."""
@@ -196,7 +232,9 @@ class Plan:
         return [unit.cell.id for block in range(blocks) for unit in self._order(block)]
 
     def seconds(self) -> tuple[float, float]:
-        """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are guessed at 10 Gb/s."""
+        """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are
+        guessed at 10 Gb/s.
+        """
         once = sum(run_seconds(unit) for unit in self.units)
         fixed = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
         fixed += BOOT_SECONDS * (len(boots) + 1) if (boots := self.all_boots()) else 0.0
@@ -205,7 +243,9 @@ class Plan:
         return min(least, limit), min(most, limit)
 
     def to_json(self) -> dict[str, object]:
-        """`{cells: [{cell, factors}], order: [...], seconds}`, and what a reader of the result needs beside it."""
+        """`{cells: [{cell, factors}], order: [...], seconds}`, and what a reader of the result
+        needs beside it.
+        """
         campaign = self.campaign
         compare = campaign.compare
         return {
@@ -218,7 +258,10 @@ class Plan:
             "order": self.order(),
             "seconds": round(self.seconds()[0], 1),
             "seconds_at_most": round(self.seconds()[1], 1),
-            "boots": [{"boot": boot.number, "kernel": boot.kernel, "blocks": self.blocks_a_boot} for boot in self.all_boots()],
+            "boots": [
+                {"boot": boot.number, "kernel": boot.kernel, "blocks": self.blocks_a_boot}
+                for boot in self.all_boots()
+            ],
             "repeat": _repeat(self.repeat),
             "not_built": list(campaign.unbuilt),
             "compare": None

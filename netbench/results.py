@@ -27,12 +27,16 @@ TRAILING = ("status", "reason", "engaged", "started", "excluded", "noise")
 
 
 def load(path: Path | str) -> Results:
-    """Read a result folder (`results/NAME/TIME-ID`). Errors: ReportError when it is none, StoreError when it cannot be read."""
+    """Read a result folder (`results/NAME/TIME-ID`). Errors: ReportError when it is none,
+    StoreError when it cannot be read.
+    """
     return Results(Source.of(path))
 
 
 class Results:
-    """One result. Frames are computed when they are first asked for; nothing is written anywhere."""
+    """One result. Frames are computed when they are first asked for; nothing is written
+    anywhere.
+    """
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -50,12 +54,16 @@ class Results:
 
     @property
     def label(self) -> str:
-        """What must stand beside every number of a result that was measured under software emulation; "" for any other."""
+        """What must stand beside every number of a result that was measured under software
+        emulation; "" for any other.
+        """
         return label_of(self.source.loaded)
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """What was swept; each is a column of `runs` and `cells`, its levels in the plan's order."""
+        """What was swept; each is a column of `runs` and `cells`, its levels in the
+        plan's order.
+        """
         return self.source.loaded.factors
 
     @property
@@ -65,43 +73,55 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged started excluded noise, then
-        metrics under their CSV names.
+        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged
+        started excluded noise, then metrics under their CSV names.
 
-        `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok run is not pooled with the
-        others; `noise` what disturbed its block. NaN: that run has no such number. `.attrs["units"]`
-        are the units, `.attrs["label"]` is `label`.
+        `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok
+        run is not pooled with the others; `noise` what disturbed its block. NaN: that run has no
+        such number. `.attrs["units"]` are the units, `.attrs["label"]` is `label`.
         """
         loaded = self.source.loaded
-        frame = loaded.runs[[*LEADING, *loaded.factors, *TRAILING, *metric_order(loaded.metrics)]].copy()
+        frame = loaded.runs[
+            [*LEADING, *loaded.factors, *TRAILING, *metric_order(loaded.metrics)]
+        ].copy()
         frame.attrs |= {"units": dict(self.units), "label": self.label}
         return frame
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low high precision status."""
+        """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low
+        high precision status.
+        """
         frame = tidy(self.source.loaded, self.source.cells)
         frame.attrs["label"] = self.label
-        return frame.astype({name: pd.CategoricalDtype(self._levels(name)) for name in self.factors})
+        return frame.astype(
+            {name: pd.CategoricalDtype(self._levels(name)) for name in self.factors}
+        )
 
     def _levels(self, factor: str) -> list[str]:
         return [str(level) for level in self.source.loaded.runs[factor].cat.categories]
 
     @cached_property
     def facts(self) -> pd.DataFrame:
-        """What was read from the hosts: host boot fact value; value is missing where it could not be read, `why` says why."""
+        """What was read from the hosts: host boot fact value; value is missing where it could not
+        be read, `why` says why.
+        """
         rows = [
             (host, boot["boot"], name, value, boot.get("missing", {}).get(name, ""))
             for host, boots in self.source.loaded.hosts.items()
             for boot in boots
-            for name, value in {**dict.fromkeys(boot.get("missing", {})), **boot.get("facts", {})}.items()
+            for name, value in {
+                **dict.fromkeys(boot.get("missing", {})),
+                **boot.get("facts", {}),
+            }.items()
         ]
         return pd.DataFrame(rows, columns=["host", "boot", "fact", "value", "why"])
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Interval samples of all runs that have some: run side seconds (from that side's first sample) stream, then
-        GROUP.COUNTER as the kernel gave it."""
+        """Interval samples of all runs that have some: run side seconds (from that side's first
+        sample) stream, then GROUP.COUNTER as the kernel gave it.
+        """
         files = sorted((self.path / "samples").glob("[0-9]*.jsonl"))
         rows = [row for file in files for row in _samples(file)]
         frame = pd.DataFrame(rows, columns=None if rows else ["run", "side", "ns", "stream"])
@@ -110,13 +130,17 @@ class Results:
         return frame.drop(columns="ns")
 
     def compare(
-        self, factor: str, baseline: str | None = None, metric: str = "throughput", margin: float | None = None
+        self,
+        factor: str,
+        baseline: str | None = None,
+        metric: str = "throughput",
+        margin: float | None = None,
     ) -> pd.DataFrame:
-        """Each level of a factor against a baseline (its first level by default), all other factors equal: one row a context and
-        pair.
+        """Each level of a factor against a baseline (its first level by default), all other factors
+        equal: one row a context and pair.
 
-        Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n, verdict, needed, sentence. Errors:
-        ReportError.
+        Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n,
+        verdict, needed, sentence. Errors: ReportError.
         """
         loaded = self.source.loaded
         if factor not in loaded.swept or metric not in loaded.metrics:
@@ -126,7 +150,9 @@ class Results:
             )
         levels = self._levels(factor)
         if baseline is not None and baseline not in levels:
-            raise ReportError(f"{baseline!r} is no level of {factor}; its levels: {', '.join(levels)}")
+            raise ReportError(
+                f"{baseline!r} is no level of {factor}; its levels: {', '.join(levels)}"
+            )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
         return pd.DataFrame([_comparison(c) for c in family])
 
@@ -153,19 +179,42 @@ class Results:
         return html.fragment(self.report)
 
     def __repr__(self) -> str:
-        return f"<Results {self.name!r}: {len(self.source.loaded.runs)} runs of {len(self.source.cells)} cells, {self.path}>"
+        return (
+            f"<Results {self.name!r}: {len(self.source.loaded.runs)} runs of"
+            f" {len(self.source.cells)} cells, {self.path}>"
+        )
 
 
 def _samples(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one run's file, one a sample, side and stream; lines of the window's edges are not samples."""
+    """The rows of one run's file, one a sample, side and stream; lines of the window's edges are
+    not samples.
+    """
     with file.open(encoding="utf-8") as lines:
         for line in map(json.loads, lines):
-            groups = {name: counters for name, counters in line.items() if isinstance(counters, dict)}
-            streams = max((len(v) for counters in groups.values() for v in counters.values() if isinstance(v, list)), default=1)
+            groups = {
+                name: counters for name, counters in line.items() if isinstance(counters, dict)
+            }
+            streams = max(
+                (
+                    len(v)
+                    for counters in groups.values()
+                    for v in counters.values()
+                    if isinstance(v, list)
+                ),
+                default=1,
+            )
             for stream in range(0 if "edge" in line else streams):
-                row = {"run": int(file.stem), "side": line["side"], "ns": line["ns"], "stream": stream}
+                row = {
+                    "run": int(file.stem),
+                    "side": line["side"],
+                    "ns": line["ns"],
+                    "stream": stream,
+                }
                 for group, counters in groups.items():
-                    row |= {f"{group}.{name}": v[stream] if isinstance(v, list) else v for name, v in counters.items()}
+                    row |= {
+                        f"{group}.{name}": v[stream] if isinstance(v, list) else v
+                        for name, v in counters.items()
+                    }
                 yield row
 
 
@@ -188,30 +237,41 @@ def _comparison(c: Comparison) -> dict[str, Any]:
 
 
 class Plots:
-    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless `axes` is given."""
+    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless
+    `axes` is given.
+    """
 
     def __init__(self, results: Results) -> None:
         self._results = results
 
     def means(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
-        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric that is not there."""
+        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric
+        that is not there.
+        """
         from netbench.report import plots
 
         rows = rows_of(self._results.source, self._known(metric))
-        return self._titled(plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels)))))
+        return self._titled(
+            plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels))))
+        )
 
     def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
         """Runs in order of execution against their cell's mean. Errors: as means."""
         from netbench.report import plots
 
         return self._titled(
-            plots.order(self._results.source.loaded.ok, self._known(metric), axes or plots.shown_axes(plots.FLAT))
+            plots.order(
+                self._results.source.loaded.ok,
+                self._known(metric),
+                axes or plots.shown_axes(plots.FLAT),
+            )
         )
 
     def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
         """Interval samples of one run.
 
-        A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors: ReportError.
+        A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors:
+        ReportError.
         """
         from netbench.report import plots
 
@@ -220,7 +280,10 @@ class Plots:
         if rows.empty:
             raise ReportError(f"run {run} has no samples; transfer.sample sets their interval")
         if counter is not None and counter not in rows:
-            raise ReportError(f"the samples of run {run} have no {counter}; they have {', '.join(rows.columns[4:])}")
+            raise ReportError(
+                f"the samples of run {run} have no {counter}; they have"
+                f" {', '.join(rows.columns[4:])}"
+            )
         if counter is not None:
             if rows["stream"].any():
                 rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
@@ -237,5 +300,7 @@ class Plots:
 
     def _known(self, metric: str) -> str:
         if metric not in self._results.source.loaded.metrics:
-            raise ReportError(f"no metric {metric!r} here; there are {', '.join(self._results.units)}")
+            raise ReportError(
+                f"no metric {metric!r} here; there are {', '.join(self._results.units)}"
+            )
         return metric

@@ -1,6 +1,8 @@
-"""Result folders: append-only records, written so that a kill at any instant loses at most the run in flight.
+"""Result folders: append-only records, written so that a kill at any instant loses at most the run
+in flight.
 
-    results/<name>/<UTC>-<id>/ campaign.yaml plan.json facts.json records.jsonl samples/ journal.jsonl log.txt report/
+    results/<name>/<UTC>-<id>/ campaign.yaml plan.json facts.json records.jsonl samples/
+    journal.jsonl log.txt report/
 
 The folder appears whole, by rename. Every record is one line, flushed before the next run begins.
 """
@@ -67,15 +69,26 @@ def unreadable(file: Path | str, why: str) -> StoreError:
 
 def no_result(path: Path) -> ReportError:
     """A path is no result folder."""
-    return ReportError(f"{path} holds no result; give a folder such as results/NAME/TIME-ID (`list results` names them)")
+    return ReportError(
+        f"{path} holds no result; give a folder such as results/NAME/TIME-ID (`list results` names"
+        " them)"
+    )
 
 
 def closed(file: Path, error: OSError) -> StoreError:
     """A file of a result folder cannot be opened or read."""
-    return StoreError(f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it")
+    return StoreError(
+        f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it"
+    )
 
 
-MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # what reading a file of another shape raises
+MISSHAPEN = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+)  # what reading a file of another shape raises
 
 
 def misshapen(file: Path | str, what: str, error: Exception) -> StoreError:
@@ -96,11 +109,18 @@ def _parsed(file: Path) -> Any:
         raise unreadable(file, f"not JSON: {error}") from error
 
 
-_NEEDED = {"boot", "boot_id", "clock_ticks", "facts"}  # of a boot's entry in facts.json, to go on with its records
+_NEEDED = {
+    "boot",
+    "boot_id",
+    "clock_ticks",
+    "facts",
+}  # of a boot's entry in facts.json, to go on with its records
 
 
 def _entries(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The whole lines of a file of JSON mappings, with their numbers. Errors: StoreError with the line of one that is none."""
+    """The whole lines of a file of JSON mappings, with their numbers. Errors: StoreError with the
+    line of one that is none.
+    """
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -126,7 +146,9 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._records: int | None = None  # a descriptor: a buffer would hold back what the disk did not take
+        self._records: int | None = (
+            None  # a descriptor: a buffer would hold back what the disk did not take
+        )
         self._log: TextIO | None = None
 
     @staticmethod
@@ -139,7 +161,8 @@ class Store:
             (draft / "samples").mkdir(parents=True)
             (draft / "campaign.yaml").write_text(campaign, encoding="utf-8")
             (draft / "plan.json").write_text(
-                json.dumps({"schema": SCHEMA, **plan}, indent=1, ensure_ascii=False), encoding="utf-8"
+                json.dumps({"schema": SCHEMA, **plan}, indent=1, ensure_ascii=False),
+                encoding="utf-8",
             )
             for file in ("records.jsonl", "journal.jsonl", "log.txt"):
                 (draft / file).touch()
@@ -147,7 +170,9 @@ class Store:
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
             what = f"cannot make the result folder {final}: {error.strerror}"
-            raise PlaceError(f"{what}; {_remedy(error)}, or choose another place with --results") from error
+            raise PlaceError(
+                f"{what}; {_remedy(error)}, or choose another place with --results"
+            ) from error
         return Store(final)
 
     @staticmethod
@@ -170,7 +195,9 @@ class Store:
             self._log = (self.path / "log.txt").open("a", encoding="utf-8")
         except BlockingIOError as error:
             self.close()
-            raise StoreError(f"{self.path} is being written by another netbench; wait for it or stop it") from error
+            raise StoreError(
+                f"{self.path} is being written by another netbench; wait for it or stop it"
+            ) from error
         except OSError as error:
             self.close()
             raise _trouble("open", file, error) from error
@@ -200,7 +227,9 @@ class Store:
             raise _trouble("write", self.path / "records.jsonl", error) from error
 
     def journal(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to journal.jsonl and force it to the disk: what must be known after a crash."""
+        """Add a line to journal.jsonl and force it to the disk: what must be known after
+        a crash.
+        """
         file = self.path / "journal.jsonl"
         try:
             with file.open("ab") as journal:
@@ -226,10 +255,14 @@ class Store:
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
-        self._write(self.path / "samples" / f"{run:06d}.jsonl", "".join(_line(line) for line in lines))
+        self._write(
+            self.path / "samples" / f"{run:06d}.jsonl", "".join(_line(line) for line in lines)
+        )
 
     def noise(self, entry: Mapping[str, Any]) -> None:
-        """Add what was read around a block on one host, on its way to the disk when this returns."""
+        """Add what was read around a block on one host, on its way to the disk when this
+        returns.
+        """
         file = self.path / NOISE
         try:
             with file.open("ab") as noise:
@@ -243,7 +276,10 @@ class Store:
 
     def facts(self, hosts: Mapping[str, Any]) -> None:
         """Replace facts.json."""
-        self._write(self.path / "facts.json", json.dumps({"schema": SCHEMA, "hosts": hosts}, indent=1, ensure_ascii=False))
+        self._write(
+            self.path / "facts.json",
+            json.dumps({"schema": SCHEMA, "hosts": hosts}, indent=1, ensure_ascii=False),
+        )
 
     def _write(self, file: Path, text: str) -> None:
         draft = file.with_name(f".{file.name}.new")
@@ -270,7 +306,10 @@ class Store:
         file = self.path / "records.jsonl"
         for number, record in _entries(file):
             if record.get("schema", SCHEMA) != SCHEMA:
-                raise StoreError(f"{file}:{number}: expected a record of schema {SCHEMA}; go on with the netbench that wrote it")
+                raise StoreError(
+                    f"{file}:{number}: expected a record of schema {SCHEMA}; go on with the"
+                    " netbench that wrote it"
+                )
             yield record
 
     def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
@@ -283,7 +322,9 @@ class Store:
         except MISSHAPEN as error:
             raise misshapen(file, "facts", error) from error
         for name, entries in hosts.items():
-            whole = isinstance(entries, list) and all(isinstance(entry, dict) and entry.keys() >= _NEEDED for entry in entries)
+            whole = isinstance(entries, list) and all(
+                isinstance(entry, dict) and entry.keys() >= _NEEDED for entry in entries
+            )
             if not whole or not entries:
                 raise unreadable(file, f"host {name} lacks one of {', '.join(sorted(_NEEDED))}")
         return hosts

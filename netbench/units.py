@@ -1,8 +1,9 @@
 """Sizes, rates, times and shares as people write them; the only place that knows a unit's suffix.
 
-Sizes follow dd(1): `K M G T` are powers of 1024, `kB MB GB TB` powers of 1000, `KiB MiB GiB TiB` powers of 1024.
-Rates are decimal (`940Mb/s`, `1.2Gbit/s`); `B/s` counts bytes. Times: `ns us ms s m h`.
-Parsers return base units (bytes, bits/s, nanoseconds, fraction) and raise ValueError with what was expected.
+Sizes follow dd(1): `K M G T` are powers of 1024, `kB MB GB TB` powers of 1000, `KiB MiB GiB TiB`
+powers of 1024. Rates are decimal (`940Mb/s`, `1.2Gbit/s`); `B/s` counts bytes. Times: `ns us ms s m
+h`. Parsers return base units (bytes, bits/s, nanoseconds, fraction) and raise ValueError with what
+was expected.
 """
 
 from __future__ import annotations
@@ -17,10 +18,24 @@ for _i, _p in enumerate("KMGTP", 1):
     _SIZES |= {_p: 1024**_i, f"{_p}iB": 1024**_i, f"{_p}B": 1000**_i}
 _SIZES |= {"k": 1024, "kB": 1000}
 _SIZES["KB"] = 1000
-_TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_TIMES = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 _RATES: dict[str, int] = {}
 for _p, _f in (("", 1), ("k", 10**3), ("K", 10**3), ("M", 10**6), ("G", 10**9), ("T", 10**12)):
-    _RATES |= {f"{_p}b/s": _f, f"{_p}bit/s": _f, f"{_p}bits/s": _f, f"{_p}bps": _f, f"{_p}B/s": 8 * _f}
+    _RATES |= {
+        f"{_p}b/s": _f,
+        f"{_p}bit/s": _f,
+        f"{_p}bits/s": _f,
+        f"{_p}bps": _f,
+        f"{_p}B/s": 8 * _f,
+    }
 _U64 = 2**64 - 1
 
 
@@ -49,7 +64,9 @@ def _split(text: str, units: dict[str, int], what: str, example: str) -> int:
     number, unit = _number(text, units, f"{what} such as {example}")
     exact = number * units[unit]
     if exact.denominator != 1:
-        raise ValueError(f"expected a whole number of base units in a {what} such as {example}, got {text!r}")
+        raise ValueError(
+            f"expected a whole number of base units in a {what} such as {example}, got {text!r}"
+        )
     if exact > _U64:
         raise ValueError(f"expected a {what} below 2^64, got {text!r}")
     return int(exact)
@@ -61,7 +78,9 @@ def parse_size(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds in a time: `200ms`, `1s`, `2m`. A bare number other than 0 is refused. Errors: ValueError."""
+    """Nanoseconds in a time: `200ms`, `1s`, `2m`. A bare number other than 0 is refused. Errors:
+    ValueError.
+    """
     if text.strip() == "0":
         return 0
     return _split(text, _TIMES, "time", "200ms, 1s or 2m")
@@ -79,7 +98,9 @@ def parse_share(text: str) -> float:
 
 
 def format_size(size: int) -> str:
-    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 10**10 -> `10GB`, 1001 -> `1001`."""
+    """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 10**10 -> `10GB`,
+    1001 -> `1001`.
+    """
     spellings = [str(size)]
     for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
         if size and size % 1024**power == 0:
@@ -91,8 +112,16 @@ def format_size(size: int) -> str:
 
 
 def format_time(ns: int) -> str:
-    """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120 * 10**9 -> `2m`."""
-    for factor, suffix in ((3600 * 10**9, "h"), (60 * 10**9, "m"), (10**9, "s"), (10**6, "ms"), (10**3, "us")):
+    """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120
+    * 10**9 -> `2m`.
+    """
+    for factor, suffix in (
+        (3600 * 10**9, "h"),
+        (60 * 10**9, "m"),
+        (10**9, "s"),
+        (10**6, "ms"),
+        (10**3, "us"),
+    ):
         if ns and ns % factor == 0:
             return f"{ns // factor}{suffix}"
     return f"{ns}ns" if ns else "0s"
@@ -121,10 +150,19 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-_SINGULAR = {"are": "is", "were": "was", "have": "has", "count": "counts", "lie": "lies", "their": "its"}
+_SINGULAR = {
+    "are": "is",
+    "were": "was",
+    "have": "has",
+    "count": "counts",
+    "lie": "lies",
+    "their": "its",
+}
 
 
 def said_of(n: int, noun: str, verb: str) -> str:
-    """`3 cells have fewer runs`, and of one `1 cell has fewer runs`: words of `verb` that change with the number do."""
+    """`3 cells have fewer runs`, and of one `1 cell has fewer runs`: words of `verb` that change
+    with the number do.
+    """
     words = [_SINGULAR.get(word, word) if n == 1 else word for word in verb.split(" ")]
     return f"{count(n, noun)} {' '.join(words)}"

@@ -12,18 +12,18 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from netbench import campaign
 from netbench.model import Campaign
+from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_argv, out
 
-ROOT = Path(__file__).parent.parent
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
-NEAR, FAR = "nbt0", "nbt1"
-OUTSIDE = "NETBENCH_TESTS_OUTSIDE"  # names the network namespace that the first process of the tests came from
+# names the network namespace that the first process of the tests came from
+OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
 FETCH = """\
 import sys
 from netbench.lab import command, debian, qemu
@@ -35,14 +35,15 @@ qemu.prepare(wish, tools)
 for package in sys.argv[1:]:
     debian.unpacked(package, tools)
 """
-ADDRESS, PEER = "10.199.8.1", "10.199.8.2"
 
 
 def pytest_configure() -> None:
-    """A network namespace of its own for each process of the tests: campaigns lock the one that they run in.
+    """A network namespace of its own for each process of the tests: campaigns lock the one that
+    they run in.
 
-    And for each netbench what users have: buffered streams, and signals that are heard, though the tests may run under nohup or
-    in the background (a handler ends with exec, what is ignored stays ignored).
+    And for each netbench what users have: buffered streams, and signals that are heard, though the
+    tests may run under nohup or in the background (a handler ends with exec, what is ignored stays
+    ignored).
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -62,18 +63,6 @@ def pytest_configure() -> None:
             fcntl.ioctl(any_socket, 0x8914, up)
 
 
-SMALL = """\
-netbench: 1
-name: small
-transfer: {duration: 60ms, warmup: 20ms, sample: 20ms, congestion: cubic}
-sweep: {send: [write, sendfile]}
-repeat: {min: 2, max: 2}
-order: {seed: 5}
-"""
-
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
 @pytest.fixture
 def small() -> Campaign:
     """Two cells, two runs each, of some tens of milliseconds."""
@@ -88,28 +77,33 @@ def small_file(tmp_path: Path) -> Path:
     return file
 
 
-def out(*argv: str) -> str:
-    """What another program says."""
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def interface() -> Iterator[str]:
-    """One end of a veth with ADDRESS, in the namespace of the tests; the other end, `FAR`, is up and has no address."""
+    """One end of a veth with ADDRESS, in the namespace of the tests; the other end, `FAR`, is up
+    and has no address.
+    """
     made = subprocess.run(
-        ("ip", "link", "add", NEAR, "type", "veth", "peer", "name", FAR), capture_output=True, text=True, check=False
+        ("ip", "link", "add", NEAR, "type", "veth", "peer", "name", FAR),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode:
         pytest.skip(f"no veth here: {made.stderr.strip()}")
-    for line in (f"address add {ADDRESS}/24 dev {NEAR}", f"link set {NEAR} up", f"link set {FAR} up"):
+    for line in (
+        f"address add {ADDRESS}/24 dev {NEAR}",
+        f"link set {NEAR} up",
+        f"link set {FAR} up",
+    ):
         out("ip", *line.split())
     yield NEAR
     out("ip", "link", "delete", NEAR)
 
 
 def _fetch(*packages: str) -> None:
-    """Bring what guests are made of into the cache, from outside of the tests' network, which leads nowhere. What cannot be had
-    is found again, with its reason, by the test that wants it."""
+    """Bring what guests are made of into the cache, from outside of the tests' network, which leads
+    nowhere. What cannot be had is found again, with its reason, by the test that wants it.
+    """
     if os.geteuid() != 0:
         return
     argv = ["nsenter", f"--net={os.environ[OUTSIDE]}", sys.executable, "-c", FETCH, *packages]
@@ -132,10 +126,6 @@ def fetched_grub(fetched: None) -> None:
     _fetch("grub-common", "grub2-common", "grub-pc-bin")
 
 
-def netbench_argv(words: Sequence[str | Path]) -> list[str]:
-    return [sys.executable, "-m", "netbench", *map(str, words)]
-
-
 @pytest.fixture
 def netbench(tmp_path: Path) -> Command:
     """Run the command line as a user would, in an empty folder."""
@@ -143,7 +133,13 @@ def netbench(tmp_path: Path) -> Command:
     def run(*words: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "COLUMNS": "80"}
         return subprocess.run(
-            netbench_argv(words), cwd=tmp_path, capture_output=True, text=True, timeout=timeout, check=False, env=environment
+            netbench_argv(words),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=environment,
         )
 
     return run

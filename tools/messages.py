@@ -1,7 +1,9 @@
-"""Every message that netbench can print, to be read aloud: `python -m tools.messages [WORD]`, WORD in its file's name.
+"""Every message that netbench can print, to be read aloud: `python -m tools.messages [WORD]`, WORD
+in its file's name.
 
-Python's are found on the syntax tree (what errors, findings, problems and cautions are made of, and what is said on the way), the
-engine's by the calls of nb_fail(), nb_fail_errno() and nb_flow_fail(). A `{...}` is what is filled in.
+Python's are found on the syntax tree (what errors, findings, problems and cautions are made of, and
+what is said on the way), the engine's by the calls of nb_fail(), nb_fail_errno() and
+nb_flow_fail(). A `{...}` is what is filled in.
 """
 
 from __future__ import annotations
@@ -15,8 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MAKERS = re.compile(r"(Error|Lost|Refused|Busy|NotBuiltYet|Finding|Problem|Caution|_stop|_complain|unreadable|misshapen)$")
-SPEAKERS = ("say", "add", "_print", "note", "error", "unknown")  # methods, where what they take is a text
+MAKERS = re.compile(
+    r"(Error|Lost|Refused|Busy|NotBuiltYet|Finding|Problem|Caution|_stop|_complain|unreadable|misshapen)$"
+)
+SPEAKERS = (
+    "say",
+    "add",
+    "_print",
+    "note",
+    "error",
+    "unknown",
+)  # methods, where what they take is a text
 FAIL = re.compile(r"\b(nb_fail(?:_errno)?|nb_flow_fail)\s*\(")
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 WIDTH = 130
@@ -31,12 +42,16 @@ class Message:
     texts: tuple[str, ...]
 
     def __str__(self) -> str:
-        body = textwrap.fill(" | ".join(self.texts), WIDTH, initial_indent="    ", subsequent_indent="    ")
+        body = textwrap.fill(
+            " | ".join(self.texts), WIDTH, initial_indent="    ", subsequent_indent="    "
+        )
         return f"{self.where} {self.maker}\n{body}"
 
 
 def _written(node: ast.AST, known: dict[str, ast.expr]) -> str:
-    """A string expression as it is written, with {...} for what is filled in; "" for what is no text."""
+    """A string expression as it is written, with {...} for what is filled in; "" for what is no
+    text.
+    """
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -75,10 +90,21 @@ class _Walker(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
-        if not MAKERS.search(name) and not (isinstance(node.func, ast.Attribute) and name in SPEAKERS):
+        name = (
+            node.func.attr
+            if isinstance(node.func, ast.Attribute)
+            else node.func.id
+            if isinstance(node.func, ast.Name)
+            else ""
+        )
+        if not MAKERS.search(name) and not (
+            isinstance(node.func, ast.Attribute) and name in SPEAKERS
+        ):
             return
-        texts = [_written(value, self._known) for value in (*node.args, *(keyword.value for keyword in node.keywords))]
+        texts = [
+            _written(value, self._known)
+            for value in (*node.args, *(keyword.value for keyword in node.keywords))
+        ]
         said = tuple(text for text in texts if " " in text)
         if said:
             self.found.append(Message(f"{self.file}:{node.lineno}", name, said))
@@ -119,7 +145,9 @@ def c_messages(root: Path = ROOT) -> Iterator[Message]:
             if len(values) < 4 or not TEXT.search("".join(values)):
                 continue  # the function itself
             first = 2 if call[1] == "nb_fail" else 1  # error, code, operation, remedy, format, ...
-            operation, remedy, form = ("".join(TEXT.findall(value)) or value.strip() for value in values[first : first + 3])
+            operation, remedy, form = (
+                "".join(TEXT.findall(value)) or value.strip() for value in values[first : first + 3]
+            )
             line = text.count("\n", 0, call.start()) + 1
             yield Message(f"{file.relative_to(root)}:{line}", call[1], (operation, form, remedy))
 

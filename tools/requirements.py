@@ -1,4 +1,6 @@
-"""Print what pyproject.toml depends on, with its dev extra: for `pip install -r` before the package is built."""
+"""Print what pyproject.toml depends on, with its dev extra: for `pip install -r` before the package
+is built.
+"""
 
 import tomllib
 from pathlib import Path

@@ -2,12 +2,14 @@
 /*
  * netbench's native engine: the C API and the frames between controller and worker.
  *
- * One definition for both sides: C includes this file, cffi reads it preprocessed with NB_CDEF. So constants are enums, structs
- * are explicit (no implicit padding, fixed widths), and nothing here depends on a method, a meter or an option by name: those are
- * described by rows (struct nb_row) that the worker's hello carries.
+ * One definition for both sides: C includes this file, cffi reads it preprocessed with NB_CDEF. So
+ * constants are enums, structs are explicit (no implicit padding, fixed widths), and nothing here
+ * depends on a method, a meter or an option by name: those are described by rows (struct nb_row)
+ * that the worker's hello carries.
  *
- * Wire: every frame is struct nb_frame followed by `length` bytes. Jobs and operations are sequences of struct nb_value, results
- * and samples sequences of struct nb_vector. All numbers are in the worker's byte order; the hello says which.
+ * Wire: every frame is struct nb_frame followed by `length` bytes. Jobs and operations are
+ * sequences of struct nb_value, results and samples sequences of struct nb_vector. All numbers are
+ * in the worker's byte order; the hello says which.
  */
 #ifndef NETBENCH_H
 #define NETBENCH_H
@@ -26,8 +28,9 @@ enum {
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 128,
 	NB_TOKEN_BYTES = 16,
-	NB_BEAT_SECONDS = 3,	 /* a side that has nothing to say says NB_BEAT this often */
-	NB_SILENCE_SECONDS = 10, /* a side that heard nothing for so long takes the other for lost */
+	NB_BEAT_SECONDS = 3, /* a side that has nothing to say says NB_BEAT this often */
+	NB_SILENCE_SECONDS =
+		10, /* a side that heard nothing for so long takes the other for lost */
 };
 
 enum nb_frame_type {
@@ -35,19 +38,22 @@ enum nb_frame_type {
 	NB_JOB,	      /* values: one run (or tool, or observation) to prepare */
 	NB_READY,     /* vectors: read-backs, for a receiver its port */
 	NB_GO,	      /* start moving data */
-	NB_MARK,      /* u64 per stream: open the measured window once so many bytes have arrived; a tool: open or close it now */
-	NB_EDGE,      /* u32 enum nb_edge, u32 0: that edge has been passed; NB_EDGE_WARM: and u64 bytes of each stream */
-	NB_STOP,      /* stop moving data, drain, send the result */
-	NB_ABORT,     /* give the run up; answered by NB_ERROR with code NB_ERR_ABORTED */
-	NB_RESULT,    /* vectors: everything that was counted */
-	NB_SAMPLES,   /* vectors: interval samples, before NB_RESULT, in as many frames as it takes */
-	NB_ERROR,     /* struct nb_error; the worker is idle again */
-	NB_BEAT,      /* nothing: I am alive */
-	NB_OP,	      /* values: read or change something of the host */
-	NB_OP_DONE,   /* vectors: what was read before and after */
-	NB_UNDO,      /* nothing, or u32 little-endian scope: put back what is held in it and above, in reverse */
-	NB_UNDONE,    /* nothing */
-	NB_BYE,	      /* nothing: undo everything, exit */
+	NB_MARK,      /* u64 per stream: open the measured window once so many bytes have arrived; a
+			 tool: open or close it now */
+	NB_EDGE,  /* u32 enum nb_edge, u32 0: that edge has been passed; NB_EDGE_WARM: and u64 bytes
+		     of each stream */
+	NB_STOP,  /* stop moving data, drain, send the result */
+	NB_ABORT, /* give the run up; answered by NB_ERROR with code NB_ERR_ABORTED */
+	NB_RESULT,  /* vectors: everything that was counted */
+	NB_SAMPLES, /* vectors: interval samples, before NB_RESULT, in as many frames as it takes */
+	NB_ERROR,   /* struct nb_error; the worker is idle again */
+	NB_BEAT,    /* nothing: I am alive */
+	NB_OP,	    /* values: read or change something of the host */
+	NB_OP_DONE, /* vectors: what was read before and after */
+	NB_UNDO,   /* nothing, or u32 little-endian scope: put back what is held in it and above, in
+		      reverse */
+	NB_UNDONE, /* nothing */
+	NB_BYE,	   /* nothing: undo everything, exit */
 	NB_FRAME_TYPES
 };
 
@@ -63,7 +69,8 @@ enum nb_row_kind {
 	NB_ROW_RECEIVE,	 /* a receive method */
 	NB_ROW_METER,	 /* a group of counters read at both edges */
 	NB_ROW_OP,	 /* an operation on the host */
-	NB_ROW_OPTION,	 /* something a job or an operation can carry; owner: a method, or none for every run */
+	NB_ROW_OPTION,	 /* something a job or an operation can carry; owner: a method, or none for
+			    every run */
 	NB_ROW_COUNTER,	 /* a number read at an edge; owner: a meter */
 	NB_ROW_PROOF,	 /* a number that shows what the mechanism did; owner: a method */
 	NB_ROW_READBACK, /* something a run read back while it was prepared */
@@ -86,7 +93,8 @@ enum nb_per { NB_PER_RUN = 0, NB_PER_STREAM, NB_PER_CPU };
 
 enum nb_flags {
 	/* methods */
-	NB_DELIVERS = 1 << 0,	 /* receive: bytes reach user space or the sink; send: real bytes of the source leave */
+	NB_DELIVERS = 1 << 0,	 /* receive: bytes reach user space or the sink; send: real bytes of
+				    the source leave */
 	NB_NO_DATA = 1 << 1,	 /* moves nothing: pairs only with its like, has no throughput */
 	NB_FROM_MEMORY = 1 << 2, /* sources it can take from */
 	NB_FROM_ZERO = 1 << 3,
@@ -107,8 +115,10 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
-	NB_FROM_BUFFER = 1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
-	NB_FETCHES = 1 << 18	  /* bytes come by a way of the kernels' own, not over the connection: goes with its namesake */
+	NB_FROM_BUFFER =
+		1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
+	NB_FETCHES = 1 << 18 /* bytes come by a way of the kernels' own, not over the connection:
+				goes with its namesake */
 };
 
 enum nb_code {
@@ -184,11 +194,12 @@ struct nb_error {
 	char remedy[256];
 };
 
-/* Serve one controller on a pair of descriptors until it says goodbye, is gone, or falls silent. Returns an enum nb_code. */
+/* Serve one controller on a pair of descriptors until it says goodbye, is gone, or falls silent.
+ * Returns an enum nb_code. */
 int nb_serve(int in, int out);
 
-/* Fill up to `room` rows with everything this library offers on this host; returns how many there are. Sources: each method's and
- * meter's file. */
+/* Fill up to `room` rows with everything this library offers on this host; returns how many there
+ * are. Sources: each method's and meter's file. */
 size_t nb_describe(struct nb_row *rows, size_t room);
 
 /* Fill a hello for this library and host. */

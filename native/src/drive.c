@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that move data. Each flow has one of its own; flows that are pinned to one CPU share one, which steps those that
- * are ready: threads that take turns on one CPU would cost a switch and a wake-up from the other side at every full buffer.
+ * The threads that move data. Each flow has one of its own; flows that are pinned to one CPU share
+ * one, which steps those that are ready: threads that take turns on one CPU would cost a switch and
+ * a wake-up from the other side at every full buffer.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -43,7 +44,8 @@ static void fail_flow(struct nb_flow *flow)
 	notify(flow->gates);
 }
 
-/* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is seen. */
+/* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
+ * seen. */
 static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved, int until)
 {
 	uint64_t share = flow->job->rate / flow->job->streams;
@@ -51,7 +53,8 @@ static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved
 
 	while (atomic_load_explicit(&flow->gates->stop, memory_order_relaxed) < until) {
 		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
-		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000), .tv_nsec = (long)(wake % 1000000000) };
+		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000),
+				       .tv_nsec = (long)(wake % 1000000000) };
 
 		if (now >= due)
 			return;
@@ -59,7 +62,8 @@ static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved
 	}
 }
 
-/* The window of a bytes-bounded run was opened while nothing moved: its time begins with the first bytes of any stream. */
+/* The window of a bytes-bounded run was opened while nothing moved: its time begins with the first
+ * bytes of any stream. */
 static int see_first_data(struct nb_gates *gates)
 {
 	uint64_t none = 0;
@@ -98,8 +102,9 @@ static ssize_t step(struct nb_flow *flow)
 }
 
 /*
- * A connection whose error queue holds something is always reported, though it may have no room: a step would wait for room while
- * the others are ready. One that has really failed is reported as ready too, and its step says why.
+ * A connection whose error queue holds something is always reported, though it may have no room: a
+ * step would wait for room while the others are ready. One that has really failed is reported as
+ * ready too, and its step says why.
  */
 static ssize_t reap_or_step(struct nb_flow *flow, uint32_t events)
 {
@@ -114,18 +119,22 @@ static ssize_t reap_or_step(struct nb_flow *flow, uint32_t events)
 /* A receiver reads until the stream ends, whatever the controller says but an abort. */
 static const _Atomic int *stop_of(const struct nb_flow *flow)
 {
-	int draining = flow->job->role == NB_ROLE_RECEIVE && !(flow->method->flags & (NB_NO_DATA | NB_FETCHES));
+	int draining = flow->job->role == NB_ROLE_RECEIVE &&
+		       !(flow->method->flags & (NB_NO_DATA | NB_FETCHES));
 
 	return draining ? &flow->gates->abort : &flow->gates->stop;
 }
 
-/* The loop of one flow: steps of the method until `stop` has come to `until`, the limit is reached or the stream ends. */
+/* The loop of one flow: steps of the method until `stop` has come to `until`, the limit is reached
+ * or the stream ends. */
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
-	uint64_t rate = flow->job->role == NB_ROLE_SEND ? flow->job->rate : 0, begun = rate ? nb_now() : 0;
+	uint64_t rate = flow->job->role == NB_ROLE_SEND ? flow->job->rate : 0,
+		 begun = rate ? nb_now() : 0;
 	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed), first = bytes;
-	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed), left = flow->left;
+	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed),
+		 left = flow->left;
 	size_t chunk = chunk_of(flow);
 	int unseen = stop == &flow->gates->abort && flow->job->bytes;
 	ssize_t moved = flow->moved;
@@ -151,7 +160,9 @@ static void pump_one(struct nb_flow *flow, int until)
 static void fail_team(struct nb_flow *flows, const char *what)
 {
 	for (uint32_t i = 0; i < flows->team; i++)
-		flows[i].moved = nb_flow_fail(&flows[i], what, "raise the limit on open files (ulimit -n)", "for its streams");
+		flows[i].moved =
+			nb_flow_fail(&flows[i], what, "raise the limit on open files (ulimit -n)",
+				     "for its streams");
 }
 
 /* The loop of several flows: a step of each that is ready, over and over. */
@@ -160,13 +171,15 @@ static void pump_ready(struct nb_flow *flows, int until)
 	enum { BATCH = 32, LOOK_MS = 100 };
 	const _Atomic int *stop = stop_of(flows);
 	uint32_t events = flows->job->role == NB_ROLE_SEND ? EPOLLOUT : EPOLLIN, open = 0;
-	int unseen = stop == &flows->gates->abort && flows->job->bytes, set = epoll_create1(EPOLL_CLOEXEC);
+	int unseen = stop == &flows->gates->abort && flows->job->bytes,
+	    set = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event ready[BATCH];
 
 	for (uint32_t i = 0; set >= 0 && i < flows->team; i++) {
 		struct epoll_event event = { .events = events, .data.u32 = i };
 
-		if (!flows[i].failed && flows[i].left && !epoll_ctl(set, EPOLL_CTL_ADD, flows[i].socket, &event))
+		if (!flows[i].failed && flows[i].left &&
+		    !epoll_ctl(set, EPOLL_CTL_ADD, flows[i].socket, &event))
 			open++;
 	}
 	if (set < 0)
@@ -214,7 +227,9 @@ static int send_preamble(struct nb_flow *flow)
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0)
-			return (int)nb_flow_fail(flow, "send preamble", "look at the other side's error", "to the connection");
+			return (int)nb_flow_fail(flow, "send preamble",
+						 "look at the other side's error",
+						 "to the connection");
 		done += (size_t)sent;
 	}
 	atomic_fetch_add_explicit(&flow->bytes, length, memory_order_relaxed);
@@ -227,7 +242,8 @@ static void wait_acknowledged(struct nb_flow *flow)
 	const struct timespec pause = { .tv_nsec = 200000 };
 	int queued = 0;
 
-	while (!ioctl(flow->socket, SIOCOUTQ, &queued) && queued && !atomic_load(&flow->gates->abort))
+	while (!ioctl(flow->socket, SIOCOUTQ, &queued) && queued &&
+	       !atomic_load(&flow->gates->abort))
 		nanosleep(&pause, NULL);
 }
 
@@ -240,14 +256,16 @@ static int wait_closed(struct nb_flow *flow)
 	do
 		got = recv(flow->socket, &byte, 1, 0);
 	while ((got < 0 && errno == EINTR) || got > 0);
-	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error", "waiting for the receiver to close")
+	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error",
+					   "waiting for the receiver to close")
 		       : 0;
 }
 
 static int end_stream(struct nb_flow *flow)
 {
 	if (flow->job->role == NB_ROLE_SEND && flow->moved == 0)
-		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source", "keep the source as it is during a run",
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source",
+			       "keep the source as it is during a run",
 			       "%.150s ended before its size: it was cut short during the run",
 			       flow->job->source_path[0] ? flow->job->source_path : "the source");
 	if (flow->method->drain && flow->method->drain(flow))
@@ -314,10 +332,14 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-/* Flows that can share a thread: they would take turns on one CPU anyway. Pacing sleeps, so a paced flow is alone. */
+/* Flows that can share a thread: they would take turns on one CPU anyway. Pacing sleeps, so a paced
+ * flow is alone. */
 uint32_t nb_flow_team(const struct nb_job *job, size_t count)
 {
-	return job->cpu != NB_MISSING && !job->rate && !(job->method->flags & (NB_NO_DATA | NB_FETCHES)) ? (uint32_t)count : 1;
+	return job->cpu != NB_MISSING && !job->rate &&
+			       !(job->method->flags & (NB_NO_DATA | NB_FETCHES))
+		       ? (uint32_t)count
+		       : 1;
 }
 
 int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error)
@@ -341,10 +363,10 @@ int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error)
 	flow->started = !status;
 	errno = status;
 	if (status)
-		return nb_fail_errno(
-			error, "start flow",
-			"pin to a CPU that this process may use (`taskset -p $$`), or raise the limit on threads (ulimit -u)",
-			"a thread for stream %u", flow->index);
+		return nb_fail_errno(error, "start flow",
+				     "pin to a CPU that this process may use (`taskset -p $$`), or "
+				     "raise the limit on threads (ulimit -u)",
+				     "a thread for stream %u", flow->index);
 	return 0;
 }
 
@@ -362,7 +384,8 @@ void nb_flow_give_up(struct nb_flow *flow)
 	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
 		if (flow->method->give_up)
 			flow->method->give_up(flow);
-		nb_beat(); /* a file system whose server is gone may hold it for long all the same */
+		nb_beat(); /* a file system whose server is gone may hold it for long all the same
+			    */
 		nanosleep(&pause, NULL);
 	}
 	flow->started = 0;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fill(struct nb_error *error, int code, int number, const char *operation, const char *remedy)
+static void fill(struct nb_error *error, int code, int number, const char *operation,
+		 const char *remedy)
 {
 	memset(error, 0, sizeof(*error));
 	error->code = (uint32_t)code;
@@ -15,7 +16,8 @@ static void fill(struct nb_error *error, int code, int number, const char *opera
 	snprintf(error->remedy, sizeof(error->remedy), "%s", remedy);
 }
 
-int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, const char *remedy, const char *format, ...)
+int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, const char *remedy,
+	    const char *format, ...)
 {
 	va_list args;
 
@@ -28,7 +30,8 @@ int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, co
 	return -(int)code;
 }
 
-int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy, const char *format, ...)
+int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy,
+		  const char *format, ...)
 {
 	int number = errno;
 	const char *words = strerrordesc_np(number) ? strerrordesc_np(number) : "unknown error";
@@ -47,7 +50,8 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 	vsnprintf(error->message, sizeof(error->message), format, args);
 	va_end(args);
 	used = strlen(error->message);
-	room = sizeof(error->message) - strlen(words) - sizeof(": "); /* a long path is cut, not what happened to it */
+	room = sizeof(error->message) - strlen(words) -
+	       sizeof(": "); /* a long path is cut, not what happened to it */
 	if (used > room)
 		used = room;
 	snprintf(error->message + used, sizeof(error->message) - used, ": %s", words);

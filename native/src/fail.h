@@ -5,12 +5,13 @@
 
 #include "netbench.h"
 
-/* Fill `error` and return -code, so that a caller can `return nb_fail(...)`. `error` may be NULL. */
-int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, const char *remedy, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+/* Fill `error` and return -code, so that a caller can `return nb_fail(...)`. `error` may be NULL.
+ */
+int nb_fail(struct nb_error *error, enum nb_code code, const char *operation, const char *remedy,
+	    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* The same for a failed system call: takes errno, adds its words to the message. */
-int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+int nb_fail_errno(struct nb_error *error, const char *operation, const char *remedy,
+		  const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

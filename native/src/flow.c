@@ -11,7 +11,9 @@
 #include "beat.h"
 #include "method.h"
 
-enum { FETCHED = 8 * 1024 * 1024 }; /* bytes of a file that both sides digest where nobody sends them */
+enum {
+	FETCHED = 8 * 1024 * 1024
+}; /* bytes of a file that both sides digest where nobody sends them */
 
 int nb_gates_open(struct nb_gates *gates, struct nb_error *error)
 {
@@ -19,8 +21,10 @@ int nb_gates_open(struct nb_gates *gates, struct nb_error *error)
 	pthread_mutex_init(&gates->lock, NULL);
 	pthread_cond_init(&gates->moved, NULL);
 	gates->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return gates->notify >= 0 ? 0
-				  : nb_fail_errno(error, "prepare run", "raise the limit on open files (ulimit -n)", "eventfd");
+	return gates->notify >= 0
+		       ? 0
+		       : nb_fail_errno(error, "prepare run",
+				       "raise the limit on open files (ulimit -n)", "eventfd");
 }
 
 void nb_gates_move(struct nb_gates *gates, enum nb_gate gate)
@@ -38,7 +42,8 @@ void nb_gates_close(struct nb_gates *gates)
 	pthread_mutex_destroy(&gates->lock);
 }
 
-ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what)
+ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
+		     const char *what)
 {
 	if (errno == EPIPE || errno == ECONNRESET || errno == ECONNABORTED)
 		remedy = "look at the other side's error";
@@ -47,13 +52,15 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation)
 {
-	return nb_flow_fail(flow, operation, "free some space, or write bytes: instead of duration:",
+	return nb_flow_fail(flow, operation,
+			    "free some space, or write bytes: instead of duration:",
 			    flow->sink.path[0] ? flow->sink.path : "to the sink");
 }
 
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy)
 {
-	return nb_flow_fail(flow, operation, remedy, flow->job->source_path[0] ? flow->job->source_path : "the source");
+	return nb_flow_fail(flow, operation, remedy,
+			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
@@ -63,8 +70,8 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 	whole = (whole + page - 1) / page * page;
 	if (posix_memalign(&flow->allocated, page, whole)) {
 		flow->allocated = NULL;
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller chunk", "no memory for a buffer of %zu bytes",
-			       whole);
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller chunk",
+			       "no memory for a buffer of %zu bytes", whole);
 	}
 	flow->buffer = (unsigned char *)flow->allocated + flow->job->align;
 	nb_pattern(flow->allocated, whole, 0);
@@ -73,17 +80,21 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 
 int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error)
 {
-	uint64_t left = atomic_load_explicit(&flow->bytes, memory_order_relaxed), preamble = flow->job->preamble;
+	uint64_t left = atomic_load_explicit(&flow->bytes, memory_order_relaxed),
+		 preamble = flow->job->preamble;
 	static const unsigned char zeros[4096];
 
 	*digest = NB_DIGEST_START;
 	if (flow->method->flags & NB_FETCHES)
-		return nb_source_digest(&flow->source, flow->source.largest < FETCHED ? flow->source.largest : FETCHED, digest,
-					error);
+		return nb_source_digest(&flow->source,
+					flow->source.largest < FETCHED ? flow->source.largest
+								       : FETCHED,
+					digest, error);
 	if (flow->job->role == NB_ROLE_RECEIVE)
 		return nb_sink_digest(&flow->sink, left, digest, error);
 	for (uint64_t done = 0; done < preamble && left; done += sizeof(zeros)) {
-		size_t length = preamble - done < sizeof(zeros) ? (size_t)(preamble - done) : sizeof(zeros);
+		size_t length =
+			preamble - done < sizeof(zeros) ? (size_t)(preamble - done) : sizeof(zeros);
 
 		*digest = nb_digest(*digest, zeros, length);
 		left -= length;
@@ -100,7 +111,8 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 	return 0;
 }
 
-/* Whether the flow takes bytes from descriptors, memory and zero among them, or from the user's buffer or the connection. */
+/* Whether the flow takes bytes from descriptors, memory and zero among them, or from the user's
+ * buffer or the connection. */
 static int takes_from_source(const struct nb_flow *flow)
 {
 	const struct nb_job *job = flow->job;
@@ -124,8 +136,9 @@ int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 		status = nb_sink_open(&flow->sink, flow->job, flow->index, error);
 	if (!status && flow->job->role == NB_ROLE_SEND && !flow->job->chunk &&
 	    (!flow->source.count || flow->source.largest == NB_MISSING))
-		status = nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
-				 "chunk: file sends a whole file a call, and this source has no end");
+		status = nb_fail(
+			error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
+			"chunk: file sends a whole file a call, and this source has no end");
 	if (!status && flow->method->open)
 		status = flow->method->open(flow, error);
 	return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A flow: one connection, and the thread that moves data over it (drive.c). The loop is shared by all methods. */
+/* A flow: one connection, and the thread that moves data over it (drive.c). The loop is shared by
+ * all methods. */
 #ifndef NB_FLOW_H
 #define NB_FLOW_H
 
@@ -15,7 +16,8 @@
 
 enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN };
 
-/* Values of nb_gates.stop: a bytes-bounded run goes on after its warm-up, and then nothing but an abort stops it. */
+/* Values of nb_gates.stop: a bytes-bounded run goes on after its warm-up, and then nothing but an
+ * abort stops it. */
 enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
 
 /* What the serving thread tells all flows of a run. */
@@ -25,7 +27,8 @@ struct nb_gates {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	enum nb_gate gate;
-	_Atomic int marked;	     /* bytes-bounded: the window is open, its first bytes are still to come */
+	_Atomic int
+		marked; /* bytes-bounded: the window is open, its first bytes are still to come */
 	_Atomic uint64_t first_data; /* when they came, 0: not yet */
 	int notify;		     /* eventfd: a flow parked or ended */
 };
@@ -73,25 +76,29 @@ uint32_t nb_flow_team(const struct nb_job *job, size_t count);
 /* The thread of a team of flows that begins here, pinned and waiting at the gate. */
 int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error);
 void nb_flow_join(struct nb_flow *flow);
-/* The same for one that was told to stop and may be held by what it reads: alive to the controller meanwhile. */
+/* The same for one that was told to stop and may be held by what it reads: alive to the controller
+ * meanwhile. */
 void nb_flow_give_up(struct nb_flow *flow);
 void nb_flow_close(struct nb_flow *flow);
 
-/* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow has ended. */
+/* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow
+ * has ended. */
 int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error);
 
-/* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a pattern. */
+/* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
+ * pattern. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* Fail a step: fill flow->error from errno. Returns a negative code. */
-ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy, const char *what);
+ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
+		     const char *what);
 /* The same where the sink takes no more, or the source gives none. */
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
 
 /* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
-static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length, unsigned int calls,
-				    unsigned int shorts)
+static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length,
+				    unsigned int calls, unsigned int shorts)
 {
 	size_t done = 0;
 
@@ -102,9 +109,13 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_source(flow, "write", "it was cut short: keep the source as it is during a run");
+			return nb_flow_fail_source(
+				flow, "write",
+				"it was cut short: keep the source as it is during a run");
 		if (written < 0)
-			return nb_flow_fail(flow, "write", "check the path between the data addresses", "to the connection");
+			return nb_flow_fail(flow, "write",
+					    "check the path between the data addresses",
+					    "to the connection");
 		done += (size_t)written;
 		if (done < length)
 			nb_count(flow, shorts, 1);

@@ -22,35 +22,46 @@ const struct nb_field nb_job_options[] = {
 	{ "port_low", "first port to listen on, 0 for any", AT(port_low), .maximum = 65535 },
 	{ "port_high", "last port to listen on", AT(port_high), .maximum = 65535 },
 	{ "token", "what a data connection must open with", TEXT(token) },
-	{ "streams", "parallel connections", .flags = NB_USER, AT(streams), .minimum = 0, .maximum = NB_STREAMS_MAX },
-	{ "chunk", "bytes per send call, or `file`", .flags = NB_USER, .type = NB_SIZE, AT(chunk), .maximum = 1ULL << 30 },
-	{ "receive_chunk", "bytes per receive call", .flags = NB_USER, .type = NB_SIZE, AT(chunk), .minimum = 1,
+	{ "streams", "parallel connections", .flags = NB_USER, AT(streams), .minimum = 0,
+	  .maximum = NB_STREAMS_MAX },
+	{ "chunk", "bytes per send call, or `file`", .flags = NB_USER, .type = NB_SIZE, AT(chunk),
 	  .maximum = 1ULL << 30 },
-	{ "align", "offset of the sender's user buffer from a page", .flags = NB_USER, .type = NB_SIZE, AT(align),
-	  .maximum = 65536 },
-	{ "preamble", "bytes sent first in a call of their own", .flags = NB_USER, .type = NB_SIZE, AT(preamble),
-	  .maximum = 1ULL << 20 },
-	{ "send_buffer", "SO_SNDBUF asked for, 0 for the kernel's own", .flags = NB_USER, .type = NB_SIZE, AT(socket_buffer),
-	  .maximum = 1ULL << 30 },
-	{ "receive_buffer", "SO_RCVBUF asked for, 0 for the kernel's own", .flags = NB_USER, .type = NB_SIZE, AT(socket_buffer),
-	  .maximum = 1ULL << 30 },
-	{ "congestion", "congestion control, empty for the host's own", .flags = NB_USER, TEXT(congestion) },
-	{ "rate", "offered load in bits/s over all streams, 0 for no limit", .flags = NB_USER, .type = NB_RATE, AT(rate) },
+	{ "receive_chunk", "bytes per receive call", .flags = NB_USER, .type = NB_SIZE, AT(chunk),
+	  .minimum = 1, .maximum = 1ULL << 30 },
+	{ "align", "offset of the sender's user buffer from a page", .flags = NB_USER,
+	  .type = NB_SIZE, AT(align), .maximum = 65536 },
+	{ "preamble", "bytes sent first in a call of their own", .flags = NB_USER, .type = NB_SIZE,
+	  AT(preamble), .maximum = 1ULL << 20 },
+	{ "send_buffer", "SO_SNDBUF asked for, 0 for the kernel's own", .flags = NB_USER,
+	  .type = NB_SIZE, AT(socket_buffer), .maximum = 1ULL << 30 },
+	{ "receive_buffer", "SO_RCVBUF asked for, 0 for the kernel's own", .flags = NB_USER,
+	  .type = NB_SIZE, AT(socket_buffer), .maximum = 1ULL << 30 },
+	{ "congestion", "congestion control, empty for the host's own", .flags = NB_USER,
+	  TEXT(congestion) },
+	{ "rate", "offered load in bits/s over all streams, 0 for no limit", .flags = NB_USER,
+	  .type = NB_RATE, AT(rate) },
 	{ "cpu", "CPU that the flows are pinned to", AT(cpu) },
-	{ "bytes", "bytes to move over all streams instead of a duration", .flags = NB_USER, .type = NB_SIZE, AT(bytes) },
-	{ "duration", "length of the measured window", .flags = NB_USER, .type = NB_TIME, AT(duration) },
-	{ "warmup", "time before the measured window", .flags = NB_USER, .type = NB_TIME, AT(warmup) },
-	{ "sample", "interval between samples, 0 for none", .flags = NB_USER, .type = NB_TIME, AT(sample) },
+	{ "bytes", "bytes to move over all streams instead of a duration", .flags = NB_USER,
+	  .type = NB_SIZE, AT(bytes) },
+	{ "duration", "length of the measured window", .flags = NB_USER, .type = NB_TIME,
+	  AT(duration) },
+	{ "warmup", "time before the measured window", .flags = NB_USER, .type = NB_TIME,
+	  AT(warmup) },
+	{ "sample", "interval between samples, 0 for none", .flags = NB_USER, .type = NB_TIME,
+	  AT(sample) },
 	{ "source", "where bytes come from", WORD(source, "memory zero file files") },
 	{ "source_path", "file to send, or directory of the files", TEXT(source_path) },
 	{ "source_files", "number of files to make and send", AT(source_files), .maximum = 100000 },
 	{ "source_size", "size of each file to make", .type = NB_SIZE, AT(source_size) },
-	{ "cache", "state of the page cache when a run starts", .flags = NB_USER, WORD(cache, "warm cold") },
+	{ "cache", "state of the page cache when a run starts", .flags = NB_USER,
+	  WORD(cache, "warm cold") },
 	{ "sink", "where bytes go", WORD(sink, "discard file") },
 	{ "sink_path", "file to write", TEXT(sink_path) },
-	{ "overwrite", "streams, from the first on, that may write over an existing file or a block device", AT(overwrite),
-	  .maximum = NB_STREAMS_MAX },
-	{ "verify", "digest what is sent and what arrives", .type = NB_FLAG, AT(verify), .maximum = 1 },
+	{ "overwrite",
+	  "streams, from the first on, that may write over an existing file or a block device",
+	  AT(overwrite), .maximum = NB_STREAMS_MAX },
+	{ "verify", "digest what is sent and what arrives", .type = NB_FLAG, AT(verify),
+	  .maximum = 1 },
 	{ "meters", "meters to read, by name", .flags = NB_LIST, TEXT(meters) },
 	{ "argv", "program and arguments of an external tool", .flags = NB_LIST, TEXT(argv) },
 	{ "await", "what the tool prints once it is ready", TEXT(await) },
@@ -58,18 +69,21 @@ const struct nb_field nb_job_options[] = {
 };
 const size_t nb_job_options_count = NB_LENGTH(nb_job_options);
 
-static int store_text(char *into, const struct nb_row *row, size_t room, const char *text, size_t length, struct nb_error *error)
+static int store_text(char *into, const struct nb_row *row, size_t room, const char *text,
+		      size_t length, struct nb_error *error)
 {
 	/* A token is bytes, everything else is text and needs its end. */
 	size_t needed = length + (room == NB_TOKEN_BYTES && !strcmp(row->name, "token") ? 0 : 1);
 
 	if (needed > room)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it", "%s is %zu bytes long, at most %zu fit",
-			       row->name, length, room - (needed - length));
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it",
+			       "%s is %zu bytes long, at most %zu fit", row->name, length,
+			       room - (needed - length));
 	memset(into, 0, room);
 	memcpy(into, text, length);
 	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "remove it", "%s holds a NUL byte", row->name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "remove it",
+			       "%s holds a NUL byte", row->name);
 	return 0;
 }
 
@@ -78,8 +92,9 @@ static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error 
 	if (number >= row->minimum && number <= row->maximum)
 		return 0;
 	return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose a value inside the bounds",
-		       "%s is %llu, it must lie between %llu and %llu", row->name, (unsigned long long)number,
-		       (unsigned long long)row->minimum, (unsigned long long)row->maximum);
+		       "%s is %llu, it must lie between %llu and %llu", row->name,
+		       (unsigned long long)number, (unsigned long long)row->minimum,
+		       (unsigned long long)row->maximum);
 }
 
 /* The place of a word in a list separated by spaces, or -1. */
@@ -97,19 +112,21 @@ static int word_index(const char *words, const char *word, size_t length)
 	return -1;
 }
 
-static int word_number(const struct nb_row *row, const char *text, size_t length, uint64_t *number, struct nb_error *error)
+static int word_number(const struct nb_row *row, const char *text, size_t length, uint64_t *number,
+		       struct nb_error *error)
 {
 	int index = word_index(row->words, text, length);
 
 	if (index < 0)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use one of those words", "%s is '%.*s', expected one of: %s",
-			       row->name, (int)(length < 40 ? length : 40), text, row->words);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use one of those words",
+			       "%s is '%.*s', expected one of: %s", row->name,
+			       (int)(length < 40 ? length : 40), text, row->words);
 	*number = (uint64_t)index;
 	return 0;
 }
 
-static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value, const char *text,
-		 struct nb_error *error)
+static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value,
+		 const char *text, struct nb_error *error)
 {
 	const struct nb_field *field = NULL;
 	uint64_t number = value->number;
@@ -117,11 +134,14 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	int status;
 
 	if (row->kind != NB_ROW_OPTION)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
-			       "%s is not an option", row->name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "use the same netbench version on both sides", "%s is not an option",
+			       row->name);
 	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
-			       "%s is a number, '%.*s' came", row->name, (int)(value->bytes < 40 ? value->bytes : 40), text);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "use the same netbench version on both sides",
+			       "%s is a number, '%.*s' came", row->name,
+			       (int)(value->bytes < 40 ? value->bytes : 40), text);
 	if (row->type == NB_WORD) {
 		status = word_number(row, text, value->bytes, &number, error);
 		if (status)
@@ -134,12 +154,13 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 		size_t index = nb_method_option_index(row->id);
 
 		if (index >= NB_METHOD_OPTIONS)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+			return nb_fail(error, NB_ERR_REQUEST, "decode job",
+				       "use the same netbench version on both sides",
 				       "%s does not belong in a job", row->name);
 		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
 		if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "%s belongs to another method",
-				       row->name);
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
+				       "%s belongs to another method", row->name);
 		job->extra[index] = number;
 		job->extra_owner = row->owner;
 		return status;
@@ -160,14 +181,18 @@ static int check_ends(const struct nb_job *job, struct nb_error *error)
 					    [NB_SOURCE_ZERO] = NB_FROM_ZERO,
 					    [NB_SOURCE_FILE] = NB_FROM_FILE,
 					    [NB_SOURCE_FILES] = NB_FROM_FILE };
-	static const uint32_t sinks[] = { [NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE };
+	static const uint32_t sinks[] = {
+		[NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE
+	};
 
 	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose another source or another method",
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "choose another source or another method",
 			       "%s cannot send from this source", job->method_name);
 	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose another sink or another method",
-			       "%s cannot fill this sink", job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "choose another sink or another method", "%s cannot fill this sink",
+			       job->method_name);
 	return 0;
 }
 
@@ -176,33 +201,40 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	int moves = job->role == NB_ROLE_SEND || job->role == NB_ROLE_RECEIVE;
 
 	if (job->align + job->chunk > GIB + 65536)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use a smaller chunk", "the buffer would be over 1 GiB");
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use a smaller chunk",
+			       "the buffer would be over 1 GiB");
 	if (!moves)
 		return 0;
-	job->method = nb_method_named(job->role == NB_ROLE_SEND ? NB_ROW_SEND : NB_ROW_RECEIVE, job->method_name);
+	job->method = nb_method_named(job->role == NB_ROLE_SEND ? NB_ROW_SEND : NB_ROW_RECEIVE,
+				      job->method_name);
 	if (!job->method)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "`netbench list methods` names what there is",
-			       "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "`netbench list methods` names what there is", "no %s method '%s'",
+			       job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
 	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out", "an option belongs to another method than %s",
-			       job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
+			       "an option belongs to another method than %s", job->method_name);
 	if (!job->streams)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1", "a transfer needs at least one stream");
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1",
+			       "a transfer needs at least one stream");
 	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration", "%s moves no bytes to count",
-			       job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration",
+			       "%s moves no bytes to count", job->method_name);
 	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk", "%s cannot take a whole file a call",
-			       job->method_name);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk",
+			       "%s cannot take a whole file a call", job->method_name);
 	if (!job->bytes && !job->duration)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration or bytes", "the run would have no end");
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration or bytes",
+			       "the run would have no end");
 	if (job->port_high < job->port_low)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job", "write the lower port first", "no port from %llu to %llu",
-			       (unsigned long long)job->port_low, (unsigned long long)job->port_high);
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "write the lower port first",
+			       "no port from %llu to %llu", (unsigned long long)job->port_low,
+			       (unsigned long long)job->port_high);
 	return check_ends(job, error);
 }
 
-int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length, struct nb_error *error)
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
+		  struct nb_error *error)
 {
 	const unsigned char *at = payload, *end = payload + length;
 	struct nb_value value;
@@ -216,7 +248,8 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 		const struct nb_row *row = nb_row(value.row);
 
 		if (!row)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job", "use the same netbench version on both sides",
+			return nb_fail(error, NB_ERR_REQUEST, "decode job",
+				       "use the same netbench version on both sides",
 				       "no option has the number %u", value.row);
 		status = store(job, row, &value, text, error);
 		if (status)

@@ -58,6 +58,7 @@ extern const struct nb_field nb_job_options[];
 extern const size_t nb_job_options_count;
 
 /* Decode the values of a job. Everything is checked against its row's type and bounds. */
-int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length, struct nb_error *error);
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
+		  struct nb_error *error);
 
 #endif

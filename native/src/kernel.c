@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel that runs can do, by filesystems(5) and the indices of its modules (modules.dep(5), modules.builtin). */
+/* What the kernel that runs can do, by filesystems(5) and the indices of its modules
+ * (modules.dep(5), modules.builtin). */
 #include "kernel.h"
 
 #include <stdio.h>

@@ -41,15 +41,19 @@ static socklen_t parse_address(union nb_address *address, const char *text, uint
 
 static int set_options(int fd, const struct nb_job *job, struct nb_error *error)
 {
-	int size = (int)job->socket_buffer, option = job->role == NB_ROLE_SEND ? SO_SNDBUF : SO_RCVBUF;
+	int size = (int)job->socket_buffer,
+	    option = job->role == NB_ROLE_SEND ? SO_SNDBUF : SO_RCVBUF;
 
 	if (job->socket_buffer && setsockopt(fd, SOL_SOCKET, option, &size, sizeof(size)))
-		return nb_fail_errno(error, "set socket buffer", "choose another size", "%d bytes", size);
-	if (job->congestion[0] &&
-	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, job->congestion, (socklen_t)strlen(job->congestion)))
-		return nb_fail_errno(error, "set congestion control",
-				     "choose one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, or load its module", "%s",
-				     job->congestion);
+		return nb_fail_errno(error, "set socket buffer", "choose another size", "%d bytes",
+				     size);
+	if (job->congestion[0] && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, job->congestion,
+					     (socklen_t)strlen(job->congestion)))
+		return nb_fail_errno(
+			error, "set congestion control",
+			"choose one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, or load "
+			"its module",
+			"%s", job->congestion);
 	return 0;
 }
 
@@ -58,7 +62,8 @@ static int new_socket(const struct nb_job *job, int family, struct nb_error *err
 	int status, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
-		return nb_fail_errno(error, "open socket", "raise the limit on open files (ulimit -n)", "a TCP socket");
+		return nb_fail_errno(error, "open socket",
+				     "raise the limit on open files (ulimit -n)", "a TCP socket");
 	status = set_options(fd, job, error);
 	if (status)
 		close(fd);
@@ -75,12 +80,14 @@ static int bind_in_range(int fd, const struct nb_job *job, struct nb_error *erro
 		if (!bind(fd, &address.any, length) && !listen(fd, NB_STREAMS_MAX))
 			return 0;
 		if (errno != EADDRINUSE)
-			return nb_fail_errno(error, "listen", "check the receiver's data address", "%s port %llu", job->address,
+			return nb_fail_errno(error, "listen", "check the receiver's data address",
+					     "%s port %llu", job->address,
 					     (unsigned long long)port);
 	}
-	return nb_fail_errno(error, "listen", "widen the range (port: 5000-5100) or stop what holds these ports",
-			     "%s: every port from %llu to %llu is taken", job->address, (unsigned long long)job->port_low,
-			     (unsigned long long)job->port_high);
+	return nb_fail_errno(error, "listen",
+			     "widen the range (port: 5000-5100) or stop what holds these ports",
+			     "%s: every port from %llu to %llu is taken", job->address,
+			     (unsigned long long)job->port_low, (unsigned long long)job->port_high);
 }
 
 int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error *error)
@@ -92,7 +99,8 @@ int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error
 	memset(door, 0, sizeof(*door));
 	door->socket = -1;
 	if (!length)
-		return nb_fail(error, NB_ERR_REQUEST, "listen", "give the receiver's data address as numbers",
+		return nb_fail(error, NB_ERR_REQUEST, "listen",
+			       "give the receiver's data address as numbers",
 			       "'%s' is no IP address", job->address);
 	status = new_socket(job, address.any.sa_family, error);
 	if (status < 0)
@@ -102,12 +110,14 @@ int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error
 	status = bind_in_range(door->socket, job, error);
 	length = sizeof(address);
 	if (!status && getsockname(door->socket, &address.any, &length))
-		status = nb_fail_errno(error, "listen", "check the receiver's data address", "getsockname");
+		status = nb_fail_errno(error, "listen", "check the receiver's data address",
+				       "getsockname");
 	if (status) {
 		nb_door_close(door);
 		return status;
 	}
-	door->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+	door->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
+							    : address.v6.sin6_port);
 	return 0;
 }
 
@@ -139,7 +149,8 @@ static void send_away(struct nb_door *door, size_t guest)
 int nb_door_hear(struct nb_door *door, size_t index, const struct nb_job *job, uint32_t *stream)
 {
 	struct nb_guest *guest = &door->guests[index];
-	ssize_t got = recv(guest->socket, guest->greeting + guest->got, sizeof(guest->greeting) - guest->got, 0);
+	ssize_t got = recv(guest->socket, guest->greeting + guest->got,
+			   sizeof(guest->greeting) - guest->got, 0);
 	int fd = guest->socket;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -189,7 +200,8 @@ static int wait_for(int fd, short events, uint64_t deadline)
 	do {
 		uint64_t now = nb_now();
 
-		ready = poll(&pending, 1, now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0);
+		ready = poll(&pending, 1,
+			     now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0);
 	} while (ready < 0 && errno == EINTR);
 	if (ready == 0)
 		errno = ETIMEDOUT;
@@ -205,23 +217,30 @@ static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct
 	if (job->local_address[0]) {
 		length = parse_address(&address, job->local_address, 0);
 		if (!length || bind(fd, &address.any, length))
-			return nb_fail_errno(error, "connect", "check the sender's data address", "from %s", job->local_address);
+			return nb_fail_errno(error, "connect", "check the sender's data address",
+					     "from %s", job->local_address);
 	}
 	length = parse_address(&address, job->address, job->port);
 	if (connect(fd, &address.any, length) && errno != EINPROGRESS)
-		return nb_fail_errno(error, "connect", "check the route and the firewall between the data addresses",
-				     "to %s port %llu", job->address, (unsigned long long)job->port);
+		return nb_fail_errno(error, "connect",
+				     "check the route and the firewall between the data addresses",
+				     "to %s port %llu", job->address,
+				     (unsigned long long)job->port);
 	length = sizeof(number);
-	if (wait_for(fd, POLLOUT, deadline) || getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) || number) {
+	if (wait_for(fd, POLLOUT, deadline) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) || number) {
 		errno = number ? number : errno;
-		return nb_fail_errno(error, "connect", "check the route and the firewall between the data addresses",
-				     "to %s port %llu", job->address, (unsigned long long)job->port);
+		return nb_fail_errno(error, "connect",
+				     "check the route and the firewall between the data addresses",
+				     "to %s port %llu", job->address,
+				     (unsigned long long)job->port);
 	}
 	return 0;
 }
 
 /* Show the token and wait to be let in. */
-static int greet(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline, struct nb_error *error)
+static int greet(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
+		 struct nb_error *error)
 {
 	unsigned char greeting[NB_GREETING_BYTES] = { 0 };
 	uint32_t stream = htonl(index);
@@ -231,13 +250,16 @@ static int greet(int fd, const struct nb_job *job, uint32_t index, uint64_t dead
 	memcpy(greeting, job->token, NB_TOKEN_BYTES);
 	memcpy(greeting + NB_TOKEN_BYTES, &stream, sizeof(stream));
 	if (send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL) != (ssize_t)sizeof(greeting))
-		return nb_fail_errno(error, "connect", "look at the receiver's error", "showing the token");
+		return nb_fail_errno(error, "connect", "look at the receiver's error",
+				     "showing the token");
 	if (!wait_for(fd, POLLIN, deadline))
 		got = recv(fd, &answer, 1, 0);
 	if (got < 0)
-		return nb_fail_errno(error, "connect", "look at the receiver's error", "waiting to be let in");
+		return nb_fail_errno(error, "connect", "look at the receiver's error",
+				     "waiting to be let in");
 	if (got == 0 || answer != WELCOME)
-		return nb_fail(error, NB_ERR_PEER, "connect", "another program may listen on that port: fix `port:`",
+		return nb_fail(error, NB_ERR_PEER, "connect",
+			       "another program may listen on that port: fix `port:`",
 			       "the receiver at %s port %llu did not know the token", job->address,
 			       (unsigned long long)job->port);
 	return 0;
@@ -250,7 +272,8 @@ int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
 	int fd, status;
 
 	if (!parse_address(&address, job->address, job->port))
-		return nb_fail(error, NB_ERR_REQUEST, "connect", "give the receiver's data address as numbers",
+		return nb_fail(error, NB_ERR_REQUEST, "connect",
+			       "give the receiver's data address as numbers",
 			       "'%s' is no IP address", job->address);
 	fd = new_socket(job, address.any.sa_family, error);
 	if (fd < 0)
@@ -259,7 +282,8 @@ int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
 	if (!status)
 		status = greet(fd, job, index, deadline, error);
 	if (!status && fcntl(fd, F_SETFL, 0))
-		status = nb_fail_errno(error, "connect", "report it as a defect of netbench", "fcntl");
+		status = nb_fail_errno(error, "connect", "report it as a defect of netbench",
+				       "fcntl");
 	if (status)
 		close(fd);
 	return status ? status : fd;

@@ -2,8 +2,8 @@
 /*
  * A transfer method: a const table of functions over one shared loop.
  *
- * A method lives in one file under methods/ and one row of methods/table.c. It declares its options and its proofs; nothing
- * outside methods/ asks which method it is.
+ * A method lives in one file under methods/ and one row of methods/table.c. It declares its options
+ * and its proofs; nothing outside methods/ asks which method it is.
  */
 #ifndef NB_METHOD_H
 #define NB_METHOD_H
@@ -15,7 +15,8 @@ enum { NB_PROOFS_MAX = 8 };
 struct nb_method {
 	const char *name;
 	const char *about;
-	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA, NB_FETCHES */
+	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
+			   NB_FETCHES */
 	const struct nb_field *options;
 	size_t options_count;
 	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */
@@ -27,23 +28,24 @@ struct nb_method {
 	/* The flow has its connection now: set what the method needs of it. Optional. */
 	int (*connected)(struct nb_flow *flow, struct nb_error *error);
 	/*
-	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream (receive), <0 after filling
-	 * flow->error. Allocates nothing, reads no clock.
+	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream
+	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock.
 	 */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
 	/*
-	 * Take in what is in the connection's error queue, and wait for nothing: while it holds something, the connection looks
-	 * ready to whoever polls it. 0, or negative with flow->error filled. Optional.
+	 * Take in what is in the connection's error queue, and wait for nothing: while it holds
+	 * something, the connection looks ready to whoever polls it. 0, or negative with
+	 * flow->error filled. Optional.
 	 */
 	int (*reap)(struct nb_flow *flow);
 	/*
-	 * Wait for what is still under way: before the connection closes, and where nothing may be under way when the window
-	 * opens. 0, or negative with flow->error filled. Optional.
+	 * Wait for what is still under way: before the connection closes, and where nothing may be
+	 * under way when the window opens. 0, or negative with flow->error filled. Optional.
 	 */
 	int (*drain)(struct nb_flow *flow);
 	/*
-	 * From another thread, of a flow that is given up and sits in a step that may wait for long: let what it waits for fail.
-	 * Called until the flow ends. Optional.
+	 * From another thread, of a flow that is given up and sits in a step that may wait for
+	 * long: let what it waits for fail. Called until the flow ends. Optional.
 	 */
 	void (*give_up)(struct nb_flow *flow);
 	void (*close)(struct nb_flow *flow);
@@ -54,7 +56,8 @@ extern const struct nb_method *const nb_send_methods[];
 extern const struct nb_method *const nb_receive_methods[];
 
 const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name);
-/* Where a method's option is in nb_job.extra, by its row's id; NB_METHOD_OPTIONS or more if it is none. */
+/* Where a method's option is in nb_job.extra, by its row's id; NB_METHOD_OPTIONS or more if it is
+ * none. */
 size_t nb_method_option_index(uint16_t row);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations: decoded, executed, held, and undone in reverse. What each kind does is in its file under ops/. */
+/* Operations: decoded, executed, held, and undone in reverse. What each kind does is in its file
+ * under ops/. */
 #include "ops.h"
 
 #include <errno.h>
@@ -17,18 +18,25 @@ static const char SAME_VERSION[] = "use the same netbench version on both sides"
 const struct nb_field nb_op_arguments[] = {
 	[OP_KIND] = { .name = "op", .about = "the operation, by name", .type = NB_TEXT },
 	[OP_TARGET] = { .name = "target",
-			.about = "file, or interface and key, or program and arguments, separated by NUL",
+			.about = "file, or interface and key, or program and arguments, separated "
+				 "by NUL",
 			.type = NB_TEXT,
 			.flags = NB_LIST },
-	[OP_VALUE] = { .name = "value", .about = "what to write; left out: only read", .type = NB_TEXT },
+	[OP_VALUE] = { .name = "value",
+		       .about = "what to write; left out: only read",
+		       .type = NB_TEXT },
 	[OP_HOLD] = { .name = "hold",
 		      .about = "put back what was there when the controller asks or is gone",
 		      .type = NB_FLAG,
 		      .maximum = 1 },
 	[OP_SCOPE] = { .name = "scope",
-		       .about = "what is held in a scope is undone together with all scopes above it",
+		       .about = "what is held in a scope is undone together with all scopes above "
+				"it",
 		       .maximum = NB_OP_SCOPES - 1 },
-	[OP_UNDO] = { .name = "undo", .about = "program and arguments that undo an exec", .type = NB_TEXT, .flags = NB_LIST },
+	[OP_UNDO] = { .name = "undo",
+		      .about = "program and arguments that undo an exec",
+		      .type = NB_TEXT,
+		      .flags = NB_LIST },
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);
 
@@ -70,10 +78,12 @@ static char *copy_text(const char *text, size_t length)
 
 static int no_memory(struct nb_error *error, const char *what)
 {
-	return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory for %s", what);
+	return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory for %s",
+		       what);
 }
 
-static int take_words(struct nb_target *target, const char *text, size_t length, struct nb_error *error)
+static int take_words(struct nb_target *target, const char *text, size_t length,
+		      struct nb_error *error)
 {
 	free((char *)target->words);
 	target->words = copy_text(text, length);
@@ -81,23 +91,26 @@ static int take_words(struct nb_target *target, const char *text, size_t length,
 	return target->words ? 0 : no_memory(error, "a target");
 }
 
-static int take_value(struct request *request, const char *text, size_t length, struct nb_error *error)
+static int take_value(struct request *request, const char *text, size_t length,
+		      struct nb_error *error)
 {
 	if (memchr(text, 0, length))
-		return nb_fail(error, NB_ERR_REQUEST, "operation", "write a text", "a value with a NUL in it");
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "write a text",
+			       "a value with a NUL in it");
 	free(request->value);
 	request->value = copy_text(text, length);
 	return request->value ? 0 : no_memory(error, "a value");
 }
 
-static int take_argument(struct request *request, size_t argument, const struct nb_value *value, const char *text,
-			 struct nb_error *error)
+static int take_argument(struct request *request, size_t argument, const struct nb_value *value,
+			 const char *text, struct nb_error *error)
 {
 	switch (argument) {
 	case OP_KIND:
 		request->op = op_named(text, value->bytes);
 		return request->op ? 0
-				   : nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION, "no operation '%.*s'",
+				   : nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+					     "no operation '%.*s'",
 					     (int)(value->bytes < 40 ? value->bytes : 40), text);
 	case OP_TARGET:
 		return take_words(&request->target, text, value->bytes, error);
@@ -110,7 +123,8 @@ static int take_argument(struct request *request, size_t argument, const struct 
 		request->scope = (uint32_t)value->number;
 		return value->number < NB_OP_SCOPES
 			       ? 0
-			       : nb_fail(error, NB_ERR_REQUEST, "operation", "use fewer scopes", "scope %llu, the last one is %d",
+			       : nb_fail(error, NB_ERR_REQUEST, "operation", "use fewer scopes",
+					 "scope %llu, the last one is %d",
 					 (unsigned long long)value->number, NB_OP_SCOPES - 1);
 	default:
 		return take_words(&request->undo, text, value->bytes, error);
@@ -144,12 +158,15 @@ static int check_request(const struct request *request, struct nb_error *error)
 	const struct nb_op *op = request->op;
 
 	if (!op || !request->target.words)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION, "an operation needs a kind and a target");
+		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+			       "an operation needs a kind and a target");
 	if (op->words && count_words(&request->target) != op->words)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION, "the target of %s is %zu words, not %zu",
-			       op->name, op->words, count_words(&request->target));
+		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+			       "the target of %s is %zu words, not %zu", op->name, op->words,
+			       count_words(&request->target));
 	if (request->value && !op->set)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", op->words ? "only read it" : "give it as an exec with an undo",
+		return nb_fail(error, NB_ERR_REQUEST, "operation",
+			       op->words ? "only read it" : "give it as an exec with an undo",
 			       "%s cannot write", op->name);
 	if (request->undo.words && op->words)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead",
@@ -157,7 +174,8 @@ static int check_request(const struct request *request, struct nb_error *error)
 	return 0;
 }
 
-static int decode(struct request *request, const unsigned char *payload, size_t length, struct nb_error *error)
+static int decode(struct request *request, const unsigned char *payload, size_t length,
+		  struct nb_error *error)
 {
 	const unsigned char *at = payload, *end = payload + length;
 	struct nb_value value;
@@ -193,15 +211,16 @@ static void free_entry(struct nb_held *entry)
 	free(entry);
 }
 
-static int hold(struct nb_held **held, const struct request *request, const struct nb_target *target, const char *value,
-		struct nb_error *error)
+static int hold(struct nb_held **held, const struct request *request,
+		const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	struct nb_held *entry = calloc(1, sizeof(*entry));
 
 	if (entry) {
 		entry->op = request->op;
 		entry->scope = request->scope;
-		entry->target = (struct nb_target){ copy_text(target->words, target->length), target->length };
+		entry->target = (struct nb_target){ copy_text(target->words, target->length),
+						    target->length };
 		entry->value = copy_text(value, strlen(value));
 		entry->before = *held;
 	}
@@ -221,7 +240,8 @@ static void let_go(struct nb_held **held)
 	free_entry(entry);
 }
 
-static int get(const struct nb_op *op, const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get(const struct nb_op *op, const struct nb_target *target, struct nb_text *text,
+	       struct nb_error *error)
 {
 	int status;
 
@@ -230,13 +250,16 @@ static int get(const struct nb_op *op, const struct nb_target *target, struct nb
 	text->data[0] = 0;
 	status = op->get(target, text, error);
 	if (!status && text->full)
-		status = nb_fail(error, NB_ERR_UNSUPPORTED, op->name, "leave it out", "what %s reads is longer than %zu bytes",
-				 target->words, text->room - 1);
+		status = nb_fail(error, NB_ERR_UNSUPPORTED, op->name, "leave it out",
+				 "what %s reads is longer than %zu bytes", target->words,
+				 text->room - 1);
 	return status;
 }
 
-/* What the kernel moves along is remembered first, so put back last: putting back the one may move the other again. */
-static int hold_moved(const struct request *request, struct nb_text *text, struct nb_held **held, struct nb_error *error)
+/* What the kernel moves along is remembered first, so put back last: putting back the one may move
+ * the other again. */
+static int hold_moved(const struct request *request, struct nb_text *text, struct nb_held **held,
+		      struct nb_error *error)
 {
 	char words[NB_OP_MOVED];
 	struct nb_target other = { words, 0 };
@@ -249,30 +272,35 @@ static int hold_moved(const struct request *request, struct nb_text *text, struc
 }
 
 /* Undoing nests: what is held later is undone sooner. */
-static int check_scope(const struct request *request, const struct nb_held *held, struct nb_error *error)
+static int check_scope(const struct request *request, const struct nb_held *held,
+		       struct nb_error *error)
 {
 	if (!held || held->scope <= request->scope)
 		return 0;
 	return nb_fail(error, NB_ERR_REQUEST, "operation", "undo the scopes above it first",
-		       "operations nest: scope %u is asked for while scope %u is held", request->scope, held->scope);
+		       "operations nest: scope %u is asked for while scope %u is held",
+		       request->scope, held->scope);
 }
 
 /* Run a program that has an undo. */
-static int run(const struct request *request, struct nb_text *text, struct nb_held **held, struct nb_error *error)
+static int run(const struct request *request, struct nb_text *text, struct nb_held **held,
+	       struct nb_error *error)
 {
 	int status = hold(held, request, &request->undo, "", error);
 
 	if (status)
 		return status;
 	status = get(request->op, &request->target, text, error);
-	/* A program that failed has changed nothing that is its own to undo; one that was stopped may have. */
+	/* A program that failed has changed nothing that is its own to undo; one that was stopped
+	 * may have. */
 	if (status && error->error != ETIMEDOUT)
 		let_go(held);
 	return status;
 }
 
 /* Remembered before it is changed: a change that fails half-way is undone too. */
-static int remember(const struct request *request, struct nb_text *text, struct nb_held **held, struct nb_error *error)
+static int remember(const struct request *request, struct nb_text *text, struct nb_held **held,
+		    struct nb_error *error)
 {
 	int status = hold_moved(request, text, held, error);
 
@@ -281,7 +309,8 @@ static int remember(const struct request *request, struct nb_text *text, struct 
 	return status ? status : hold(held, request, &request->target, text->data, error);
 }
 
-static int read_before(const struct request *request, struct nb_text *text, struct nb_held **held, struct nb_error *error)
+static int read_before(const struct request *request, struct nb_text *text, struct nb_held **held,
+		       struct nb_error *error)
 {
 	int holds = request->hold && request->value && !request->op->lasting;
 	int status = holds || request->undo.words ? check_scope(request, *held, error) : 0;
@@ -295,8 +324,8 @@ static int read_before(const struct request *request, struct nb_text *text, stru
 	return get(request->op, &request->target, text, error);
 }
 
-static int perform(const struct request *request, struct nb_text *text, struct nb_held **held, struct nb_writer *answer,
-		   struct nb_error *error)
+static int perform(const struct request *request, struct nb_text *text, struct nb_held **held,
+		   struct nb_writer *answer, struct nb_error *error)
 {
 	uint16_t row = nb_row_of_op_argument(OP_VALUE);
 	int status = read_before(request, text, held, error);
@@ -319,8 +348,8 @@ static int make_text(struct nb_text *text, struct nb_error *error)
 	return text->data ? 0 : no_memory(error, "an answer");
 }
 
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_held **held, struct nb_writer *answer,
-		  struct nb_error *error)
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_held **held,
+		  struct nb_writer *answer, struct nb_error *error)
 {
 	struct request request = { 0 };
 	struct nb_text text;
@@ -379,8 +408,10 @@ static int fail_difference(const struct nb_held *entry, const char *now, struct 
 	char name[64];
 
 	name_entry(entry, name, sizeof(name));
-	return nb_fail(error, NB_ERR_SYSTEM, "undo", "something else changed it in between: put it back by hand",
-		       "%s reads '%.*s', it was '%.*s'", name, shown(reads), reads, shown(was), was);
+	return nb_fail(error, NB_ERR_SYSTEM, "undo",
+		       "something else changed it in between: put it back by hand",
+		       "%s reads '%.*s', it was '%.*s'", name, shown(reads), reads, shown(was),
+		       was);
 }
 
 static int put_back(const struct nb_held *entry, struct nb_text *text, struct nb_error *error)
@@ -404,7 +435,8 @@ static int undo_one(const struct nb_held *entry, struct nb_error *error)
 	int status = make_text(&text, error);
 
 	if (!status)
-		status = entry->op->set ? put_back(entry, &text, error) : get(entry->op, &entry->target, &text, error);
+		status = entry->op->set ? put_back(entry, &text, error)
+					: get(entry->op, &entry->target, &text, error);
 	free(text.data);
 	return status;
 }

@@ -11,7 +11,8 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 {
 	run->flows = calloc(run->job.streams, sizeof(*run->flows));
 	if (!run->flows)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams", "no memory for flows");
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
+			       "no memory for flows");
 	for (; run->flows_count < run->job.streams; run->flows_count++) {
 		struct nb_flow *flow = &run->flows[run->flows_count];
 		uint64_t share = run->job.bytes / run->job.streams;
@@ -22,7 +23,10 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 		flow->method = run->job.method;
 		flow->job = &run->job;
 		flow->gates = &run->gates;
-		flow->limit = run->job.bytes ? share + (flow->index == 0 ? run->job.bytes % run->job.streams : 0) : NB_MISSING;
+		flow->limit =
+			run->job.bytes
+				? share + (flow->index == 0 ? run->job.bytes % run->job.streams : 0)
+				: NB_MISSING;
 	}
 	for (size_t i = 0; i < run->flows_count; i++) {
 		int status = nb_flow_open(&run->flows[i], error);
@@ -60,15 +64,18 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 	if (!status && moves)
 		status = open_flows(run, error);
 	if (!status && run->job.role == NB_ROLE_SEND && run->flows[0].source.count)
-		status = nb_source_cache(&run->flows[0].source, &run->job, &run->resident, &run->source_size, error);
+		status = nb_source_cache(&run->flows[0].source, &run->job, &run->resident,
+					 &run->source_size, error);
 	if (!status)
 		status = nb_window_prepare(run, error);
 	if (!status && run->job.role == NB_ROLE_RECEIVE)
 		status = nb_door_open(&run->door, &run->job, error);
 	if (!status && run->job.role == NB_ROLE_SEND)
 		status = connect_flows(run, error);
-	for (size_t i = 0; !status && i < run->flows_count; i += nb_flow_team(&run->job, run->flows_count))
-		status = nb_flow_start(&run->flows[i], nb_flow_team(&run->job, run->flows_count), error);
+	for (size_t i = 0; !status && i < run->flows_count;
+	     i += nb_flow_team(&run->job, run->flows_count))
+		status = nb_flow_start(&run->flows[i], nb_flow_team(&run->job, run->flows_count),
+				       error);
 	return status;
 }
 

@@ -34,18 +34,29 @@ const struct nb_field nb_readbacks[] = {
 				.about = "SO_RCVBUF as the kernel has it",
 				.unit = NB_UNIT_BYTES,
 				.type = NB_SIZE },
-	[RB_CONGESTION] = { .name = "congestion", .about = "congestion control as the kernel has it", .type = NB_TEXT },
+	[RB_CONGESTION] = { .name = "congestion",
+			    .about = "congestion control as the kernel has it",
+			    .type = NB_TEXT },
 	[RB_RESIDENT] = { .name = "resident",
 			  .about = "bytes of the source in the page cache before the run",
 			  .unit = NB_UNIT_BYTES,
 			  .type = NB_SIZE },
-	[RB_SOURCE_SIZE] = { .name = "source_size", .about = "bytes in the source", .unit = NB_UNIT_BYTES, .type = NB_SIZE },
-	[RB_STRANGERS] = { .name = "strangers", .about = "connections to the data port that did not know the token" },
+	[RB_SOURCE_SIZE] = { .name = "source_size",
+			     .about = "bytes in the source",
+			     .unit = NB_UNIT_BYTES,
+			     .type = NB_SIZE },
+	[RB_STRANGERS] = { .name = "strangers",
+			   .about = "connections to the data port that did not know the token" },
 	[RB_LOST] = { .name = "samples_lost", .about = "samples that found no room" },
-	[RB_DIGEST] = { .name = "digest", .about = "FNV-1a of what was sent or arrived", .per = NB_PER_STREAM },
-	[RB_STATUS] = { .name = "tool_status", .about = "exit status of the tool, 128 + signal if it was killed" },
+	[RB_DIGEST] = { .name = "digest",
+			.about = "FNV-1a of what was sent or arrived",
+			.per = NB_PER_STREAM },
+	[RB_STATUS] = { .name = "tool_status",
+			.about = "exit status of the tool, 128 + signal if it was killed" },
 	[RB_OUTPUT] = { .name = "tool_output", .about = "what the tool printed", .type = NB_TEXT },
-	[RB_ERRORS] = { .name = "tool_errors", .about = "what the tool printed as errors", .type = NB_TEXT },
+	[RB_ERRORS] = { .name = "tool_errors",
+			.about = "what the tool printed as errors",
+			.type = NB_TEXT },
 };
 const size_t nb_readbacks_count = NB_LENGTH(nb_readbacks);
 
@@ -69,13 +80,16 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 	put_number(writer, RB_SOURCE_SIZE, 0, run->source_size);
 	if (fd < 0)
 		return;
-	if (run->job.role == NB_ROLE_SEND && !getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &number, &length))
+	if (run->job.role == NB_ROLE_SEND &&
+	    !getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &number, &length))
 		put_number(writer, RB_SEND_BUFFER, 0, (uint64_t)number);
-	if (run->job.role == NB_ROLE_RECEIVE && !getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &number, &length))
+	if (run->job.role == NB_ROLE_RECEIVE &&
+	    !getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &number, &length))
 		put_number(writer, RB_RECEIVE_BUFFER, 0, (uint64_t)number);
 	length = sizeof(name) - 1;
 	if (!getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length))
-		nb_put_text(writer, nb_row_of_readback(RB_CONGESTION), 0, name, strnlen(name, sizeof(name)));
+		nb_put_text(writer, nb_row_of_readback(RB_CONGESTION), 0, name,
+			    strnlen(name, sizeof(name)));
 }
 
 void nb_run_warm(const struct nb_run *run, struct nb_writer *writer)
@@ -93,7 +107,8 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	uint64_t first = atomic_load(&run->gates.first_data);
 	const uint64_t *at = snapshot->numbers;
 
-	if (edge == NB_EDGE_OPEN && first) /* counted while nothing moved: the time until something did is nobody's */
+	if (edge == NB_EDGE_OPEN &&
+	    first) /* counted while nothing moved: the time until something did is nobody's */
 		snapshot->ns = first;
 	for (size_t i = 0; i < run->window.readings_count; i++) {
 		const struct nb_meter *meter = run->window.readings[i].meter;
@@ -101,13 +116,14 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 		for (size_t c = 0; c < meter->counters_count; c++) {
 			size_t items = nb_items(run, &meter->counters[c]);
 
-			nb_put_numbers(writer, nb_row_of_counter(meter, c), edge, snapshot->ns, at, (uint32_t)items);
+			nb_put_numbers(writer, nb_row_of_counter(meter, c), edge, snapshot->ns, at,
+				       (uint32_t)items);
 			at += items;
 		}
 	}
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
-		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns, at,
-			       (uint32_t)run->flows_count);
+		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns,
+			       at, (uint32_t)run->flows_count);
 		at += run->flows_count;
 	}
 }
@@ -122,7 +138,8 @@ static int put_digests(const struct nb_run *run, struct nb_writer *writer, struc
 		if (status)
 			return status;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(RB_DIGEST), NB_EDGE_DRAINED, 0, digests, (uint32_t)run->flows_count);
+	nb_put_numbers(writer, nb_row_of_readback(RB_DIGEST), NB_EDGE_DRAINED, 0, digests,
+		       (uint32_t)run->flows_count);
 	return 0;
 }
 
@@ -132,8 +149,10 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 
 	put_number(writer, RB_STATUS, NB_EDGE_DRAINED,
 		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
-	nb_put_text(writer, nb_row_of_readback(RB_OUTPUT), NB_EDGE_DRAINED, run->tool.output.text, run->tool.output.used);
-	nb_put_text(writer, nb_row_of_readback(RB_ERRORS), NB_EDGE_DRAINED, run->tool.errors.text, run->tool.errors.used);
+	nb_put_text(writer, nb_row_of_readback(RB_OUTPUT), NB_EDGE_DRAINED, run->tool.output.text,
+		    run->tool.output.used);
+	nb_put_text(writer, nb_row_of_readback(RB_ERRORS), NB_EDGE_DRAINED, run->tool.errors.text,
+		    run->tool.errors.used);
 }
 
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)
@@ -148,7 +167,8 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 	nb_run_readbacks(run, writer);
 	if (run->job.role == NB_ROLE_RECEIVE)
 		/* who has said nothing until now knows no token either */
-		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED, run->door.strangers + run->door.guests_count);
+		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED,
+			   run->door.strangers + run->door.guests_count);
 	put_number(writer, RB_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	if (run->tool.pid)
 		put_tool(run, writer);
@@ -164,10 +184,12 @@ int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *wri
 		for (size_t i = 0; i < run->window.readings_count; i++) {
 			const struct nb_meter *meter = run->window.readings[i].meter;
 
-			for (size_t c = 0; meter->flags & NB_SAMPLED && c < meter->counters_count; c++) {
+			for (size_t c = 0; meter->flags & NB_SAMPLED && c < meter->counters_count;
+			     c++) {
 				size_t items = nb_items(run, &meter->counters[c]);
 
-				nb_put_numbers(writer, nb_row_of_counter(meter, c), 0, ns, at, (uint32_t)items);
+				nb_put_numbers(writer, nb_row_of_counter(meter, c), 0, ns, at,
+					       (uint32_t)items);
 				at += items;
 			}
 		}

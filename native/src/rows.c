@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of rows: everything that methods, meters, operations and the job declare, numbered once. */
+/* The table of rows: everything that methods, meters, operations and the job declare, numbered
+ * once. */
 #include "rows.h"
 
 #include <pthread.h>
@@ -14,18 +15,21 @@ enum { ROWS_MAX = 1024 };
 
 static struct {
 	struct nb_row rows[ROWS_MAX];
-	const void *origin[ROWS_MAX]; /* the nb_field, nb_method, nb_meter or nb_op that a row was made from */
+	const void *origin[ROWS_MAX]; /* the nb_field, nb_method, nb_meter or nb_op that a row was
+					 made from */
 	size_t count;
 } table;
 
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
-static struct nb_row *add(uint8_t kind, uint16_t owner, const void *origin, const char *name, const char *about)
+static struct nb_row *add(uint8_t kind, uint16_t owner, const void *origin, const char *name,
+			  const char *about)
 {
 	struct nb_row *row;
 
 	if (table.count == ROWS_MAX)
-		return &table.rows[ROWS_MAX - 1]; /* the C tests check that the table is large enough */
+		return &table.rows[ROWS_MAX -
+				   1]; /* the C tests check that the table is large enough */
 	row = &table.rows[table.count];
 	table.origin[table.count] = origin;
 	row->id = (uint16_t)table.count++;
@@ -49,7 +53,8 @@ static void add_fields(uint8_t kind, uint16_t owner, const struct nb_field *fiel
 		row->flags = fields[i].flags;
 		row->minimum = fields[i].minimum;
 		row->maximum = fields[i].maximum ? fields[i].maximum : UINT64_MAX;
-		snprintf(row->words, sizeof(row->words), "%s", fields[i].words ? fields[i].words : "");
+		snprintf(row->words, sizeof(row->words), "%s",
+			 fields[i].words ? fields[i].words : "");
 	}
 }
 
@@ -85,7 +90,8 @@ static void make(void)
 	for (size_t i = 0; nb_meters[i]; i++)
 		add_meter(nb_meters[i]);
 	for (size_t i = 0; nb_ops[i]; i++) {
-		struct nb_row *row = add(NB_ROW_OP, NB_NO_ROW, nb_ops[i], nb_ops[i]->name, nb_ops[i]->about);
+		struct nb_row *row =
+			add(NB_ROW_OP, NB_NO_ROW, nb_ops[i], nb_ops[i]->name, nb_ops[i]->about);
 
 		if (!i) /* arguments are the same for all operations: declared once, by the first */
 			add_fields(NB_ROW_OPTION, row->id, nb_op_arguments, nb_op_arguments_count);
@@ -147,7 +153,8 @@ uint16_t nb_row_of_counter(const void *meter, size_t index)
 
 const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name)
 {
-	const struct nb_method *const *methods = kind == NB_ROW_SEND ? nb_send_methods : nb_receive_methods;
+	const struct nb_method *const *methods =
+		kind == NB_ROW_SEND ? nb_send_methods : nb_receive_methods;
 
 	for (; *methods; methods++)
 		if (!strcmp((*methods)->name, name))
@@ -159,7 +166,8 @@ size_t nb_method_option_index(uint16_t id)
 {
 	const struct nb_row *row = nb_row(id), *owner = row ? nb_row(row->owner) : NULL;
 
-	if (!row || !owner || row->kind != NB_ROW_OPTION || (owner->kind != NB_ROW_SEND && owner->kind != NB_ROW_RECEIVE))
+	if (!row || !owner || row->kind != NB_ROW_OPTION ||
+	    (owner->kind != NB_ROW_SEND && owner->kind != NB_ROW_RECEIVE))
 		return SIZE_MAX;
 	return (size_t)(id - owner->id - 1); /* a method's options follow its row */
 }

@@ -5,7 +5,8 @@
 
 #include "netbench.h"
 
-/* One option, counter, proof or read-back, as its owner declares it. `offset` and `room` are of options of every run only. */
+/* One option, counter, proof or read-back, as its owner declares it. `offset` and `room` are of
+ * options of every run only. */
 struct nb_field {
 	const char *name;
 	const char *about;

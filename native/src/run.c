@@ -37,10 +37,12 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 	int status;
 
 	if (run->phase != NB_PREPARED)
-		return nb_fail(error, NB_ERR_PROTOCOL, "go", "report it as a defect of netbench", "the run is already under way");
+		return nb_fail(error, NB_ERR_PROTOCOL, "go", "report it as a defect of netbench",
+			       "the run is already under way");
 	if (run->connected < run->flows_count)
-		return nb_fail(error, NB_ERR_PEER, "go", "look at the sender's error", "%zu of %zu streams are connected",
-			       run->connected, run->flows_count);
+		return nb_fail(error, NB_ERR_PEER, "go", "look at the sender's error",
+			       "%zu of %zu streams are connected", run->connected,
+			       run->flows_count);
 	if (run->job.role == NB_ROLE_TOOL)
 		return go_tool(run, now, error);
 	status = tell_connected(run, error);
@@ -52,7 +54,8 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 	return 0;
 }
 
-int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length, struct nb_error *error)
+int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
+		struct nb_error *error)
 {
 	if (run->phase == NB_WAITING && length <= run->flows_count * sizeof(uint64_t)) {
 		memcpy(run->settled, arrived, length);

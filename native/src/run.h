@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: flows or a tool, the measured window, the result. Driven by the serve loop's events. prepare.c begins and ends it,
- * run.c does what the controller orders, turn.c what happens by itself, result.c tells what was counted.
+ * One run: flows or a tool, the measured window, the result. Driven by the serve loop's events.
+ * prepare.c begins and ends it, run.c does what the controller orders, turn.c what happens by
+ * itself, result.c tells what was counted.
  */
 #ifndef NB_RUN_H
 #define NB_RUN_H
@@ -16,7 +17,16 @@
 
 enum { NB_RUN_FDS = NB_GUESTS_MAX + 8 };
 
-enum nb_phase { NB_PREPARED, NB_WARMING, NB_WAITING, NB_SETTLING, NB_MEASURING, NB_CLOSED, NB_DRAINING, NB_DONE };
+enum nb_phase {
+	NB_PREPARED,
+	NB_WARMING,
+	NB_WAITING,
+	NB_SETTLING,
+	NB_MEASURING,
+	NB_CLOSED,
+	NB_DRAINING,
+	NB_DONE
+};
 
 struct nb_run {
 	struct nb_job job;
@@ -33,24 +43,33 @@ struct nb_run {
 	uint64_t sample_at;
 	uint64_t resident;
 	uint64_t source_size;
-	uint64_t settled[NB_STREAMS_MAX]; /* bytes of the warm-up that must have arrived before the window opens */
+	uint64_t settled[NB_STREAMS_MAX]; /* bytes of the warm-up that must have arrived before the
+					     window opens */
 	uint16_t tag;
 };
 
 /* What the serve loop has to send after an event. */
-enum nb_news { NB_NEWS_NONE = 0, NB_NEWS_OPEN = 1, NB_NEWS_CLOSE = 2, NB_NEWS_WARM = 4, NB_NEWS_DONE = 8 };
+enum nb_news {
+	NB_NEWS_NONE = 0,
+	NB_NEWS_OPEN = 1,
+	NB_NEWS_CLOSE = 2,
+	NB_NEWS_WARM = 4,
+	NB_NEWS_DONE = 8
+};
 
 int nb_run_prepare(struct nb_run *run, struct nb_error *error);
 int nb_run_go(struct nb_run *run, struct nb_error *error);
 /*
- * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender counted them; the window opens
- * once they have all been received.
+ * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender
+ * counted them; the window opens once they have all been received.
  */
-int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length, struct nb_error *error);
+int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
+		struct nb_error *error);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warm(const struct nb_run *run, struct nb_writer *writer);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);
-/* Time has come, or a flow or the tool has something to say. Returns enum nb_news bits, or <0 when the run has failed. */
+/* Time has come, or a flow or the tool has something to say. Returns enum nb_news bits, or <0 when
+ * the run has failed. */
 int nb_run_turn(struct nb_run *run, uint64_t now, struct nb_error *error);
 /* When nb_run_turn must be called at the latest; UINT64_MAX: at no time. */
 uint64_t nb_run_due(const struct nb_run *run);

@@ -51,9 +51,10 @@ void nb_greet(struct nb_hello *hello)
 	hello->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	if (!uname(&name)) {
-		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s", (int)sizeof(hello->architecture) - 1,
-			 name.machine);
-		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s", (int)sizeof(hello->kernel) - 1, name.release);
+		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s",
+			 (int)sizeof(hello->architecture) - 1, name.machine);
+		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s",
+			 (int)sizeof(hello->kernel) - 1, name.release);
 	}
 	file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	if (file) {
@@ -64,7 +65,8 @@ void nb_greet(struct nb_hello *hello)
 	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
 }
 
-static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t tag, const void *payload, size_t length)
+static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t tag,
+		      const void *payload, size_t length)
 {
 	worker->beat_at = nb_now() + NB_BEAT_SECONDS * SECOND;
 	if (!nb_send_frame(worker->out, type, tag, payload, length))
@@ -86,15 +88,16 @@ static void send_error(struct worker *worker, uint16_t tag, const struct nb_erro
 	send_frame(worker, NB_ERROR, tag, error, sizeof(*error));
 }
 
-static void send_written(struct worker *worker, enum nb_frame_type type, uint16_t tag, struct nb_writer *writer)
+static void send_written(struct worker *worker, enum nb_frame_type type, uint16_t tag,
+			 struct nb_writer *writer)
 {
 	struct nb_error error;
 
 	if (!writer->failed && writer->used <= NB_FRAME_MAX) {
 		send_frame(worker, type, tag, writer->data, writer->used);
 	} else {
-		nb_fail(&error, NB_ERR_MEMORY, "send frame", "use fewer streams", "an answer of %zu bytes, at most %d fit",
-			writer->used, NB_FRAME_MAX);
+		nb_fail(&error, NB_ERR_MEMORY, "send frame", "use fewer streams",
+			"an answer of %zu bytes, at most %d fit", writer->used, NB_FRAME_MAX);
 		send_error(worker, tag, &error);
 	}
 	nb_writer_free(writer);
@@ -116,7 +119,8 @@ static void send_edge(struct worker *worker, uint16_t tag, uint32_t edge)
 
 static int send_hello(struct worker *worker)
 {
-	size_t count = nb_describe(NULL, 0), length = sizeof(struct nb_hello) + count * sizeof(struct nb_row);
+	size_t count = nb_describe(NULL, 0),
+	       length = sizeof(struct nb_hello) + count * sizeof(struct nb_row);
 	char *payload = malloc(length);
 	struct nb_hello *hello = (struct nb_hello *)payload;
 	int status;
@@ -136,16 +140,22 @@ static int check_hello(const unsigned char *payload, size_t length, struct nb_er
 	struct nb_hello theirs;
 
 	if (length < sizeof(theirs))
-		return nb_fail(error, NB_ERR_PROTOCOL, "hello", "use the same netbench version on both sides",
-			       "a hello of %zu bytes, expected at least %zu", length, sizeof(theirs));
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "use the same netbench version on both sides",
+			       "a hello of %zu bytes, expected at least %zu", length,
+			       sizeof(theirs));
 	memcpy(&theirs, payload, sizeof(theirs));
 	if (theirs.magic != NB_MAGIC || theirs.byte_order != NB_BYTE_ORDER)
-		return nb_fail(error, NB_ERR_PROTOCOL, "hello", "controller and worker need the same byte order",
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "controller and worker need the same byte order",
 			       "this is no hello, or its byte order is another");
 	if (theirs.version != NB_PROTOCOL || theirs.layout != NB_LAYOUT)
-		return nb_fail(error, NB_ERR_PROTOCOL, "hello", "deploy the worker again from this controller",
-			       "controller has version %u layout %016llx, worker has version %u layout %016llx", theirs.version,
-			       (unsigned long long)theirs.layout, (unsigned int)NB_PROTOCOL, (unsigned long long)NB_LAYOUT);
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "deploy the worker again from this controller",
+			       "controller has version %u layout %016llx, worker has version %u "
+			       "layout %016llx",
+			       theirs.version, (unsigned long long)theirs.layout,
+			       (unsigned int)NB_PROTOCOL, (unsigned long long)NB_LAYOUT);
 	return 0;
 }
 
@@ -162,7 +172,8 @@ static void fail_run(struct worker *worker, uint16_t tag, const struct nb_error 
 	send_error(worker, tag, error);
 }
 
-static void start_job(struct worker *worker, uint16_t tag, const unsigned char *payload, size_t length)
+static void start_job(struct worker *worker, uint16_t tag, const unsigned char *payload,
+		      size_t length)
 {
 	struct nb_error error;
 	struct nb_writer writer = { 0 };
@@ -170,7 +181,8 @@ static void start_job(struct worker *worker, uint16_t tag, const unsigned char *
 	int status;
 
 	if (!run) {
-		nb_fail(&error, worker->run ? NB_ERR_PROTOCOL : NB_ERR_MEMORY, "job", "report it as a defect of netbench", "%s",
+		nb_fail(&error, worker->run ? NB_ERR_PROTOCOL : NB_ERR_MEMORY, "job",
+			"report it as a defect of netbench", "%s",
 			worker->run ? "a run is already under way" : "no memory for a run");
 		send_error(worker, tag, &error);
 		return;
@@ -240,13 +252,15 @@ static void turn_run(struct worker *worker)
 		tell(worker, news);
 }
 
-static void steer_run(struct worker *worker, const struct nb_frame *frame, const unsigned char *payload)
+static void steer_run(struct worker *worker, const struct nb_frame *frame,
+		      const unsigned char *payload)
 {
 	struct nb_error error;
 	int status;
 
 	if (!worker->run) {
-		/* The run may just have failed and said so: its error is on the way, this command crossed it. */
+		/* The run may just have failed and said so: its error is on the way, this command
+		 * crossed it. */
 		return;
 	}
 	if (frame->type == NB_ABORT) {
@@ -263,7 +277,8 @@ static void steer_run(struct worker *worker, const struct nb_frame *frame, const
 		tell(worker, status);
 }
 
-static void do_operation(struct worker *worker, uint16_t tag, const unsigned char *payload, size_t length)
+static void do_operation(struct worker *worker, uint16_t tag, const unsigned char *payload,
+			 size_t length)
 {
 	struct nb_writer writer = { 0 };
 	struct nb_error error;
@@ -283,7 +298,8 @@ static void undo(struct worker *worker, uint16_t tag, const unsigned char *paylo
 	int status = 0;
 
 	if (length && length != sizeof(scope))
-		status = nb_fail(&error, NB_ERR_REQUEST, "undo", "use the same netbench version on both sides",
+		status = nb_fail(&error, NB_ERR_REQUEST, "undo",
+				 "use the same netbench version on both sides",
 				 "a scope of %zu bytes", length);
 	for (size_t i = 0; !status && i < length; i++)
 		scope |= (uint32_t)payload[i] << 8 * i;
@@ -301,7 +317,8 @@ static int handle(struct worker *worker, const struct nb_frame *frame, const uns
 
 	if (!worker->greeted) {
 		if (frame->type != NB_HELLO)
-			nb_fail(&error, NB_ERR_PROTOCOL, "hello", "use the same netbench version on both sides",
+			nb_fail(&error, NB_ERR_PROTOCOL, "hello",
+				"use the same netbench version on both sides",
 				"expected a hello, got frame type %u", frame->type);
 		if (frame->type != NB_HELLO || check_hello(payload, frame->length, &error)) {
 			send_error(worker, frame->tag, &error);
@@ -332,7 +349,8 @@ static int handle(struct worker *worker, const struct nb_frame *frame, const uns
 		worker->leaving = 1;
 		return 0;
 	default:
-		nb_fail(&error, NB_ERR_PROTOCOL, "read frame", "use the same netbench version on both sides",
+		nb_fail(&error, NB_ERR_PROTOCOL, "read frame",
+			"use the same netbench version on both sides",
 			"a worker takes no frame of type %u", frame->type);
 		send_error(worker, frame->tag, &error);
 		return -NB_ERR_PROTOCOL;
@@ -354,7 +372,8 @@ static int hear(struct worker *worker)
 		return 0;
 	}
 	worker->heard_at = nb_now();
-	while (!worker->leaving && (status = nb_reader_next(&worker->reader, &frame, &payload, &error)) > 0) {
+	while (!worker->leaving &&
+	       (status = nb_reader_next(&worker->reader, &frame, &payload, &error)) > 0) {
 		status = handle(worker, &frame, payload);
 		if (status)
 			return status;
@@ -381,7 +400,8 @@ static void wait_for_events(struct worker *worker, struct pollfd *first)
 		due = theirs < due ? theirs : due;
 	}
 	due = due > now ? due - now : 0;
-	wait = (struct timespec){ .tv_sec = (time_t)(due / SECOND), .tv_nsec = (long)(due % SECOND) };
+	wait = (struct timespec){ .tv_sec = (time_t)(due / SECOND),
+				  .tv_nsec = (long)(due % SECOND) };
 	if (ppoll(fds, count, &wait, NULL) < 0)
 		fds[0].revents = 0;
 	*first = fds[0];
@@ -395,7 +415,8 @@ int nb_serve(int in, int out)
 
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
-	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK); /* a controller that no longer reads is noticed */
+	fcntl(out, F_SETFL,
+	      fcntl(out, F_GETFL) | O_NONBLOCK); /* a controller that no longer reads is noticed */
 	serving = &worker;
 	status = send_hello(&worker);
 	while (!status && !worker.leaving) {
@@ -408,7 +429,8 @@ int nb_serve(int in, int out)
 			status = hear(&worker);
 		if (!status)
 			turn_run(&worker);
-		worker.heard_at += nb_now() - now; /* while this worker was busy it could hear nothing: that is no silence */
+		worker.heard_at += nb_now() - now; /* while this worker was busy it could hear
+						      nothing: that is no silence */
 		now = nb_now();
 		if (now >= worker.beat_at)
 			send_frame(&worker, NB_BEAT, 0, NULL, 0);

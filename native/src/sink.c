@@ -28,21 +28,25 @@ static int may_write(const struct nb_job *job, uint32_t stream, struct nb_error 
 	name(job, stream, path, sizeof(path));
 	if (stream < job->overwrite || stat(path, &status) || S_ISCHR(status.st_mode))
 		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, "open sink", "choose another path, or write {file: ..., overwrite: true}",
+	return nb_fail(error, NB_ERR_REQUEST, "open sink",
+		       "choose another path, or write {file: ..., overwrite: true}",
 		       "%s exists and is a %s", path,
 		       S_ISBLK(status.st_mode)	 ? "block device"
 		       : S_ISDIR(status.st_mode) ? "directory"
 						 : "file");
 }
 
-int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream, struct nb_error *error)
+int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
+		 struct nb_error *error)
 {
 	sink->fd = -1;
 	if (job->sink == NB_SINK_DISCARD) {
 		if (!job->verify)
 			return 0;
 		sink->fd = memfd_create("netbench", MFD_CLOEXEC);
-		return sink->fd >= 0 ? 0 : nb_fail_errno(error, "open sink", "free some memory", "a file in memory");
+		return sink->fd >= 0 ? 0
+				     : nb_fail_errno(error, "open sink", "free some memory",
+						     "a file in memory");
 	}
 	name(job, stream, sink->path, sizeof(sink->path));
 	/* All files or none: what one stream made would stay when another's is refused. */
@@ -54,9 +58,13 @@ int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream
 	}
 	sink->fd = open(sink->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (sink->fd < 0)
-		return nb_fail_errno(error, "open sink", "name a file that can be written on the receiver", "%s", sink->path);
+		return nb_fail_errno(error, "open sink",
+				     "name a file that can be written on the receiver", "%s",
+				     sink->path);
 	if (ftruncate(sink->fd, 0) && errno != EINVAL)
-		return nb_fail_errno(error, "open sink", "name a file that can be written on the receiver", "%s", sink->path);
+		return nb_fail_errno(error, "open sink",
+				     "name a file that can be written on the receiver", "%s",
+				     sink->path);
 	return 0;
 }
 
@@ -67,12 +75,14 @@ void nb_sink_close(struct nb_sink *sink)
 	sink->fd = -1;
 }
 
-int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest, struct nb_error *error)
+int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
+		   struct nb_error *error)
 {
 	unsigned char block[64 * 1024];
 
 	for (uint64_t offset = 0; offset < length;) {
-		size_t want = length - offset < sizeof(block) ? (size_t)(length - offset) : sizeof(block);
+		size_t want =
+			length - offset < sizeof(block) ? (size_t)(length - offset) : sizeof(block);
 		ssize_t got;
 
 		nb_beat();
@@ -81,7 +91,8 @@ int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest
 			continue;
 		if (got <= 0) {
 			errno = got ? errno : ENODATA;
-			return nb_fail_errno(error, "verify", "check the disk that holds the sink", "reading the sink again");
+			return nb_fail_errno(error, "verify", "check the disk that holds the sink",
+					     "reading the sink again");
 		}
 		*digest = nb_digest(*digest, block, (size_t)got);
 		offset += (uint64_t)got;

@@ -11,9 +11,12 @@ struct nb_sink {
 	char path[4200];
 };
 
-/* The stream's file: the job's path for stream 0, then with .1 .2 ... added. With job->verify, memory instead of nothing. */
-int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream, struct nb_error *error);
+/* The stream's file: the job's path for stream 0, then with .1 .2 ... added. With job->verify,
+ * memory instead of nothing. */
+int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
+		 struct nb_error *error);
 void nb_sink_close(struct nb_sink *sink);
-int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest, struct nb_error *error);
+int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
+		   struct nb_error *error);
 
 #endif

@@ -18,8 +18,9 @@
 enum { BLOCK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
 
 /*
- * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it whatever happens to it. A worker
- * is a thread (nb_serve), so that two of them in one process do not take each other's files away.
+ * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it
+ * whatever happens to it. A worker is a thread (nb_serve), so that two of them in one process do
+ * not take each other's files away.
  */
 static _Thread_local struct {
 	int *fds;
@@ -95,7 +96,9 @@ static void allow_files(uint64_t wanted)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= wanted ? wanted : limit.rlim_max;
+	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= wanted
+				 ? wanted
+				 : limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -110,16 +113,19 @@ static int find_room(const struct nb_job *job, const char *directory, struct nb_
 	room = (uint64_t)disk.f_bavail * disk.f_frsize;
 	if (job->source_size <= room / job->source_files)
 		return 0;
-	return nb_fail(error, NB_ERR_SYSTEM, "make files", "free some space, or use fewer or smaller files",
-		       "%llu files of %llu bytes do not fit in %s: %llu bytes are free", (unsigned long long)job->source_files,
-		       (unsigned long long)job->source_size, directory, (unsigned long long)room);
+	return nb_fail(error, NB_ERR_SYSTEM, "make files",
+		       "free some space, or use fewer or smaller files",
+		       "%llu files of %llu bytes do not fit in %s: %llu bytes are free",
+		       (unsigned long long)job->source_files, (unsigned long long)job->source_size,
+		       directory, (unsigned long long)room);
 }
 
 static int make_files(const struct nb_job *job, const char *directory, struct nb_error *error)
 {
 	int status;
 
-	if (made.fds && made.count == job->source_files && made.size == job->source_size && !strcmp(made.directory, directory))
+	if (made.fds && made.count == job->source_files && made.size == job->source_size &&
+	    !strcmp(made.directory, directory))
 		return 0;
 	nb_source_forget();
 	status = find_room(job, directory, error);
@@ -128,25 +134,28 @@ static int make_files(const struct nb_job *job, const char *directory, struct nb
 	allow_files(job->source_files * (job->streams + 1) + 256);
 	made.fds = calloc(job->source_files, sizeof(*made.fds));
 	if (!made.fds)
-		return nb_fail(error, NB_ERR_MEMORY, "make files", "use fewer files", "no memory for %llu descriptors",
+		return nb_fail(error, NB_ERR_MEMORY, "make files", "use fewer files",
+			       "no memory for %llu descriptors",
 			       (unsigned long long)job->source_files);
 	for (; made.count < job->source_files; made.count++) {
 		int fd = nameless_file(directory);
 
 		if (fd >= 0 && fill_file(fd, job->source_size, made.count * job->source_size)) {
-			status = nb_fail_errno(error, "make files", "free some space or use smaller files",
-					       "file %llu of %llu bytes in %s", (unsigned long long)made.count,
-					       (unsigned long long)job->source_size, directory);
+			status = nb_fail_errno(
+				error, "make files", "free some space or use smaller files",
+				"file %llu of %llu bytes in %s", (unsigned long long)made.count,
+				(unsigned long long)job->source_size, directory);
 
 			close(fd);
 			nb_source_forget();
 			return status;
 		}
 		if (fd < 0) {
-			status = nb_fail_errno(
-				error, "make files",
-				"use fewer files, raise the limit on open files (ulimit -n), or make the directory writable",
-				"file %llu in %s", (unsigned long long)made.count, directory);
+			status = nb_fail_errno(error, "make files",
+					       "use fewer files, raise the limit on open files "
+					       "(ulimit -n), or make the directory writable",
+					       "file %llu in %s", (unsigned long long)made.count,
+					       directory);
 
 			nb_source_forget();
 			return status;
@@ -164,8 +173,8 @@ static int room_for(struct nb_source *source, uint64_t count, struct nb_error *e
 	source->sizes = calloc(count, sizeof(*source->sizes));
 	if (source->fds && source->sizes)
 		return 0;
-	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files", "no memory for %llu files",
-		       (unsigned long long)count);
+	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files",
+		       "no memory for %llu files", (unsigned long long)count);
 }
 
 static int open_files(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
@@ -174,7 +183,8 @@ static int open_files(struct nb_source *source, const struct nb_job *job, struct
 	int status;
 
 	if (!job->source_files || !job->source_size)
-		return nb_fail(error, NB_ERR_REQUEST, "open source", "write {files: 60, size: 300K}", "no files or no size");
+		return nb_fail(error, NB_ERR_REQUEST, "open source",
+			       "write {files: 60, size: 300K}", "no files or no size");
 	status = make_files(job, directory, error);
 	if (!status)
 		status = room_for(source, job->source_files, error);
@@ -189,8 +199,10 @@ static int open_files(struct nb_source *source, const struct nb_job *job, struct
 		snprintf(again, sizeof(again), "/proc/self/fd/%d", made.fds[source->count]);
 		fd = open(again, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return nb_fail_errno(error, "open source", "raise the limit on open files (ulimit -n)", "file %u of %llu",
-					     source->count, (unsigned long long)job->source_files);
+			return nb_fail_errno(error, "open source",
+					     "raise the limit on open files (ulimit -n)",
+					     "file %u of %llu", source->count,
+					     (unsigned long long)job->source_files);
 		source->fds[source->count] = fd;
 		source->sizes[source->count] = job->source_size;
 	}
@@ -206,8 +218,9 @@ static int memory_file(const struct nb_job *job, uint64_t *size, struct nb_error
 	/* Whole chunks, so that no call is cut short where the file wraps. */
 	*size = (MEMORY_FILE + chunk - 1) / chunk * chunk;
 	if (fd < 0 || fill_file(fd, *size, 0)) {
-		int status = nb_fail_errno(error, "open source", "use a smaller chunk", "a file of %llu bytes in memory",
-					   (unsigned long long)*size);
+		int status =
+			nb_fail_errno(error, "open source", "use a smaller chunk",
+				      "a file of %llu bytes in memory", (unsigned long long)*size);
 		if (fd >= 0)
 			close(fd);
 		return status;
@@ -222,9 +235,12 @@ static int named_file(const struct nb_job *job, uint64_t *size, struct nb_error 
 	off_t end;
 
 	if (fd < 0)
-		return nb_fail_errno(error, "open source", "name a file that exists and can be read on the sender", "%s",
+		return nb_fail_errno(error, "open source",
+				     "name a file that exists and can be read on the sender", "%s",
 				     job->source_path);
-	end = fstat(fd, &status) ? -1 : S_ISBLK(status.st_mode) ? lseek(fd, 0, SEEK_END) : status.st_size;
+	end = fstat(fd, &status)	? -1
+	      : S_ISBLK(status.st_mode) ? lseek(fd, 0, SEEK_END)
+					: status.st_size;
 	if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)) {
 		if (S_ISBLK(status.st_mode))
 			lseek(fd, 0, SEEK_SET);
@@ -232,8 +248,8 @@ static int named_file(const struct nb_job *job, uint64_t *size, struct nb_error 
 		if (end > 0)
 			return fd;
 		close(fd);
-		return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file that holds data", "%s is empty",
-			       job->source_path);
+		return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file that holds data",
+			       "%s is empty", job->source_path);
 	}
 	close(fd);
 	return nb_fail(error, NB_ERR_REQUEST, "open source", "name a file or a block device",
@@ -254,7 +270,9 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 	} else {
 		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return nb_fail_errno(error, "open source", "make it anew (mknod -m 666 /dev/zero c 1 5)", "/dev/zero");
+			return nb_fail_errno(error, "open source",
+					     "make it anew (mknod -m 666 /dev/zero c 1 5)",
+					     "/dev/zero");
 	}
 	if (fd < 0)
 		return fd;
@@ -268,7 +286,8 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 
 int nb_source_open(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
 {
-	return job->source == NB_SOURCE_FILES ? open_files(source, job, error) : open_one(source, job, error);
+	return job->source == NB_SOURCE_FILES ? open_files(source, job, error)
+					      : open_one(source, job, error);
 }
 
 void nb_source_close(struct nb_source *source)
@@ -282,7 +301,8 @@ void nb_source_close(struct nb_source *source)
 
 static uint64_t resident_bytes(int fd, uint64_t size)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((size + page - 1) / page), found = 0;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((size + page - 1) / page),
+	       found = 0;
 	unsigned char *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
 	unsigned char *core = malloc(pages);
 
@@ -318,8 +338,8 @@ static int read_through(int fd, uint64_t size)
 	return 0;
 }
 
-int nb_source_cache(const struct nb_source *source, const struct nb_job *job, uint64_t *resident, uint64_t *size,
-		    struct nb_error *error)
+int nb_source_cache(const struct nb_source *source, const struct nb_job *job, uint64_t *resident,
+		    uint64_t *size, struct nb_error *error)
 {
 	*resident = *size = 0;
 	for (uint32_t i = 0; i < source->count; i++) {
@@ -336,7 +356,8 @@ int nb_source_cache(const struct nb_source *source, const struct nb_job *job, ui
 		here = resident_bytes(source->fds[i], length);
 		if (job->cache == NB_CACHE_WARM && here != length) {
 			if (read_through(source->fds[i], length))
-				return nb_fail_errno(error, "warm cache", "check the disk that holds the source",
+				return nb_fail_errno(error, "warm cache",
+						     "check the disk that holds the source",
 						     "reading the source");
 			here = resident_bytes(source->fds[i], length);
 		}
@@ -371,13 +392,15 @@ static int digest_file(int fd, uint64_t length, uint64_t *digest)
 	return 0;
 }
 
-int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *digest, struct nb_error *error)
+int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *digest,
+		     struct nb_error *error)
 {
 	for (uint32_t at = 0; length; at = at + 1 == source->count ? 0 : at + 1) {
 		uint64_t here = source->sizes[at] < length ? source->sizes[at] : length;
 
 		if (digest_file(source->fds[at], here, digest))
-			return nb_fail_errno(error, "verify", "keep the source as it is during a run",
+			return nb_fail_errno(error, "verify",
+					     "keep the source as it is during a run",
 					     "reading the source again");
 		length -= here;
 	}

@@ -17,7 +17,12 @@
 #include "beat.h"
 #include "clock.h"
 
-enum { ARGUMENTS_MAX = 256, OUTPUT_ROOM = 2 * 1024 * 1024, ERRORS_ROOM = 16 * 1024, EXEC_FAILED = 127 };
+enum {
+	ARGUMENTS_MAX = 256,
+	OUTPUT_ROOM = 2 * 1024 * 1024,
+	ERRORS_ROOM = 16 * 1024,
+	EXEC_FAILED = 127
+};
 enum {
 	BEAT_MS = 1000, /* often enough to be heard of while a program runs */
 	LOOK_MS = 10	/* where a kernel older than 5.3 does not tell when it has exited */
@@ -33,13 +38,15 @@ static size_t split_arguments(char *text, size_t length, char **arguments)
 {
 	size_t count = 0;
 
-	for (size_t at = 0; at < length && text[at] && count + 1 < ARGUMENTS_MAX; at += strlen(text + at) + 1)
+	for (size_t at = 0; at < length && text[at] && count + 1 < ARGUMENTS_MAX;
+	     at += strlen(text + at) + 1)
 		arguments[count++] = text + at;
 	arguments[count] = NULL;
 	return count;
 }
 
-/* On the CPU that was asked for, or -1 with errno: a tool that ran elsewhere would be measured as something it is not. */
+/* On the CPU that was asked for, or -1 with errno: a tool that ran elsewhere would be measured as
+ * something it is not. */
 static int pin_to(uint64_t cpu)
 {
 	cpu_set_t set;
@@ -118,8 +125,10 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 
 	memcpy(copy, job->argv, sizeof(copy));
 	if (!split_arguments(copy, sizeof(copy), arguments))
-		return nb_fail(error, NB_ERR_REQUEST, "start tool", "write tool: {argv: [program, ...]}", "no program is named");
-	if (open_output(&tool->output, OUTPUT_ROOM, &out) || open_output(&tool->errors, ERRORS_ROOM, &err))
+		return nb_fail(error, NB_ERR_REQUEST, "start tool",
+			       "write tool: {argv: [program, ...]}", "no program is named");
+	if (open_output(&tool->output, OUTPUT_ROOM, &out) ||
+	    open_output(&tool->errors, ERRORS_ROOM, &err))
 		number = errno;
 	else
 		tool->pid = start(arguments, job->cpu, out, err, &number);
@@ -129,11 +138,14 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 		close(err);
 	if (!number && tool->pid > 0) {
 		tool->pidfd = (int)syscall(SYS_pidfd_open, tool->pid, 0);
-		return tool->pidfd >= 0 ? 0 : nb_fail_errno(error, "start tool", "use Linux 5.3 or later", "pidfd_open");
+		return tool->pidfd >= 0 ? 0
+					: nb_fail_errno(error, "start tool",
+							"use Linux 5.3 or later", "pidfd_open");
 	}
 	tool->pid = 0;
 	errno = number;
-	return nb_fail_errno(error, "start tool", "install it on this host, or give its full path", "%s", arguments[0]);
+	return nb_fail_errno(error, "start tool", "install it on this host, or give its full path",
+			     "%s", arguments[0]);
 }
 
 static void take_in(struct nb_output *output)
@@ -142,7 +154,8 @@ static void take_in(struct nb_output *output)
 
 	while (output->fd >= 0) {
 		size_t left = output->room - output->used;
-		ssize_t got = read(output->fd, left ? output->text + output->used : spill, left ? left : sizeof(spill));
+		ssize_t got = read(output->fd, left ? output->text + output->used : spill,
+				   left ? left : sizeof(spill));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -159,7 +172,8 @@ static void take_in(struct nb_output *output)
 	}
 }
 
-/* Whatever the tool left running in its session: while it is not waited for, its number is nobody else's. */
+/* Whatever the tool left running in its session: while it is not waited for, its number is nobody
+ * else's. */
 static void kill_left_behind(pid_t pid)
 {
 	siginfo_t info = { 0 };
@@ -174,7 +188,8 @@ void nb_tool_listen(struct nb_tool *tool)
 	take_in(&tool->errors);
 	if (tool->pid && !tool->exited)
 		kill_left_behind(tool->pid);
-	if (tool->pid && !tool->exited && wait4(tool->pid, &tool->status, WNOHANG, &tool->usage) == tool->pid) {
+	if (tool->pid && !tool->exited &&
+	    wait4(tool->pid, &tool->status, WNOHANG, &tool->usage) == tool->pid) {
 		tool->exited = 1;
 		take_in(&tool->output);
 		take_in(&tool->errors);
@@ -183,7 +198,8 @@ void nb_tool_listen(struct nb_tool *tool)
 
 int nb_tool_says(const struct nb_tool *tool, const char *text)
 {
-	return tool->output.used && memmem(tool->output.text, tool->output.used, text, strlen(text)) != NULL;
+	return tool->output.used &&
+	       memmem(tool->output.text, tool->output.used, text, strlen(text)) != NULL;
 }
 
 void nb_tool_kill(struct nb_tool *tool)
@@ -211,13 +227,15 @@ void nb_tool_free(struct nb_tool *tool)
 	nb_tool_init(tool);
 }
 
-/* Take in what a program prints until it has exited: its waitpid status, or -1 with errno when it took too long. */
+/* Take in what a program prints until it has exited: its waitpid status, or -1 with errno when it
+ * took too long. */
 static int hear_out(pid_t pid, struct nb_output *captured, uint64_t deadline)
 {
 	int watch = (int)syscall(SYS_pidfd_open, pid, 0), status = 0, number = 0;
 
 	for (int exited = 0; !exited;) {
-		struct pollfd pending[] = { { .fd = captured->fd, .events = POLLIN }, { .fd = watch, .events = POLLIN } };
+		struct pollfd pending[] = { { .fd = captured->fd, .events = POLLIN },
+					    { .fd = watch, .events = POLLIN } };
 		uint64_t now = nb_now(), left = now < deadline ? (deadline - now) / 1000000 + 1 : 0;
 		uint64_t patience = watch < 0 ? LOOK_MS : BEAT_MS;
 
@@ -239,7 +257,8 @@ static int hear_out(pid_t pid, struct nb_output *captured, uint64_t deadline)
 	return number ? -1 : status;
 }
 
-int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room, struct nb_error *error)
+int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
+	    struct nb_error *error)
 {
 	char copy[16384], *arguments[ARGUMENTS_MAX];
 	struct nb_output captured = { .fd = -1, .text = output, .room = room - 1 };
@@ -248,14 +267,16 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	pid_t pid;
 
 	if (length >= sizeof(copy))
-		return nb_fail(error, NB_ERR_REQUEST, "exec", "shorten it", "a command of %zu bytes, at most %zu fit", length,
-			       sizeof(copy) - 1);
+		return nb_fail(error, NB_ERR_REQUEST, "exec", "shorten it",
+			       "a command of %zu bytes, at most %zu fit", length, sizeof(copy) - 1);
 	memset(copy, 0, sizeof(copy));
 	memcpy(copy, argv, length);
 	if (!split_arguments(copy, sizeof(copy), arguments))
-		return nb_fail(error, NB_ERR_REQUEST, "exec", "name a program", "no program is named");
+		return nb_fail(error, NB_ERR_REQUEST, "exec", "name a program",
+			       "no program is named");
 	if (pipe2(ends, O_CLOEXEC) || fcntl(ends[0], F_SETFL, O_NONBLOCK))
-		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)", "%s", arguments[0]);
+		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)",
+				     "%s", arguments[0]);
 	captured.fd = ends[0];
 	pid = start(arguments, NB_MISSING, ends[1], ends[1], &number);
 	close(ends[1]);
@@ -267,6 +288,8 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 		close(captured.fd);
 	output[captured.used] = 0;
 	errno = number;
-	return number ? nb_fail_errno(error, "exec", "check that the command exists and ends by itself", "%s", arguments[0])
+	return number ? nb_fail_errno(error, "exec",
+				      "check that the command exists and ends by itself", "%s",
+				      arguments[0])
 		      : status;
 }

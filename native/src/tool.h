@@ -33,8 +33,10 @@ int nb_tool_says(const struct nb_tool *tool, const char *text);
 void nb_tool_kill(struct nb_tool *tool);
 void nb_tool_free(struct nb_tool *tool);
 
-/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its waitpid status or a negative code.
+/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
+ * waitpid status or a negative code.
  */
-int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room, struct nb_error *error);
+int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
+	    struct nb_error *error);
 
 #endif

@@ -11,7 +11,8 @@
 
 static void adopt(struct nb_run *run, int fd, uint32_t stream)
 {
-	if (run->flows[stream].socket >= 0) { /* the token is known, the stream is taken: a stranger all the same */
+	if (run->flows[stream].socket >=
+	    0) { /* the token is known, the stream is taken: a stranger all the same */
 		close(fd);
 		run->door.strangers++;
 		return;
@@ -30,7 +31,9 @@ static void hear_guests(struct nb_run *run, uint64_t now)
 	if (poll(pending, run->door.guests_count, 0) > 0)
 		for (size_t i = run->door.guests_count; i-- > 0;) {
 			uint32_t stream;
-			int fd = pending[i].revents ? nb_door_hear(&run->door, i, &run->job, &stream) : -1;
+			int fd = pending[i].revents
+					 ? nb_door_hear(&run->door, i, &run->job, &stream)
+					 : -1;
 
 			if (fd >= 0)
 				adopt(run, fd, stream);
@@ -63,13 +66,15 @@ static size_t count_parked(const struct nb_run *run)
 	return parked;
 }
 
-/* Bytes that a receiver has got since the window opened; before that the sender was parked, and said how many there were. */
+/* Bytes that a receiver has got since the window opened; before that the sender was parked, and
+ * said how many there were. */
 static uint64_t arrived_in_window(const struct nb_run *run)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < run->flows_count; i++)
-		bytes += atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) - run->settled[i];
+		bytes += atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) -
+			 run->settled[i];
 	return bytes;
 }
 
@@ -90,9 +95,11 @@ static int turn_flows(struct nb_run *run, struct nb_error *error)
 	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
 		return news;
-	if (run->phase == NB_MEASURING && run->job.role == NB_ROLE_RECEIVE && run->job.bytes > arrived_in_window(run))
+	if (run->phase == NB_MEASURING && run->job.role == NB_ROLE_RECEIVE &&
+	    run->job.bytes > arrived_in_window(run))
 		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-			       "the connection was closed after %llu of %llu bytes", (unsigned long long)arrived_in_window(run),
+			       "the connection was closed after %llu of %llu bytes",
+			       (unsigned long long)arrived_in_window(run),
 			       (unsigned long long)run->job.bytes);
 	if (run->phase == NB_MEASURING && run->job.bytes) {
 		nb_window_close(run);
@@ -116,7 +123,8 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 	size_t said;
 
 	nb_tool_listen(&run->tool);
-	if (run->phase == NB_WAITING && run->job.await[0] && nb_tool_says(&run->tool, run->job.await)) {
+	if (run->phase == NB_WAITING && run->job.await[0] &&
+	    nb_tool_says(&run->tool, run->job.await)) {
 		run->job.await[0] = 0;
 		return NB_NEWS_WARM;
 	}
@@ -124,17 +132,22 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 		return NB_NEWS_NONE;
 	said = run->tool.errors.used < 150 ? run->tool.errors.used : 150; /* it has no end */
 	if (run->phase == NB_MEASURING && run->job.marks) {
-		nb_window_close(run); /* a server that leaves with its client: its life is the window */
+		nb_window_close(
+			run); /* a server that leaves with its client: its life is the window */
 		return NB_NEWS_CLOSE;
 	}
 	if (run->phase == NB_MEASURING && whole) {
 		nb_window_close(run);
 		run->phase = NB_DRAINING;
 	} else if (run->phase != NB_DRAINING && run->phase != NB_CLOSED) {
-		return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
-			       "%.40s ended with status %d before the measured window was closed: %.*s", run->job.argv,
-			       WIFEXITED(run->tool.status) ? WEXITSTATUS(run->tool.status) : 128 + WTERMSIG(run->tool.status),
-			       said ? (int)said : 150, said ? run->tool.errors.text : "it printed no error");
+		return nb_fail(
+			error, NB_ERR_PEER, "tool", "run the command by hand on this host",
+			"%.40s ended with status %d before the measured window was closed: %.*s",
+			run->job.argv,
+			WIFEXITED(run->tool.status) ? WEXITSTATUS(run->tool.status)
+						    : 128 + WTERMSIG(run->tool.status),
+			said ? (int)said : 150,
+			said ? run->tool.errors.text : "it printed no error");
 	}
 	if (run->phase != NB_DRAINING)
 		return NB_NEWS_NONE;
@@ -147,7 +160,8 @@ static int turn_clock(struct nb_run *run, uint64_t now)
 {
 	if (run->warm_at && now >= run->warm_at) {
 		run->warm_at = 0;
-		if (!run->job.bytes || run->job.role == NB_ROLE_TOOL || run->job.role == NB_ROLE_OBSERVE) {
+		if (!run->job.bytes || run->job.role == NB_ROLE_TOOL ||
+		    run->job.role == NB_ROLE_OBSERVE) {
 			nb_window_open(run);
 			return NB_NEWS_OPEN;
 		}
@@ -220,10 +234,12 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 	size_t count = 0;
 
 	fds[count++] = (struct pollfd){ .fd = run->gates.notify, .events = POLLIN };
-	if (run->door.socket >= 0 && run->door.guests_count < NB_GUESTS_MAX) /* who finds it full waits outside */
+	if (run->door.socket >= 0 &&
+	    run->door.guests_count < NB_GUESTS_MAX) /* who finds it full waits outside */
 		fds[count++] = (struct pollfd){ .fd = run->door.socket, .events = POLLIN };
 	for (size_t i = 0; i < run->door.guests_count; i++)
-		fds[count++] = (struct pollfd){ .fd = run->door.guests[i].socket, .events = POLLIN };
+		fds[count++] =
+			(struct pollfd){ .fd = run->door.guests[i].socket, .events = POLLIN };
 	if (run->tool.pid && !run->tool.exited)
 		fds[count++] = (struct pollfd){ .fd = run->tool.pidfd, .events = POLLIN };
 	if (run->tool.output.fd >= 0)

@@ -29,7 +29,8 @@ static size_t numbers_of(const struct nb_run *run, const struct nb_meter *meter)
 
 static int asked_for(const struct nb_job *job, const char *name)
 {
-	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at; at += strlen(at) + 1)
+	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at;
+	     at += strlen(at) + 1)
 		if (!strcmp(at, name))
 			return 1;
 	return 0;
@@ -37,13 +38,15 @@ static int asked_for(const struct nb_job *job, const char *name)
 
 static int know_meters(const struct nb_job *job, struct nb_error *error)
 {
-	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at; at += strlen(at) + 1) {
+	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at;
+	     at += strlen(at) + 1) {
 		size_t i = 0;
 
 		while (nb_meters[i] && strcmp(nb_meters[i]->name, at))
 			i++;
 		if (!nb_meters[i])
-			return nb_fail(error, NB_ERR_REQUEST, "open meter", "`netbench list meters` names what there is",
+			return nb_fail(error, NB_ERR_REQUEST, "open meter",
+				       "`netbench list meters` names what there is",
 				       "no meter '%s'", at);
 	}
 	return 0;
@@ -58,7 +61,8 @@ static int open_meters(struct nb_run *run, struct nb_error *error)
 		struct nb_reading *reading = &window->readings[window->readings_count];
 		int status;
 
-		if (!(meter->flags & NB_ALWAYS && run->flows_count) && !asked_for(&run->job, meter->name))
+		if (!(meter->flags & NB_ALWAYS && run->flows_count) &&
+		    !asked_for(&run->job, meter->name))
 			continue;
 		*reading = (struct nb_reading){ .meter = meter, .run = run, .fd = -1 };
 		window->readings_count++;
@@ -83,19 +87,22 @@ static int room_for_numbers(struct nb_run *run, struct nb_error *error)
 	uint64_t wanted = run->job.sample ? run->job.duration / run->job.sample + 2 : 0;
 
 	for (int i = 0; i < 3; i++) {
-		window->edges[i].numbers = calloc(window->numbers + proofs_of(run) + 1, sizeof(uint64_t));
+		window->edges[i].numbers =
+			calloc(window->numbers + proofs_of(run) + 1, sizeof(uint64_t));
 		if (!window->edges[i].numbers)
-			return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams", "no memory for counters");
+			return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
+				       "no memory for counters");
 	}
 	if (!wanted || !window->sampled)
 		return 0;
-	if (!run->job.duration || wanted > SAMPLES_MAX) /* a bytes-bounded run has no known length */
+	if (!run->job.duration ||
+	    wanted > SAMPLES_MAX) /* a bytes-bounded run has no known length */
 		wanted = SAMPLES_MAX;
 	window->samples_room = wanted < SAMPLES_BYTES / row ? (size_t)wanted : SAMPLES_BYTES / row;
 	window->samples = calloc(window->samples_room, row);
 	if (!window->samples)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "sample less often", "no memory for %zu samples",
-			       window->samples_room);
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "sample less often",
+			       "no memory for %zu samples", window->samples_room);
 	return 0;
 }
 
@@ -168,7 +175,8 @@ void nb_window_close(struct nb_run *run)
 int nb_window_settled(const struct nb_run *run)
 {
 	for (size_t i = 0; i < run->flows_count; i++)
-		if (atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) < run->settled[i])
+		if (atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) <
+		    run->settled[i])
 			return 0;
 	return 1;
 }

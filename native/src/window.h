@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The measured window of a run: its edges, the meters and proofs that are read at them, and the samples between. */
+/* The measured window of a run: its edges, the meters and proofs that are read at them, and the
+ * samples between. */
 #ifndef NB_WINDOW_H
 #define NB_WINDOW_H
 
@@ -34,7 +35,8 @@ void nb_window_sample(struct nb_run *run, uint64_t now);
 /* The two edges: a snapshot, and the run's phase and next events. */
 void nb_window_open(struct nb_run *run);
 void nb_window_close(struct nb_run *run);
-/* A bytes-bounded run: whether all of the warm-up has arrived; open the window then, and let the flows go on. Returns the news.
+/* A bytes-bounded run: whether all of the warm-up has arrived; open the window then, and let the
+ * flows go on. Returns the news.
  */
 int nb_window_settled(const struct nb_run *run);
 int nb_window_open_marked(struct nb_run *run);

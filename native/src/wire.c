@@ -59,17 +59,21 @@ ssize_t nb_reader_fill(struct nb_reader *reader, int fd)
 	return got;
 }
 
-int nb_reader_next(struct nb_reader *reader, struct nb_frame *frame, const unsigned char **payload, struct nb_error *error)
+int nb_reader_next(struct nb_reader *reader, struct nb_frame *frame, const unsigned char **payload,
+		   struct nb_error *error)
 {
 	discard_taken(reader);
 	if (reader->used < sizeof(*frame))
 		return 0;
 	memcpy(frame, reader->data, sizeof(*frame));
 	if (frame->length > NB_FRAME_MAX)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read frame", "use the same netbench version on both sides",
-			       "a frame of %u bytes is over the limit of %u", frame->length, (unsigned int)NB_FRAME_MAX);
+		return nb_fail(error, NB_ERR_PROTOCOL, "read frame",
+			       "use the same netbench version on both sides",
+			       "a frame of %u bytes is over the limit of %u", frame->length,
+			       (unsigned int)NB_FRAME_MAX);
 	if (!frame->type || frame->type >= NB_FRAME_TYPES)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read frame", "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read frame",
+			       "use the same netbench version on both sides",
 			       "unknown frame type %u", frame->type);
 	if (reader->used - sizeof(*frame) < frame->length)
 		return 0;
@@ -96,7 +100,8 @@ void nb_put(struct nb_writer *writer, const void *bytes, size_t length)
 	writer->used += length;
 }
 
-void nb_put_numbers(struct nb_writer *writer, uint32_t row, int edge, uint64_t ns, const uint64_t *numbers, uint32_t count)
+void nb_put_numbers(struct nb_writer *writer, uint32_t row, int edge, uint64_t ns,
+		    const uint64_t *numbers, uint32_t count)
 {
 	struct nb_vector vector = { .row = row, .edge = (uint16_t)edge, .count = count, .ns = ns };
 
@@ -107,7 +112,9 @@ void nb_put_numbers(struct nb_writer *writer, uint32_t row, int edge, uint64_t n
 void nb_put_text(struct nb_writer *writer, uint32_t row, int edge, const char *text, size_t length)
 {
 	static const unsigned char zeros[8];
-	struct nb_vector vector = { .row = row, .edge = (uint16_t)edge, .text = 1, .bytes = (uint32_t)length };
+	struct nb_vector vector = {
+		.row = row, .edge = (uint16_t)edge, .text = 1, .bytes = (uint32_t)length
+	};
 
 	nb_put(writer, &vector, sizeof(vector));
 	nb_put(writer, text, length);
@@ -158,21 +165,24 @@ int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *pay
 	return 0;
 }
 
-int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value, const char **text,
-		  struct nb_error *error)
+int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value,
+		  const char **text, struct nb_error *error)
 {
 	size_t left = (size_t)(end - *at);
 
 	if (!left)
 		return 0;
 	if (left < sizeof(*value))
-		return nb_fail(error, NB_ERR_PROTOCOL, "read values", "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
+			       "use the same netbench version on both sides",
 			       "%zu bytes are left over behind the last value", left);
 	memcpy(value, *at, sizeof(*value));
 	left -= sizeof(*value);
 	if (value->bytes > left || padded(value->bytes) > left)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read values", "use the same netbench version on both sides",
-			       "a text of %u bytes in a value where %zu are left", value->bytes, left);
+		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
+			       "use the same netbench version on both sides",
+			       "a text of %u bytes in a value where %zu are left", value->bytes,
+			       left);
 	*text = (const char *)*at + sizeof(*value);
 	*at += sizeof(*value) + padded(value->bytes);
 	return 1;

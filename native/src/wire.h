@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames: a bounded reader, and writers of values and vectors. Nothing here knows what a frame means. */
+/* Frames: a bounded reader, and writers of values and vectors. Nothing here knows what a frame
+ * means. */
 #ifndef NB_WIRE_H
 #define NB_WIRE_H
 
@@ -12,10 +13,13 @@ struct nb_reader {
 	size_t taken; /* bytes of the frame handed out last */
 };
 
-/* Read what is there from fd. Returns bytes read, 0 at the end of the stream, -1 with errno (EAGAIN: nothing yet). */
+/* Read what is there from fd. Returns bytes read, 0 at the end of the stream, -1 with errno
+ * (EAGAIN: nothing yet). */
 ssize_t nb_reader_fill(struct nb_reader *reader, int fd);
-/* The next whole frame: 1 and *frame, *payload (valid until the next call); 0: not here yet; <0: malformed. */
-int nb_reader_next(struct nb_reader *reader, struct nb_frame *frame, const unsigned char **payload, struct nb_error *error);
+/* The next whole frame: 1 and *frame, *payload (valid until the next call); 0: not here yet; <0:
+ * malformed. */
+int nb_reader_next(struct nb_reader *reader, struct nb_frame *frame, const unsigned char **payload,
+		   struct nb_error *error);
 void nb_reader_free(struct nb_reader *reader);
 
 /* A payload that grows. A failed allocation sticks in `failed` and is reported when it is sent. */
@@ -27,16 +31,18 @@ struct nb_writer {
 };
 
 void nb_put(struct nb_writer *writer, const void *bytes, size_t length);
-void nb_put_numbers(struct nb_writer *writer, uint32_t row, int edge, uint64_t ns, const uint64_t *numbers, uint32_t count);
+void nb_put_numbers(struct nb_writer *writer, uint32_t row, int edge, uint64_t ns,
+		    const uint64_t *numbers, uint32_t count);
 void nb_put_text(struct nb_writer *writer, uint32_t row, int edge, const char *text, size_t length);
 void nb_writer_free(struct nb_writer *writer);
 
 /* Send one frame whole. Returns 0 or -1 with errno. */
-int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *payload, size_t length);
+int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *payload,
+		  size_t length);
 
-/* Walk the values of a job or operation: 1 and *value, *text (NUL-terminated copy is the caller's business); 0 at the end; <0:
- * malformed. */
-int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value, const char **text,
-		  struct nb_error *error);
+/* Walk the values of a job or operation: 1 and *value, *text (NUL-terminated copy is the caller's
+ * business); 0 at the end; <0: malformed. */
+int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value,
+		  const char **text, struct nb_error *error);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LD_PRELOAD: the wall clock is wrong by as many seconds as the file NB_CLOCK_STEP says (an int64, read anew at each call), so
- * that a test can step it for the processes under test alone. Every other clock is the kernel's.
+ * LD_PRELOAD: the wall clock is wrong by as many seconds as the file NB_CLOCK_STEP says (an int64,
+ * read anew at each call), so that a test can step it for the processes under test alone. Every
+ * other clock is the kernel's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

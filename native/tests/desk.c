@@ -138,7 +138,8 @@ static void refuse(const struct nb_frame *frame, const unsigned char *payload, c
 
 	if (frame->type == NB_ERROR && frame->length == sizeof(error))
 		memcpy(&error, payload, sizeof(error));
-	fail_msg("frame type %u where %s was expected; %s: %s", frame->type, wanted, error.operation, error.message);
+	fail_msg("frame type %u where %s was expected; %s: %s", frame->type, wanted,
+		 error.operation, error.message);
 }
 
 struct vectors desk_await(struct desk *desk, enum nb_frame_type type)
@@ -222,7 +223,8 @@ void put_text(struct nb_writer *writer, const char *name, const char *text)
 	put_bytes(writer, row_named("", name), text, strlen(text));
 }
 
-/* Rows of that name; where a send and a receive method share theirs, the owner's name alone does not tell them apart. */
+/* Rows of that name; where a send and a receive method share theirs, the owner's name alone does
+ * not tell them apart. */
 static int is_row(uint32_t id, const char *owner, const char *name)
 {
 	const struct nb_row *row = nb_row(id), *theirs = row ? nb_row(row->owner) : NULL;
@@ -230,15 +232,16 @@ static int is_row(uint32_t id, const char *owner, const char *name)
 	return row && !strcmp(row->name, name) && !strcmp(theirs ? theirs->name : "", owner);
 }
 
-static const unsigned char *find(const struct vectors *vectors, const char *owner, const char *name, int edge,
-				 struct nb_vector *head)
+static const unsigned char *find(const struct vectors *vectors, const char *owner, const char *name,
+				 int edge, struct nb_vector *head)
 {
 	for (size_t at = 0; at < vectors->length;) {
 		const unsigned char *body = vectors->data + at + sizeof(*head);
 
 		assert_true(vectors->length - at >= sizeof(*head));
 		memcpy(head, vectors->data + at, sizeof(*head));
-		at += sizeof(*head) + (head->text ? (head->bytes + 7) / 8 * 8 : head->count * sizeof(uint64_t));
+		at += sizeof(*head) +
+		      (head->text ? (head->bytes + 7) / 8 * 8 : head->count * sizeof(uint64_t));
 		assert_true(at <= vectors->length);
 		if (is_row(head->row, owner, name) && head->edge == edge)
 			return body;
@@ -253,8 +256,8 @@ int vector_is(const struct vectors *vectors, const char *owner, const char *name
 	return find(vectors, owner, name, edge, &head) != NULL;
 }
 
-static const unsigned char *must_find(const struct vectors *vectors, const char *owner, const char *name, int edge,
-				      struct nb_vector *head)
+static const unsigned char *must_find(const struct vectors *vectors, const char *owner,
+				      const char *name, int edge, struct nb_vector *head)
 {
 	const unsigned char *body = find(vectors, owner, name, edge, head);
 
@@ -263,7 +266,8 @@ static const unsigned char *must_find(const struct vectors *vectors, const char 
 	return body;
 }
 
-uint64_t vector_number(const struct vectors *vectors, const char *owner, const char *name, int edge, size_t item)
+uint64_t vector_number(const struct vectors *vectors, const char *owner, const char *name, int edge,
+		       size_t item)
 {
 	struct nb_vector head;
 	const unsigned char *body = must_find(vectors, owner, name, edge, &head);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer over the handshake of the data port: guests who say anything, in any pieces, and leave at any time. The first byte
- * says how many guests there are, the second how their words are cut.
+ * libFuzzer over the handshake of the data port: guests who say anything, in any pieces, and leave
+ * at any time. The first byte says how many guests there are, the second how their words are cut.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -22,7 +22,8 @@ static int invite(struct nb_door *door)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends))
 		return -1;
-	door->guests[door->guests_count++] = (struct nb_guest){ .socket = ends[0], .deadline = UINT64_MAX };
+	door->guests[door->guests_count++] =
+		(struct nb_guest){ .socket = ends[0], .deadline = UINT64_MAX };
 	return ends[1];
 }
 

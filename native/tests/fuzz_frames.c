@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer over everything that a worker decodes: the input is what a controller writes, taken in pieces as a pipe gives them.
- * Jobs and operations' values are walked whatever the frame's type says, so that the fuzzer need not guess it.
+ * libFuzzer over everything that a worker decodes: the input is what a controller writes, taken in
+ * pieces as a pipe gives them. Jobs and operations' values are walked whatever the frame's type
+ * says, so that the fuzzer need not guess it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -66,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t at = 0; at < size; at += piece) {
 		size_t length = size - at < piece ? size - at : piece;
 
-		if (write(ends[1], data + at, length) != (ssize_t)length || nb_reader_fill(&reader, ends[0]) < 0)
+		if (write(ends[1], data + at, length) != (ssize_t)length ||
+		    nb_reader_fill(&reader, ends[0]) < 0)
 			break;
 		take_frames(&reader);
 	}

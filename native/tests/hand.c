@@ -76,7 +76,8 @@ void hand_restore(const char *words, const char *was)
 	struct order order;
 
 	begin(&order, words);
-	if ((order.op->restore ? order.op->restore : order.op->set)(&order.target, was, &hand_error))
+	if ((order.op->restore ? order.op->restore : order.op->set)(&order.target, was,
+								    &hand_error))
 		fail_msg("%s: %s", words, hand_error.message);
 	assert_string_equal(was, hand_get(words));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations by hand: as words such as "link va mtu", the operation and its target, with no worker between. */
+/* Operations by hand: as words such as "link va mtu", the operation and its target, with no worker
+ * between. */
 #ifndef NB_TEST_HAND_H
 #define NB_TEST_HAND_H
 

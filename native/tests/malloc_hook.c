@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To be preloaded into a worker: writes down when and on which thread memory was allocated or freed, and at exit writes the list
- * to the file that NB_MALLOC_LOG names, a line "ns thread call" each. It allocates nothing itself: the list is a static array,
- * and the real functions are glibc's own under their other names, so that no lookup (which would allocate) is needed.
+ * To be preloaded into a worker: writes down when and on which thread memory was allocated or
+ * freed, and at exit writes the list to the file that NB_MALLOC_LOG names, a line "ns thread call"
+ * each. It allocates nothing itself: the list is a static array, and the real functions are glibc's
+ * own under their other names, so that no lookup (which would allocate) is needed.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -36,7 +37,8 @@ static void note(const char *call)
 	if (at >= RECORDS_MAX)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	records[at].ns = (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec;
+	records[at].ns =
+		(unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec;
 	records[at].thread = (int)syscall(SYS_gettid);
 	records[at].call = call;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on interfaces, on real ones of a network namespace of this test's own; and what they make of answers that no kernel
- * gives. Whether they say the same as other tools is tests/test_ops.py's to find out.
+ * Operations on interfaces, on real ones of a network namespace of this test's own; and what they
+ * make of answers that no kernel gives. Whether they say the same as other tools is
+ * tests/engine/test_operations.py's to find out.
  */
 #include <errno.h>
 #include <sched.h>
@@ -53,7 +54,8 @@ static int enter(void **state)
 	char output[256];
 
 	(void)state;
-	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &hand_error) && !unshare(CLONE_NEWNET);
+	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &hand_error) &&
+		!unshare(CLONE_NEWNET);
 	if (alone)
 		command("ip link add dev va numtxqueues 2 numrxqueues 2 type veth peer name vb");
 	return 0;
@@ -93,7 +95,8 @@ static void numbers_of_a_link_are_set_and_put_back(void **state)
 static void what_is_no_link_is_refused(void **state)
 {
 	(void)state;
-	hand_must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	hand_must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
+		      "no name of an interface");
 	hand_must_not("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
 	hand_must_not("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
 	assert_non_null(strstr(hand_error.remedy, "name one of "));
@@ -134,11 +137,14 @@ static void features_are_set_and_put_back(void **state)
 	assert_non_null(strstr(before, "[fixed]\n"));
 	hand_set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
 	assert_non_null(strstr(hand_get("features va"), "tx-scatter-gather: off\n"));
-	assert_non_null(strstr(hand_get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
+	assert_non_null(
+		strstr(hand_get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
 	hand_restore("features va", before);
 	hand_must_not("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
-	hand_must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST, "'maybe' for tx-scatter-gather");
-	hand_must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST, "without a name and a state");
+	hand_must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST,
+		      "'maybe' for tx-scatter-gather");
+	hand_must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST,
+		      "without a name and a state");
 	assert_string_equal(before, hand_get("features va"));
 }
 
@@ -226,8 +232,10 @@ static void ways_and_places_of_addresses_are_told(void **state)
 	command("ip route add 198.51.100.0/24 via 192.0.2.9");
 	assert_string_equal("va\n", hand_get("interface 192.0.2.1"));
 	assert_string_equal("lo\n", hand_get("interface 127.0.0.7"));
-	hand_must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM, "no interface of this host has the address 192.0.2.2");
-	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n", hand_get("route 198.51.100.7"));
+	hand_must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM,
+		      "no interface of this host has the address 192.0.2.2");
+	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n",
+			    hand_get("route 198.51.100.7"));
 	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", hand_get("route 192.0.2.1"));
 	hand_must_not("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
 	command("ip address del 192.0.2.1/24 dev va");
@@ -264,17 +272,20 @@ static void attributes_end_where_their_message_ends(void **state)
 
 	(void)state;
 	for (size_t length = 0; length <= sizeof(one); length++) {
-		unsigned char *exact = malloc(length ? length : 1); /* the sanitizer sees what reads past it */
+		unsigned char *exact =
+			malloc(length ? length : 1); /* the sanitizer sees what reads past it */
 
 		assert_non_null(exact);
 		memcpy(exact, &one, length);
-		assert_int_equal(length >= 8, nb_attribute_copy(exact, length, 3, &number, sizeof(number)));
+		assert_int_equal(length >= 8,
+				 nb_attribute_copy(exact, length, 3, &number, sizeof(number)));
 		assert_int_equal(length >= 12, nb_attribute(exact, length, 5, &size) != NULL);
 		assert_null(nb_attribute(exact, length, 4, &size));
 		free(exact);
 	}
 	assert_int_equal(77, number);
-	assert_false(nb_attribute_copy(&one, sizeof(one), 5, &number, sizeof(number))); /* too short a one */
+	assert_false(nb_attribute_copy(&one, sizeof(one), 5, &number,
+				       sizeof(number))); /* too short a one */
 	one.head.rta_len = 3;
 	assert_null(nb_attribute(&one, sizeof(one), 5, &size));
 	one.head.rta_len = 13;
@@ -345,10 +356,12 @@ static void an_interrupted_dump_is_asked_for_again(void **state)
 	add(RTM_NEWQDISC, 0, 77, &head, sizeof(head)); /* to somebody else's question */
 	say_done();
 	assert_int_equal(0, ask(&netlink));
-	assert_int_equal(1, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	assert_int_equal(1, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head),
+					    &attributes, &length));
 	assert_int_equal(3, head.tcm_ifindex);
 	assert_int_equal(0, length);
-	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head),
+					    &attributes, &length));
 	nb_netlink_free(&netlink);
 	for (int i = 0; i < 20; i++) {
 		say_one(NLM_F_DUMP_INTR, 1);
@@ -385,7 +398,8 @@ static void answers_that_lie_about_their_length_are_refused(void **state)
 	add(RTM_NEWQDISC, 0, 1, "short", 5); /* no struct tcmsg: passed over */
 	say_done();
 	assert_int_equal(0, ask(&netlink));
-	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head), &attributes, &length));
+	assert_int_equal(0, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head),
+					    &attributes, &length));
 	nb_netlink_free(&netlink);
 }
 
@@ -426,22 +440,26 @@ static void round_down(struct numbers *got, const struct numbers *given)
 {
 	*got = *given;
 	for (size_t i = 0; i < 2; i++)
-		got->of[i].number = (uint32_t)(((uint64_t)given->of[i].number * 1000 >> 10 << 10) / 1000);
+		got->of[i].number =
+			(uint32_t)(((uint64_t)given->of[i].number * 1000 >> 10 << 10) / 1000);
 }
 
 static void what_rounds_is_aimed_at_again(void **state)
 {
-	struct numbers wanted = { { { { 8, 1 }, 4999 }, { { 8, 2 }, 99999 }, { { 8, 3 }, 1024 } } }, aim = wanted, got;
+	struct numbers wanted = { { { { 8, 1 }, 4999 }, { { 8, 2 }, 99999 }, { { 8, 3 }, 1024 } } },
+		       aim = wanted, got;
 	int tries = 0;
 
 	(void)state;
-	for (round_down(&got, &aim); nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)); tries++)
+	for (round_down(&got, &aim);
+	     nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)); tries++)
 		round_down(&got, &aim);
 	assert_in_range(tries, 1, 3);
 	assert_memory_equal(&wanted, &got, sizeof(wanted));
 	got.of[1].head.rta_type = 9; /* another layout: nothing to compare */
 	got.of[2].number = 0;
-	assert_int_equal(0, nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)));
+	assert_int_equal(0,
+			 nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)));
 	assert_int_equal(0, nb_qdisc_aim((void *)"\1", (const void *)"\2", (const void *)"\3", 1));
 }
 

@@ -20,7 +20,8 @@ static void the_digest_is_fnv_1a(void **state)
 	assert_true(nb_digest(NB_DIGEST_START, "", 0) == 0xcbf29ce484222325ULL);
 	assert_true(nb_digest(NB_DIGEST_START, "a", 1) == 0xaf63dc4c8601ec8cULL);
 	assert_true(nb_digest(NB_DIGEST_START, "foobar", 6) == 0x85944171f73967e8ULL);
-	assert_true(nb_digest(nb_digest(NB_DIGEST_START, "foo", 3), "bar", 3) == 0x85944171f73967e8ULL);
+	assert_true(nb_digest(nb_digest(NB_DIGEST_START, "foo", 3), "bar", 3) ==
+		    0x85944171f73967e8ULL);
 }
 
 static void the_pattern_is_one_of_offsets(void **state)
@@ -50,7 +51,8 @@ static uint64_t walk(struct nb_source *source, uint64_t length, size_t chunk)
 		size_t want = nb_source_clamp(source, chunk < length ? chunk : (size_t)length);
 
 		assert_true(want > 0);
-		assert_int_equal(want, pread(nb_source_fd(source), block, want, (off_t)source->offset));
+		assert_int_equal(want,
+				 pread(nb_source_fd(source), block, want, (off_t)source->offset));
 		digest = nb_digest(digest, block, want);
 		nb_source_advance(source, want);
 		length -= want;
@@ -59,7 +61,8 @@ static uint64_t walk(struct nb_source *source, uint64_t length, size_t chunk)
 	return digest;
 }
 
-/* A source walked in steps gives what its digest says, several times round and cut off in the middle. */
+/* A source walked in steps gives what its digest says, several times round and cut off in the
+ * middle. */
 static void check_source(struct nb_job *job, uint64_t length, size_t chunk)
 {
 	struct nb_source source = { 0 };
@@ -170,7 +173,11 @@ static void a_file_cut_short_is_an_error(void **state)
 
 static void files_differ_and_are_shared(void **state)
 {
-	struct nb_job job = { .source = NB_SOURCE_FILES, .source_files = 5, .source_size = 70001, .chunk = 65536, .streams = 2 };
+	struct nb_job job = { .source = NB_SOURCE_FILES,
+			      .source_files = 5,
+			      .source_size = 70001,
+			      .chunk = 65536,
+			      .streams = 2 };
 	struct nb_source one = { 0 }, two = { 0 };
 	struct stat first, second;
 	unsigned char a[64], b[64];
@@ -196,7 +203,9 @@ static void files_differ_and_are_shared(void **state)
 
 static void files_need_a_number_a_size_and_a_folder(void **state)
 {
-	struct nb_job job = { .source = NB_SOURCE_FILES, .source_files = 2, .source_size = 10, .streams = 1 };
+	struct nb_job job = {
+		.source = NB_SOURCE_FILES, .source_files = 2, .source_size = 10, .streams = 1
+	};
 	struct nb_source source = { 0 };
 	struct nb_error error;
 
@@ -214,9 +223,11 @@ static void files_need_a_number_a_size_and_a_folder(void **state)
 
 static void a_warm_cache_is_all_there(void **state)
 {
-	struct nb_job job = {
-		.source = NB_SOURCE_FILES, .source_files = 3, .source_size = 100000, .streams = 1, .cache = NB_CACHE_WARM
-	};
+	struct nb_job job = { .source = NB_SOURCE_FILES,
+			      .source_files = 3,
+			      .source_size = 100000,
+			      .streams = 1,
+			      .cache = NB_CACHE_WARM };
 	struct nb_source source = { 0 };
 	uint64_t resident, size;
 	struct nb_error error;
@@ -248,7 +259,8 @@ static void discard_has_no_file_unless_it_is_verified(void **state)
 	assert_int_equal(6, write(sink.fd, "foobar", 6));
 	assert_int_equal(0, nb_sink_digest(&sink, 6, &digest, &error));
 	assert_true(digest == 0x85944171f73967e8ULL);
-	assert_true(nb_sink_digest(&sink, 7, &digest, &error) < 0); /* less arrived than was counted */
+	assert_true(nb_sink_digest(&sink, 7, &digest, &error) <
+		    0); /* less arrived than was counted */
 	assert_int_equal(ENODATA, error.error);
 	nb_sink_close(&sink);
 	assert_int_equal(-1, sink.fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel writes into an error queue about zero-copy sends, and what could be there beside it. */
+/* What the kernel writes into an error queue about zero-copy sends, and what could be there beside
+ * it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,8 @@ static void begin(struct letter *letter)
 
 static void add(struct letter *letter, int level, int type, const void *data, size_t length)
 {
-	struct cmsghdr *at = (struct cmsghdr *)(void *)(letter->control.room + letter->message.msg_controllen);
+	struct cmsghdr *at =
+		(struct cmsghdr *)(void *)(letter->control.room + letter->message.msg_controllen);
 
 	at->cmsg_level = level;
 	at->cmsg_type = type;
@@ -38,9 +40,10 @@ static void add(struct letter *letter, int level, int type, const void *data, si
 
 static struct sock_extended_err range(uint32_t first, uint32_t last, uint8_t code)
 {
-	return (struct sock_extended_err){
-		.ee_origin = SO_EE_ORIGIN_ZEROCOPY, .ee_code = code, .ee_info = first, .ee_data = last
-	};
+	return (struct sock_extended_err){ .ee_origin = SO_EE_ORIGIN_ZEROCOPY,
+					   .ee_code = code,
+					   .ee_info = first,
+					   .ee_data = last };
 }
 
 /* How many sends one notice completes, by either family. */
@@ -77,7 +80,8 @@ static void ranges_are_inclusive_and_wrap(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (uint8_t code = 0; code <= SO_EE_CODE_ZEROCOPY_COPIED; code++) {
-			struct sock_extended_err notice = range(cases[i].first, cases[i].last, code);
+			struct sock_extended_err notice =
+				range(cases[i].first, cases[i].last, code);
 			int copied = -1;
 
 			assert_true(cases[i].count == completed(&notice, &copied));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is asked of a driver, and what is made of its answers: with a driver in this file in place of lo's, since there is no
- * device here that has all of it, and none that misbehaves.
+ * What is asked of a driver, and what is made of its answers: with a driver in this file in place
+ * of lo's, since there is no device here that has all of it, and none that misbehaves.
  */
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -83,7 +83,8 @@ static int tell_link(struct ethtool_link_settings *link)
 	int8_t words = link->link_mode_masks_nwords;
 
 	*link = device.link;
-	link->link_mode_masks_nwords = (int8_t)(words == device.link_words ? words : -device.link_words);
+	link->link_mode_masks_nwords =
+		(int8_t)(words == device.link_words ? words : -device.link_words);
 	if (words == device.link_words)
 		memset(link + 1, 0xff, 3 * LINK_WORDS * sizeof(uint32_t));
 	return 0;
@@ -139,7 +140,8 @@ static int answer(void *command)
 	case ETHTOOL_GLINKSETTINGS:
 		return tell_link(command);
 	case ETHTOOL_GFEATURES:
-		memcpy((char *)command + 2 * sizeof(uint32_t), device.features, sizeof(device.features));
+		memcpy((char *)command + 2 * sizeof(uint32_t), device.features,
+		       sizeof(device.features));
 		return 0;
 	case ETHTOOL_SFEATURES:
 		return take_features(command);
@@ -172,11 +174,13 @@ static int renew(void **state)
 
 static void rings_are_set_one_by_one(void **state)
 {
-	static const char before[] =
-		"rx: 256\nrx_mini: 1\nrx_jumbo: 2\ntx: 128\nrx_max: 4096\nrx_mini_max: 10\nrx_jumbo_max: 20\ntx_max: 1024\n";
+	static const char before[] = "rx: 256\nrx_mini: 1\nrx_jumbo: 2\ntx: 128\nrx_max: "
+				     "4096\nrx_mini_max: 10\nrx_jumbo_max: 20\ntx_max: 1024\n";
 
 	(void)state;
-	device.rings = (struct ethtool_ringparam){ ETHTOOL_GRINGPARAM, 4096, 10, 20, 1024, 256, 1, 2, 128 };
+	device.rings = (struct ethtool_ringparam){
+		ETHTOOL_GRINGPARAM, 4096, 10, 20, 1024, 256, 1, 2, 128
+	};
 	assert_string_equal(before, hand_get("rings lo"));
 	hand_set("rings lo", "rx 512\n");
 	assert_int_equal(512, device.rings.rx_pending);
@@ -216,7 +220,8 @@ static void coalescing_is_set_one_by_one(void **state)
 
 static void what_a_driver_does_not_have_is_said(void **state)
 {
-	static const char *const ops[] = { "rings lo", "coalesce lo", "channels lo", "features lo", "statistics lo" };
+	static const char *const ops[] = { "rings lo", "coalesce lo", "channels lo", "features lo",
+					   "statistics lo" };
 
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(ops); i++) {
@@ -236,9 +241,9 @@ static void statistics_that_grow_meanwhile_are_read_again(void **state)
 	device.statistics = 2;
 	device.grows = 1;
 	device.times = 3;
-	assert_string_equal(
-		"counter 0: 0\ncounter 1: 8589934592\ncounter 2: 17179869184\ncounter 3: 25769803776\ncounter 4: 34359738368\n",
-		hand_get("statistics lo"));
+	assert_string_equal("counter 0: 0\ncounter 1: 8589934592\ncounter 2: 17179869184\ncounter "
+			    "3: 25769803776\ncounter 4: 34359738368\n",
+			    hand_get("statistics lo"));
 	device.times = 100;
 	hand_must_not("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
 	device.times = 0;
@@ -254,28 +259,38 @@ static void statistics_that_grow_meanwhile_are_read_again(void **state)
 static void a_device_is_described(void **state)
 {
 	(void)state;
-	device.driver = (struct ethtool_drvinfo){ .driver = "mlx5", .fw_version = "N/A", .bus_info = "0000:01:00.0" };
-	device.link = (struct ethtool_link_settings){ .speed = 100000, .duplex = DUPLEX_FULL, .port = PORT_DA, .autoneg = 1 };
+	device.driver = (struct ethtool_drvinfo){ .driver = "mlx5",
+						  .fw_version = "N/A",
+						  .bus_info = "0000:01:00.0" };
+	device.link = (struct ethtool_link_settings){
+		.speed = 100000, .duplex = DUPLEX_FULL, .port = PORT_DA, .autoneg = 1
+	};
 	device.link_words = LINK_WORDS;
-	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\nport: direct attach\nautoneg: on\n",
+	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\nport: "
+			    "direct attach\nautoneg: on\n",
 			    hand_get("driver lo"));
 	memset(device.driver.driver, 'd', sizeof(device.driver.driver));
 	device.link.speed = (uint32_t)SPEED_UNKNOWN;
 	device.link.duplex = DUPLEX_UNKNOWN;
 	device.link.port = PORT_NONE;
 	device.link.autoneg = 7;
-	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: unknown\nport: none\n",
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: "
+			    "unknown\nport: none\n",
 			    hand_get("driver lo"));
 	device.link_words = 0; /* as none would say it */
-	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n", hand_get("driver lo"));
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n",
+			    hand_get("driver lo"));
 }
 
-/* Feature 0 is on, 1 off though requested, 2 on and not requested, 33 on but fixed, 34 one that never changes; all others off. */
+/* Feature 0 is on, 1 off though requested, 2 on and not requested, 33 on but fixed, 34 one that
+ * never changes; all others off. */
 static void lay_out_features(void)
 {
-	device.features[0] = (struct ethtool_get_features_block){ .available = 7, .requested = 3, .active = 5 };
-	device.features[1] =
-		(struct ethtool_get_features_block){ .available = 4, .requested = 0, .active = 6, .never_changed = 4 };
+	device.features[0] =
+		(struct ethtool_get_features_block){ .available = 7, .requested = 3, .active = 5 };
+	device.features[1] = (struct ethtool_get_features_block){
+		.available = 4, .requested = 0, .active = 6, .never_changed = 4
+	};
 }
 
 static void features_are_asked_for_as_they_were(void **state)
@@ -288,7 +303,8 @@ static void features_are_asked_for_as_they_were(void **state)
 	snprintf(line, sizeof(line), "\n%s: off [requested on]\n", LONG_NAME);
 	assert_memory_equal("feature-0: on\n", before, 14);
 	assert_non_null(strstr(before, line));
-	assert_non_null(strstr(before, "\nfeature-2: on [requested off]\nfeature-4: off [fixed]\n"));
+	assert_non_null(
+		strstr(before, "\nfeature-2: on [requested off]\nfeature-4: off [fixed]\n"));
 	assert_non_null(strstr(before, "\nfeature-33: on [fixed]\nfeature-34: on [fixed]\n"));
 	hand_set("features lo", before);
 	assert_int_equal(7, device.asked[0].valid);
@@ -297,9 +313,11 @@ static void features_are_asked_for_as_they_were(void **state)
 	hand_set("features lo", "feature-0 off\nfeature-33 off\nfeature-34 off");
 	assert_int_equal(1, device.asked[0].valid);
 	assert_int_equal(0, device.asked[0].requested);
-	assert_int_equal(2, device.asked[1].valid); /* of one that never changes the kernel would refuse everything */
+	assert_int_equal(2, device.asked[1].valid); /* of one that never changes the kernel would
+						       refuse everything */
 	hand_must_not("features lo", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
-	hand_must_not("features lo", "feature-0 on [requested off]", NB_ERR_REQUEST, "for feature-0");
+	hand_must_not("features lo", "feature-0 on [requested off]", NB_ERR_REQUEST,
+		      "for feature-0");
 }
 
 int main(void)

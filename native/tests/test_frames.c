@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames, values and vectors: everything that a broken or hostile other side can say must end in an error, never past a buffer.
+/* Frames, values and vectors: everything that a broken or hostile other side can say must end in an
+ * error, never past a buffer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,9 @@ static void feed(struct nb_reader *reader, int *pipe_ends, const void *bytes, si
 
 static void reader_takes_frames_byte_by_byte(void **state)
 {
-	struct nb_frame sent[2] = { { .length = 3, .type = NB_GO, .tag = 7 }, { .length = 0, .type = NB_BEAT, .tag = 8 } }, frame;
+	struct nb_frame sent[2] = { { .length = 3, .type = NB_GO, .tag = 7 },
+				    { .length = 0, .type = NB_BEAT, .tag = 8 } },
+			frame;
 	unsigned char bytes[2 * sizeof(struct nb_frame) + 3];
 	const unsigned char *payload;
 	struct nb_reader reader = { 0 };
@@ -64,7 +67,8 @@ static void reader_hands_out_frames_that_came_together(void **state)
 	(void)state;
 	assert_int_equal(0, pipe(ends));
 	for (uint16_t tag = 0; tag < FRAMES; tag++)
-		assert_int_equal(0, nb_send_frame(ends[1], NB_SAMPLES, tag, "0123456789", tag % 11));
+		assert_int_equal(0,
+				 nb_send_frame(ends[1], NB_SAMPLES, tag, "0123456789", tag % 11));
 	for (uint16_t tag = 0; tag < FRAMES; tag++)
 		whole += sizeof(frame) + tag % 11;
 	while (reader.used < whole)
@@ -149,7 +153,8 @@ static void *drink(void *argument)
 			size_t at = hose->got + (size_t)i;
 
 			if (at >= sizeof(struct nb_frame))
-				hose->same &= block[i] == (unsigned char)((at - sizeof(struct nb_frame)) * 31);
+				hose->same &= block[i] ==
+					      (unsigned char)((at - sizeof(struct nb_frame)) * 31);
 		}
 		hose->got += (size_t)got;
 	}
@@ -221,8 +226,8 @@ static void values_are_walked_one_by_one(void **state)
 	nb_writer_free(&writer);
 }
 
-/* What the walk says of a value that claims `bytes` of text, with `there` bytes behind it. The copy is exact: ASan guards its
- * end. */
+/* What the walk says of a value that claims `bytes` of text, with `there` bytes behind it. The copy
+ * is exact: ASan guards its end. */
 static int judge_value(uint32_t bytes, size_t there)
 {
 	struct nb_value value = { .row = 1, .bytes = bytes };
@@ -265,7 +270,8 @@ static void a_value_cut_short_is_refused(void **state)
 		struct nb_value value;
 		const char *text;
 
-		assert_int_equal(-NB_ERR_PROTOCOL, nb_next_value(&at, exact + length, &value, &text, &error));
+		assert_int_equal(-NB_ERR_PROTOCOL,
+				 nb_next_value(&at, exact + length, &value, &text, &error));
 		free(exact);
 	}
 }

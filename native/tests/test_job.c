@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs: every option is checked against its own row, and what makes no sense as a whole is refused before anything is opened. */
+/* Jobs: every option is checked against its own row, and what makes no sense as a whole is refused
+ * before anything is opened. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static int decode(struct nb_writer *writer, struct nb_job *job, struct nb_error 
 	return status;
 }
 
-/* A job that is right, to which a test adds what is wrong. A later value of an option replaces an earlier one. */
+/* A job that is right, to which a test adds what is wrong. A later value of an option replaces an
+ * earlier one. */
 static struct nb_writer sound(const char *role, const char *method)
 {
 	struct nb_writer writer = { 0 };
@@ -113,7 +115,8 @@ static void the_bounds_themselves_are_taken(void **state)
 
 static void words_are_those_of_the_row(void **state)
 {
-	static const char *const wrong[] = { "", "s", "sen", "sends", "send receive", "SEND", " send", "send " };
+	static const char *const wrong[] = { "",     "s",     "sen",  "sends", "send receive",
+					     "SEND", " send", "send " };
 
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(wrong); i++) {
@@ -224,7 +227,8 @@ static void a_job_cut_anywhere_is_refused_or_smaller(void **state)
 	nb_writer_free(&writer);
 }
 
-static void refuse_number(const char *role, const char *method, const char *option, uint64_t number, const char *expected)
+static void refuse_number(const char *role, const char *method, const char *option, uint64_t number,
+			  const char *expected)
 {
 	struct nb_writer writer = sound(role, method);
 
@@ -232,7 +236,8 @@ static void refuse_number(const char *role, const char *method, const char *opti
 	refuse(&writer, expected);
 }
 
-static void refuse_word(const char *role, const char *method, const char *option, const char *word, const char *expected)
+static void refuse_word(const char *role, const char *method, const char *option, const char *word,
+			const char *expected)
 {
 	struct nb_writer writer = sound(role, method);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations: what was there before is told, held, and put back in reverse, whatever happens in between. */
+/* Operations: what was there before is told, held, and put back in reverse, whatever happens in
+ * between. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +24,15 @@ struct wish {
 	unsigned int scope;
 };
 
-static void put_argument(struct nb_writer *writer, const char *name, const char *text, size_t length)
+static void put_argument(struct nb_writer *writer, const char *name, const char *text,
+			 size_t length)
 {
 	if (text)
 		put_bytes(writer, row_named("file", name), text, length ? length : strlen(text));
 }
 
-static int perform(const struct wish *wish, struct nb_held **held, struct vectors *answer, struct nb_error *error)
+static int perform(const struct wish *wish, struct nb_held **held, struct vectors *answer,
+		   struct nb_error *error)
 {
 	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
 	struct nb_value scope = { .row = row_named("file", "scope"), .number = wish->scope };
@@ -121,7 +124,8 @@ static void a_file_is_read_and_written(void **state)
 
 static void what_is_held_is_put_back_in_reverse(void **state)
 {
-	char *one = temporary_file("one", 3), *two = temporary_file("two", 3), *log = temporary_file("", 0), *undo;
+	char *one = temporary_file("one", 3), *two = temporary_file("two", 3),
+	     *log = temporary_file("", 0), *undo;
 	struct nb_held *held = NULL;
 	struct nb_error error;
 	int length = asprintf(&undo, "sh%c-c%ccat %s %s >> %s", 0, 0, one, two, log);
@@ -129,13 +133,18 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 	(void)state;
 	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
 	must(&(struct wish){ .op = "file", .target = one, .value = "11", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "exec", .target = "true", .undo = undo, .undo_length = (size_t)length }, &held);
+	must(&(struct wish){ .op = "exec",
+			     .target = "true",
+			     .undo = undo,
+			     .undo_length = (size_t)length },
+	     &held);
 	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1 }, &held);
 	assert_true(file_holds(one, "11", 2) && file_holds(two, "2", 1) && file_holds(log, "", 0));
 	assert_int_equal(0, nb_op_undo(&held, 0, &error));
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3) && file_holds(two, "two", 3));
-	/* When the exec was undone, what came after it had been put back and what came before it had not. */
+	/* When the exec was undone, what came after it had been put back and what came before it
+	 * had not. */
 	assert_true(file_holds(log, "11two", 5));
 	assert_int_equal(0, nb_op_undo(&held, 0, &error));
 	free(undo);
@@ -153,7 +162,8 @@ static void one_failed_undo_does_not_stop_the_others(void **state)
 	(void)state;
 	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
 	must(&(struct wish){ .op = "file", .target = gone, .value = "2", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "exec", .target = "true", .undo = "false", .undo_length = 5 }, &held);
+	must(&(struct wish){ .op = "exec", .target = "true", .undo = "false", .undo_length = 5 },
+	     &held);
 	unlink(gone);
 	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
 	assert_string_equal("exec", error.operation); /* the first that failed */
@@ -166,7 +176,9 @@ static void one_failed_undo_does_not_stop_the_others(void **state)
 static void a_change_that_fails_is_held_all_the_same(void **state)
 {
 	struct wish wish = { .op = "file", .target = "/proc/self/comm", .value = "x", .hold = 1 };
-	struct wish refused = { .op = "file", .target = "/proc/self/oom_score_adj", .value = "no number", .hold = 1 };
+	struct wish refused = {
+		.op = "file", .target = "/proc/self/oom_score_adj", .value = "no number", .hold = 1
+	};
 	struct nb_held *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
@@ -189,20 +201,26 @@ static void scopes_are_undone_from_the_top(void **state)
 
 	(void)state;
 	must(&(struct wish){ .op = "file", .target = one, .value = "0", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1, .scope = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1, .scope = 2 }, &held);
-	must(&(struct wish){ .op = "file", .target = one, .value = "22", .hold = 1, .scope = 2 }, &held);
+	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1, .scope = 1 },
+	     &held);
+	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1, .scope = 2 },
+	     &held);
+	must(&(struct wish){ .op = "file", .target = one, .value = "22", .hold = 1, .scope = 2 },
+	     &held);
 	assert_int_equal(0, nb_op_undo(&held, 3, &error));
 	assert_true(file_holds(one, "22", 2) && file_holds(two, "2", 1));
 	assert_int_equal(0, nb_op_undo(&held, 2, &error));
 	assert_true(file_holds(one, "1", 1) && file_holds(two, "two", 3));
 	/* A scope below the one that is held cannot be undone first: nothing is done. */
-	assert_int_equal(-NB_ERR_REQUEST, perform(&(struct wish){ .op = "file", .target = two, .value = "no", .hold = 1 }, &held,
-						  &answer, &error));
+	assert_int_equal(
+		-NB_ERR_REQUEST,
+		perform(&(struct wish){ .op = "file", .target = two, .value = "no", .hold = 1 },
+			&held, &answer, &error));
 	assert_non_null(strstr(error.message, "operations nest"));
 	vectors_free(&answer);
 	assert_int_equal(-NB_ERR_REQUEST,
-			 perform(&(struct wish){ .op = "exec", .target = "false", .undo = "true" }, &held, &answer, &error));
+			 perform(&(struct wish){ .op = "exec", .target = "false", .undo = "true" },
+				 &held, &answer, &error));
 	vectors_free(&answer);
 	assert_true(file_holds(two, "two", 3));
 	must(&(struct wish){ .op = "file", .target = two, .value = "unheld" }, &held);
@@ -215,10 +233,12 @@ static void scopes_are_undone_from_the_top(void **state)
 	forget_file(two);
 }
 
-/* In a file that is no file of the kernel's, the chosen word takes the place of the choice: which is seen, and said. */
+/* In a file that is no file of the kernel's, the chosen word takes the place of the choice: which
+ * is seen, and said. */
 static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **state)
 {
-	char *choice = temporary_file("always [madvise] never\n", 23), *plain = temporary_file("a [b] c\nd", 9);
+	char *choice = temporary_file("always [madvise] never\n", 23),
+	     *plain = temporary_file("a [b] c\nd", 9);
 	struct nb_held *held = NULL;
 	struct nb_error error;
 
@@ -245,7 +265,8 @@ static void all_that_could_not_be_put_back_is_counted(void **state)
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(paths); i++) {
 		paths[i] = temporary_file(i ? choice : "plain", i ? strlen(choice) : 5);
-		must(&(struct wish){ .op = "file", .target = paths[i], .value = "no", .hold = 1 }, &held);
+		must(&(struct wish){ .op = "file", .target = paths[i], .value = "no", .hold = 1 },
+		     &held);
 	}
 	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
 	assert_non_null(strstr(error.message, paths[3])); /* the first in reverse */
@@ -287,7 +308,8 @@ static void a_folder_is_listed_in_order(void **state)
 	free(names);
 	vectors_free(&answer);
 	must_not(&(struct wish){ .op = "list", .target = "/no/such/folder" }, "/no/such/folder");
-	must_not(&(struct wish){ .op = "list", .target = "/proc/self/ns", .value = "x" }, "list cannot write");
+	must_not(&(struct wish){ .op = "list", .target = "/proc/self/ns", .value = "x" },
+		 "list cannot write");
 }
 
 /* What a controller says over the wire: a scope to undo, or none. */
@@ -349,8 +371,10 @@ static void what_would_be_put_back_in_part_is_refused(void **state)
 	assert_non_null(large);
 	memset(large, 'x', NB_OP_TEXT);
 	path = temporary_file(large, NB_OP_TEXT);
-	must_not(&(struct wish){ .op = "file", .target = path, .value = "y", .hold = 1 }, "is no text");
-	must_not(&(struct wish){ .op = "file", .target = binary, .value = "y", .hold = 1 }, "is no text");
+	must_not(&(struct wish){ .op = "file", .target = path, .value = "y", .hold = 1 },
+		 "is no text");
+	must_not(&(struct wish){ .op = "file", .target = binary, .value = "y", .hold = 1 },
+		 "is no text");
 	assert_true(file_holds(path, large, NB_OP_TEXT) && file_holds(binary, "a\0b", 3));
 	forget_file(path);
 	forget_file(binary);
@@ -365,17 +389,24 @@ static void wrong_requests_are_refused(void **state)
 	struct nb_error error;
 
 	(void)state;
-	must_not(&(struct wish){ .op = "files", .target = "/proc/self/comm" }, "no operation 'files'");
+	must_not(&(struct wish){ .op = "files", .target = "/proc/self/comm" },
+		 "no operation 'files'");
 	must_not(&(struct wish){ .op = "file" }, "needs a kind and a target");
 	must_not(&(struct wish){ .target = "/proc/self/comm" }, "needs a kind and a target");
 	must_not(&(struct wish){ .op = "exec", .target = "true", .value = "x" }, "cannot write");
-	must_not(&(struct wish){ .op = "file", .target = "/no/such/file", .value = "x", .hold = 1 }, "No such file");
+	must_not(&(struct wish){ .op = "file", .target = "/no/such/file", .value = "x", .hold = 1 },
+		 "No such file");
 	must_not(&(struct wish){ .op = "exec", .target = "" }, "no program is named");
-	must_not(&(struct wish){ .op = "link", .target = "lo" }, "the target of link is 2 words, not 1");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self\0comm", .target_length = 15 }, "is 1 words, not 2");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .undo = "true" }, "not by a program");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .scope = 256 }, "scope 256");
-	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray), &held, &answer, &error));
+	must_not(&(struct wish){ .op = "link", .target = "lo" },
+		 "the target of link is 2 words, not 1");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self\0comm", .target_length = 15 },
+		 "is 1 words, not 2");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .undo = "true" },
+		 "not by a program");
+	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .scope = 256 },
+		 "scope 256");
+	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray),
+							&held, &answer, &error));
 	assert_non_null(strstr(error.message, "no argument of an operation"));
 }
 
@@ -428,7 +459,8 @@ static void a_program_that_hangs_is_stopped(void **state)
 	struct nb_error error;
 
 	(void)state;
-	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 100000000, output, sizeof(output), &error) < 0);
+	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 100000000, output, sizeof(output),
+			    &error) < 0);
 	assert_int_equal(ETIMEDOUT, error.error);
 	assert_string_equal("begun\n", output);
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG)); /* nothing is left behind */

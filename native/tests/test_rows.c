@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of rows: what every method, meter and operation declares must be usable by a controller that knows none of them. */
+/* The table of rows: what every method, meter and operation declares must be usable by a controller
+ * that knows none of them. */
 #include <string.h>
 
 #include "desk.h"
@@ -59,19 +60,24 @@ static void every_row_is_well_formed(void **state)
 		const struct nb_row *row = &rows[i];
 
 		assert_int_equal(i, row->id);
-		assert_true(row->owner == NB_NO_ROW || row->owner < i); /* an owner comes before what it owns */
+		assert_true(row->owner == NB_NO_ROW ||
+			    row->owner < i); /* an owner comes before what it owns */
 		assert_in_range(row->kind, NB_ROW_SEND, NB_ROW_READBACK);
 		assert_in_range(row->type, NB_COUNT, NB_TEXT);
 		assert_in_range(row->unit, NB_UNIT_NONE, NB_UNIT_BITS_PER_SECOND);
 		assert_in_range(row->per, NB_PER_RUN, NB_PER_CPU);
 		assert_true(row->minimum <= row->maximum);
-		assert_true(ends(row->name, sizeof(row->name)) && ends(row->about, sizeof(row->about)));
-		assert_true(ends(row->words, sizeof(row->words)) && ends(row->why, sizeof(row->why)));
+		assert_true(ends(row->name, sizeof(row->name)) &&
+			    ends(row->about, sizeof(row->about)));
+		assert_true(ends(row->words, sizeof(row->words)) &&
+			    ends(row->why, sizeof(row->why)));
 		assert_true(row->name[0] && row->about[0]);
-		assert_false(cut(row->name, sizeof(row->name)) || cut(row->about, sizeof(row->about)));
+		assert_false(cut(row->name, sizeof(row->name)) ||
+			     cut(row->about, sizeof(row->about)));
 		assert_false(cut(row->words, sizeof(row->words)));
 		assert_int_equal(row->type == NB_WORD, row->words[0] != 0);
-		assert_int_equal(strlen(row->name), strspn(row->name, "abcdefghijklmnopqrstuvwxyz0123456789_"));
+		assert_int_equal(strlen(row->name),
+				 strspn(row->name, "abcdefghijklmnopqrstuvwxyz0123456789_"));
 	}
 }
 
@@ -80,7 +86,8 @@ static void names_are_unique_in_each_owner(void **state)
 	(void)state;
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < i; k++)
-			if (rows[i].owner == rows[k].owner && rows[i].kind == rows[k].kind && !strcmp(rows[i].name, rows[k].name))
+			if (rows[i].owner == rows[k].owner && rows[i].kind == rows[k].kind &&
+			    !strcmp(rows[i].name, rows[k].name))
 				fail_msg("two rows are called %s", rows[i].name);
 }
 
@@ -96,33 +103,39 @@ static void owned_rows_have_the_right_owner(void **state)
 		for (size_t o = 0; o < NB_LENGTH(owners); o++)
 			if (rows[i].kind == owners[o][0]) {
 				assert_int_not_equal(NB_NO_ROW, rows[i].owner);
-				assert_true(rows[rows[i].owner].kind == owners[o][1] || rows[rows[i].owner].kind == owners[o][2]);
+				assert_true(rows[rows[i].owner].kind == owners[o][1] ||
+					    rows[rows[i].owner].kind == owners[o][2]);
 			}
 }
 
 static void check_method(const struct nb_method *method, int sends)
 {
-	uint32_t from = NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE, to = NB_TO_DISCARD | NB_TO_FILE;
+	uint32_t from = NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE,
+		 to = NB_TO_DISCARD | NB_TO_FILE;
 	uint16_t id = nb_row_of_method(method);
 	int must_move = 0;
 
 	assert_non_null(method->step);
 	assert_int_equal(sends ? NB_ROW_SEND : NB_ROW_RECEIVE, rows[id].kind);
-	assert_true(method->proofs_count <= NB_PROOFS_MAX && method->options_count <= NB_METHOD_OPTIONS);
+	assert_true(method->proofs_count <= NB_PROOFS_MAX &&
+		    method->options_count <= NB_METHOD_OPTIONS);
 	assert_true(method->flags & (sends ? from : to));
 	assert_false(method->flags & (sends ? to : from));
-	assert_true(!sends || method->flags & (NB_DELIVERS | NB_NO_DATA)); /* a sender of data sends real data */
+	assert_true(!sends || method->flags & (NB_DELIVERS |
+					       NB_NO_DATA)); /* a sender of data sends real data */
 	for (size_t i = 0; i < method->proofs_count; i++) {
 		uint16_t proof = nb_row_of_proof(method, i);
 
-		/* Found by address: two methods that share an array would be taken for each other. */
+		/* Found by address: two methods that share an array would be taken for each other.
+		 */
 		assert_int_equal(id, rows[proof].owner);
 		assert_int_equal(NB_PER_STREAM, rows[proof].per);
 		must_move += (method->proofs[i].flags & NB_MUST_MOVE) != 0;
 	}
 	assert_true(must_move || method->flags & NB_NO_DATA);
 	for (size_t i = 0; i < method->options_count; i++)
-		assert_int_not_equal(NB_TEXT, method->options[i].type); /* nb_job.extra holds numbers */
+		assert_int_not_equal(NB_TEXT,
+				     method->options[i].type); /* nb_job.extra holds numbers */
 }
 
 static void every_method_can_step_and_prove_it(void **state)
@@ -148,7 +161,8 @@ static void every_meter_reads_something(void **state)
 		assert_non_null(meter->read);
 		assert_true(meter->counters_count > 0);
 		for (size_t i = 0; i < meter->counters_count; i++)
-			assert_string_equal(meter->name, rows[rows[nb_row_of_counter(meter, i)].owner].name);
+			assert_string_equal(meter->name,
+					    rows[rows[nb_row_of_counter(meter, i)].owner].name);
 	}
 	assert_true(meters <= NB_METERS_MAX);
 }
@@ -160,7 +174,8 @@ static void options_have_a_place_to_go(void **state)
 		const struct nb_field *field = &nb_job_options[i];
 
 		assert_int_equal(field->type == NB_TEXT, field->room != 0);
-		assert_true(field->offset + (field->room ? field->room : sizeof(uint64_t)) <= sizeof(struct nb_job));
+		assert_true(field->offset + (field->room ? field->room : sizeof(uint64_t)) <=
+			    sizeof(struct nb_job));
 	}
 }
 

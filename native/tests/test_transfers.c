@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole transfers: two workers in threads, a controller in between, data over the loopback interface. */
+/* Whole transfers: two workers in threads, a controller in between, data over the loopback
+ * interface. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -68,7 +69,8 @@ static uint64_t first_cpu(void)
 	return cpu;
 }
 
-static void put_plan(struct nb_writer *writer, const struct plan *plan, const char *role, const char *method)
+static void put_plan(struct nb_writer *writer, const struct plan *plan, const char *role,
+		     const char *method)
 {
 	put_text(writer, "role", role);
 	put_text(writer, "method", method);
@@ -185,22 +187,28 @@ static uint64_t bytes_at(const struct vectors *vectors, int edge, size_t stream)
 	return vector_number(vectors, "flow", "bytes", edge, stream);
 }
 
-/* The proofs of a method and the counters that every run has moved between the edges, and the edges are in order. */
+/* The proofs of a method and the counters that every run has moved between the edges, and the edges
+ * are in order. */
 static void check_side(const struct vectors *result, const struct nb_method *method)
 {
 	uint64_t opened = vector_ns(result, "flow", "steps", NB_EDGE_OPEN),
 		 closed = vector_ns(result, "flow", "steps", NB_EDGE_CLOSE);
 
-	assert_true(opened < closed && closed <= vector_ns(result, "flow", "steps", NB_EDGE_DRAINED));
-	if (vector_number(result, "flow", "steps", NB_EDGE_OPEN, 0) >= vector_number(result, "flow", "steps", NB_EDGE_DRAINED, 0))
-		fail_msg("%s: no step in %llu ns", method->name, (unsigned long long)(closed - opened));
+	assert_true(opened < closed &&
+		    closed <= vector_ns(result, "flow", "steps", NB_EDGE_DRAINED));
+	if (vector_number(result, "flow", "steps", NB_EDGE_OPEN, 0) >=
+	    vector_number(result, "flow", "steps", NB_EDGE_DRAINED, 0))
+		fail_msg("%s: no step in %llu ns", method->name,
+			 (unsigned long long)(closed - opened));
 	assert_true(vector_is(result, "tcp", "segments_out", NB_EDGE_CLOSE));
 	assert_true(vector_is(result, "procstat", "cpu_user", NB_EDGE_CLOSE));
 	assert_true(vector_number(result, "rusage", "cpu_ns", NB_EDGE_OPEN, 0) <=
 		    vector_number(result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
 	for (size_t i = 0; i < method->proofs_count; i++) {
-		uint64_t before = vector_number(result, method->name, method->proofs[i].name, NB_EDGE_OPEN, 0);
-		uint64_t after = vector_number(result, method->name, method->proofs[i].name, NB_EDGE_DRAINED, 0);
+		uint64_t before = vector_number(result, method->name, method->proofs[i].name,
+						NB_EDGE_OPEN, 0);
+		uint64_t after = vector_number(result, method->name, method->proofs[i].name,
+					       NB_EDGE_DRAINED, 0);
 
 		assert_true(before <= after);
 		if (method->proofs[i].flags & NB_MUST_MOVE && before == after)
@@ -211,7 +219,8 @@ static void check_side(const struct vectors *result, const struct nb_method *met
 /* Whether a side was on a CPU at all between the edges. */
 static int has_run(const struct vectors *result)
 {
-	return vector_number(result, "flow", "steps", NB_EDGE_OPEN, 0) < vector_number(result, "flow", "steps", NB_EDGE_CLOSE, 0);
+	return vector_number(result, "flow", "steps", NB_EDGE_OPEN, 0) <
+	       vector_number(result, "flow", "steps", NB_EDGE_CLOSE, 0);
 }
 
 /* A window that is long enough on this machine: with others on it, threads wait for their turn. */
@@ -228,7 +237,8 @@ static void run_for_a_time(struct pair *pair, struct plan *plan)
 
 static int go_together(const struct nb_method *send, const struct nb_method *receive)
 {
-	return (send->flags & NB_NO_DATA) == (receive->flags & NB_NO_DATA) && !((send->flags | receive->flags) & NB_FETCHES);
+	return (send->flags & NB_NO_DATA) == (receive->flags & NB_NO_DATA) &&
+	       !((send->flags | receive->flags) & NB_FETCHES);
 }
 
 static void every_pair_moves_data_for_a_time(void **state)
@@ -249,7 +259,8 @@ static void every_pair_moves_data_for_a_time(void **state)
 			check_side(&pair.sent, nb_send_methods[s]);
 			check_side(&pair.received, nb_receive_methods[r]);
 			/* null moves nothing and says so: its bytes are missing, not 0. */
-			assert_true(bytes_at(&pair.sent, NB_EDGE_DRAINED, 0) == bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
+			assert_true(bytes_at(&pair.sent, NB_EDGE_DRAINED, 0) ==
+				    bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
 			assert_int_equal((nb_send_methods[s]->flags & NB_NO_DATA) != 0,
 					 bytes_at(&pair.sent, NB_EDGE_OPEN, 0) == UINT64_MAX);
 			forget(&pair);
@@ -275,19 +286,24 @@ static void every_pair_delivers_so_many_bytes(void **state)
 					     .chunk = 30011,
 					     .receive_chunk = 50021 };
 
-			if ((nb_send_methods[s]->flags | receive->flags) & (NB_NO_DATA | NB_FETCHES))
+			if ((nb_send_methods[s]->flags | receive->flags) &
+			    (NB_NO_DATA | NB_FETCHES))
 				continue;
 			run(&pair, &plan);
 			check_side(&pair.sent, nb_send_methods[s]);
 			check_side(&pair.received, receive);
-			assert_int_equal(BYTES, bytes_at(&pair.sent, NB_EDGE_CLOSE, 0) - bytes_at(&pair.sent, NB_EDGE_OPEN, 0));
-			assert_int_equal(BYTES,
-					 bytes_at(&pair.received, NB_EDGE_CLOSE, 0) - bytes_at(&pair.received, NB_EDGE_OPEN, 0));
+			assert_int_equal(BYTES, bytes_at(&pair.sent, NB_EDGE_CLOSE, 0) -
+							bytes_at(&pair.sent, NB_EDGE_OPEN, 0));
+			assert_int_equal(BYTES, bytes_at(&pair.received, NB_EDGE_CLOSE, 0) -
+							bytes_at(&pair.received, NB_EDGE_OPEN, 0));
 			if (receive->flags & NB_DELIVERS)
-				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
-					    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
+				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED,
+							  0) == vector_number(&pair.received, "",
+									      "digest",
+									      NB_EDGE_DRAINED, 0));
 			else /* nothing arrived that could be looked at, and nobody claims so */
-				assert_false(vector_is(&pair.received, "", "digest", NB_EDGE_DRAINED));
+				assert_false(
+					vector_is(&pair.received, "", "digest", NB_EDGE_DRAINED));
 			forget(&pair);
 		}
 	close_pair(&pair);
@@ -307,15 +323,19 @@ static void streams_share_the_bytes_of(struct pair *pair, int pinned)
 
 	run(pair, &plan);
 	for (size_t i = 0; i < plan.streams; i++) {
-		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i) - bytes_at(&pair->received, NB_EDGE_OPEN, i);
-		assert_true(bytes_at(&pair->received, NB_EDGE_OPEN, i) >= 77); /* the preamble belongs to the warm-up */
+		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i) -
+			 bytes_at(&pair->received, NB_EDGE_OPEN, i);
+		assert_true(bytes_at(&pair->received, NB_EDGE_OPEN, i) >=
+			    77); /* the preamble belongs to the warm-up */
 		assert_true(vector_number(&pair->sent, "", "digest", NB_EDGE_DRAINED, i) ==
 			    vector_number(&pair->received, "", "digest", NB_EDGE_DRAINED, i));
 	}
 	assert_int_equal(plan.bytes, total);
 	forget(pair);
 	/* Fewer bytes than streams: some have nothing to send, and the run ends all the same. */
-	plan = (struct plan){ .send = "write", .receive = "read", .bytes = 3, .streams = 5, .pinned = pinned };
+	plan = (struct plan){
+		.send = "write", .receive = "read", .bytes = 3, .streams = 5, .pinned = pinned
+	};
 	run(pair, &plan);
 	for (size_t i = total = 0; i < plan.streams; i++)
 		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i);
@@ -334,7 +354,8 @@ static void streams_share_the_bytes(void **state)
 	close_pair(&pair);
 }
 
-/* The window of a run that counts bytes opens when nothing is under way, and the run ends when nothing is. */
+/* The window of a run that counts bytes opens when nothing is under way, and the run ends when
+ * nothing is. */
 static void completions_belong_to_the_window_of_their_sends(void **state)
 {
 	struct pair pair;
@@ -356,14 +377,21 @@ static void completions_belong_to_the_window_of_their_sends(void **state)
 		run(&pair, &plan);
 		for (int edge = NB_EDGE_OPEN; edge <= NB_EDGE_DRAINED; edge += NB_EDGE_DRAINED)
 			for (size_t stream = 0; stream < plan.streams; stream++) {
-				uint64_t sends = vector_number(&pair.sent, "zerocopy", "zerocopy_sends", edge, stream);
+				uint64_t sends = vector_number(&pair.sent, "zerocopy",
+							       "zerocopy_sends", edge, stream);
 
-				assert_true(sends > 0 || edge == NB_EDGE_OPEN); /* a stream may miss a short warm-up */
-				assert_true(sends == vector_number(&pair.sent, "zerocopy", "completions", edge, stream));
+				assert_true(sends > 0 ||
+					    edge == NB_EDGE_OPEN); /* a stream may miss a short
+								      warm-up */
+				assert_true(sends == vector_number(&pair.sent, "zerocopy",
+								   "completions", edge, stream));
 				/* Over loopback all is copied, and the kernel says so. */
-				assert_true(sends == vector_number(&pair.sent, "zerocopy", "copied", edge, stream));
-				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, stream) ==
-					    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, stream));
+				assert_true(sends == vector_number(&pair.sent, "zerocopy", "copied",
+								   edge, stream));
+				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED,
+							  stream) ==
+					    vector_number(&pair.received, "", "digest",
+							  NB_EDGE_DRAINED, stream));
 			}
 		forget(&pair);
 	}
@@ -373,10 +401,29 @@ static void completions_belong_to_the_window_of_their_sends(void **state)
 static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 {
 	struct plan plans[] = {
-		{ .send = "write", .receive = "read", .rate = 160000000, .bytes = 1000000, .chunk = 10000, .streams = 2 },
-		{ .send = "write", .receive = "read", .rate = 160000000, .bytes = 1000000, .chunk = 10000, .warmup = 5 * MS },
-		{ .send = "write", .receive = "read", .rate = 160000000, .duration = 50 * MS, .chunk = 10000 },
-		{ .send = "zerocopy", .receive = "read", .rate = 160000000, .bytes = 1000000, .chunk = 10000, .warmup = 5 * MS },
+		{ .send = "write",
+		  .receive = "read",
+		  .rate = 160000000,
+		  .bytes = 1000000,
+		  .chunk = 10000,
+		  .streams = 2 },
+		{ .send = "write",
+		  .receive = "read",
+		  .rate = 160000000,
+		  .bytes = 1000000,
+		  .chunk = 10000,
+		  .warmup = 5 * MS },
+		{ .send = "write",
+		  .receive = "read",
+		  .rate = 160000000,
+		  .duration = 50 * MS,
+		  .chunk = 10000 },
+		{ .send = "zerocopy",
+		  .receive = "read",
+		  .rate = 160000000,
+		  .bytes = 1000000,
+		  .chunk = 10000,
+		  .warmup = 5 * MS },
 	};
 	struct pair pair;
 
@@ -386,13 +433,18 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 		uint64_t bytes = 0, window;
 
 		run(&pair, &plans[i]);
-		for (size_t stream = 0; stream < (plans[i].streams ? plans[i].streams : 1); stream++)
-			bytes += bytes_at(&pair.sent, NB_EDGE_CLOSE, stream) - bytes_at(&pair.sent, NB_EDGE_OPEN, stream);
+		for (size_t stream = 0; stream < (plans[i].streams ? plans[i].streams : 1);
+		     stream++)
+			bytes += bytes_at(&pair.sent, NB_EDGE_CLOSE, stream) -
+				 bytes_at(&pair.sent, NB_EDGE_OPEN, stream);
 		window = vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_CLOSE) -
 			 vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_OPEN);
-		/* At most what the rate allows in the window, and a chunk a stream that was already due. */
-		if ((double)(bytes - 4 * plans[i].chunk) * 8 > (double)plans[i].rate * (double)window / 1e9)
-			fail_msg("plan %zu: %llu bytes in %llu ns", i, (unsigned long long)bytes, (unsigned long long)window);
+		/* At most what the rate allows in the window, and a chunk a stream that was already
+		 * due. */
+		if ((double)(bytes - 4 * plans[i].chunk) * 8 >
+		    (double)plans[i].rate * (double)window / 1e9)
+			fail_msg("plan %zu: %llu bytes in %llu ns", i, (unsigned long long)bytes,
+				 (unsigned long long)window);
 		forget(&pair);
 	}
 	close_pair(&pair);
@@ -400,7 +452,9 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 
 static void samples_come_before_the_result(void **state)
 {
-	struct plan plan = { .send = "write", .receive = "read", .duration = 40 * MS, .sample = 5 * MS };
+	struct plan plan = {
+		.send = "write", .receive = "read", .duration = 40 * MS, .sample = 5 * MS
+	};
 	struct vectors samples;
 	struct pair pair;
 
@@ -433,14 +487,27 @@ static void abort_pair(struct pair *pair)
 	assert_true(desk_error(&pair->receiver).code != NB_OK);
 }
 
-/* A run is given up in every one of its phases, and the same workers run the next one as if nothing had been. */
+/* A run is given up in every one of its phases, and the same workers run the next one as if nothing
+ * had been. */
 static void a_run_can_be_given_up_at_any_time(void **state)
 {
-	struct plan endless = { .send = "splice", .receive = "splice", .duration = 1000000 * MS, .streams = 3 };
-	struct plan warm = { .send = "mmap", .receive = "read", .bytes = 1ULL << 50, .warmup = 1000000 * MS };
-	struct plan slow = { .send = "write", .receive = "trunc", .bytes = 1ULL << 50, .rate = 1000, .chunk = 1 << 20 };
-	struct plan owed = { .send = "zerocopy", .receive = "read", .duration = 1000000 * MS, .streams = 2 };
-	struct plan after = { .send = "readwrite", .receive = "read", .bytes = 100000, .verify = 1 };
+	struct plan endless = {
+		.send = "splice", .receive = "splice", .duration = 1000000 * MS, .streams = 3
+	};
+	struct plan warm = {
+		.send = "mmap", .receive = "read", .bytes = 1ULL << 50, .warmup = 1000000 * MS
+	};
+	struct plan slow = { .send = "write",
+			     .receive = "trunc",
+			     .bytes = 1ULL << 50,
+			     .rate = 1000,
+			     .chunk = 1 << 20 };
+	struct plan owed = {
+		.send = "zerocopy", .receive = "read", .duration = 1000000 * MS, .streams = 2
+	};
+	struct plan after = {
+		.send = "readwrite", .receive = "read", .bytes = 100000, .verify = 1
+	};
 	struct pair pair;
 
 	(void)state;
@@ -473,7 +540,9 @@ static void a_run_can_be_given_up_at_any_time(void **state)
 /* The controller is gone in the middle: both workers end, and what they held is put back. */
 static void a_worker_without_a_controller_tidies_up(void **state)
 {
-	struct plan plan = { .send = "sendfile", .receive = "read", .duration = 1000000 * MS, .streams = 2 };
+	struct plan plan = {
+		.send = "sendfile", .receive = "read", .duration = 1000000 * MS, .streams = 2
+	};
 	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
 	char *path = temporary_file("before", 6);
 	struct nb_writer writer = { 0 };
@@ -499,15 +568,27 @@ static void a_worker_without_a_controller_tidies_up(void **state)
 	forget_file(path);
 }
 
-/* One side dies: the other one's run fails and names the cause, in a timed run and in the warm-up of one that counts bytes. */
+/* One side dies: the other one's run fails and names the cause, in a timed run and in the warm-up
+ * of one that counts bytes. */
 static void a_lost_peer_is_an_error(void **state)
 {
 	static const struct plan plans[] = {
 		{ .send = "write", .receive = "read", .duration = 1000000000000 },
-		{ .send = "sendfile", .receive = "splice", .bytes = 1ULL << 50, .warmup = 1000000000000 },
+		{ .send = "sendfile",
+		  .receive = "splice",
+		  .bytes = 1ULL << 50,
+		  .warmup = 1000000000000 },
 		{ .send = "splice", .receive = "trunc", .bytes = 1ULL << 50, .streams = 2 },
-		{ .send = "zerocopy", .receive = "read", .bytes = 1ULL << 50, .warmup = 1000000000000, .streams = 2 },
-		{ .send = "zerocopy", .receive = "read", .duration = 1000000000000, .streams = 2, .pinned = 1 },
+		{ .send = "zerocopy",
+		  .receive = "read",
+		  .bytes = 1ULL << 50,
+		  .warmup = 1000000000000,
+		  .streams = 2 },
+		{ .send = "zerocopy",
+		  .receive = "read",
+		  .duration = 1000000000000,
+		  .streams = 2,
+		  .pinned = 1 },
 	};
 
 	(void)state;
@@ -529,10 +610,15 @@ static void a_lost_peer_is_an_error(void **state)
 	}
 }
 
-/* Two workers of one process make their files at the same time, and one of them leaves before the other has sent its own. */
+/* Two workers of one process make their files at the same time, and one of them leaves before the
+ * other has sent its own. */
 static void workers_do_not_share_their_files(void **state)
 {
-	struct plan plan = { .send = "sendfile", .receive = "read", .source = "files", .bytes = 500000, .verify = 1 };
+	struct plan plan = { .send = "sendfile",
+			     .receive = "read",
+			     .source = "files",
+			     .bytes = 500000,
+			     .verify = 1 };
 	struct pair pairs[2];
 	struct vectors ready;
 
@@ -597,11 +683,13 @@ static void strangers_are_sent_away_and_counted(void **state)
 	memset(greeting, 0, sizeof(greeting));
 	memcpy(greeting, TOKEN, NB_TOKEN_BYTES);
 	greeting[NB_TOKEN_BYTES + 3] = 1;
-	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* the right one, a stream that is not there */
+	expect_shut(knock(pair.port, greeting,
+			  sizeof(greeting))); /* the right one, a stream that is not there */
 	greeting[NB_TOKEN_BYTES + 3] = 0;
 	greeting[NB_TOKEN_BYTES - 2] ^= 1;
 	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* wrong in its last letter */
-	shutdown(silent = knock(pair.port, greeting, 5), SHUT_WR); /* leaves in the middle of a word */
+	shutdown(silent = knock(pair.port, greeting, 5),
+		 SHUT_WR); /* leaves in the middle of a word */
 	expect_shut(silent);
 	silent = knock(pair.port, "", 0); /* says nothing, and stays */
 	request_sender(&pair.sender, &plan, pair.port);
@@ -609,7 +697,9 @@ static void strangers_are_sent_away_and_counted(void **state)
 	vectors_free(&ready);
 	greeting[NB_TOKEN_BYTES - 2] ^= 1;
 	expect_shut(({
-		int twice = knock(pair.port, greeting, sizeof(greeting)); /* everything right, but the stream has come already */
+		int twice = knock(
+			pair.port, greeting,
+			sizeof(greeting)); /* everything right, but the stream has come already */
 		char byte;
 
 		recv(twice, &byte, 1, MSG_WAITALL);
@@ -621,7 +711,8 @@ static void strangers_are_sent_away_and_counted(void **state)
 	assert_int_equal(10000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
 	assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
 		    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
-	assert_int_equal(6, /* the silent one too */ vector_number(&pair.received, "", "strangers", NB_EDGE_DRAINED, 0));
+	assert_int_equal(6, /* the silent one too */ vector_number(&pair.received, "", "strangers",
+								   NB_EDGE_DRAINED, 0));
 	forget(&pair);
 	close(silent);
 	close_pair(&pair);
@@ -629,7 +720,8 @@ static void strangers_are_sent_away_and_counted(void **state)
 
 static void a_sender_does_not_trust_any_listener(void **state)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct plan plan = { .send = "write", .receive = "read" };
 	socklen_t length = sizeof(address);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
@@ -697,7 +789,8 @@ static void orders_out_of_turn_are_errors(void **state)
 
 	(void)state;
 	desk_open(&desk);
-	desk_send(&desk, NB_STOP, NULL, 0); /* no run: it crossed the run's own error, and is passed over */
+	desk_send(&desk, NB_STOP, NULL,
+		  0); /* no run: it crossed the run's own error, and is passed over */
 	prepare_receiver(&desk, &plan);
 	put_plan(&writer, &plan, "receive", "read");
 	put_number(&writer, "receive_chunk", 1);
@@ -719,7 +812,8 @@ static void orders_out_of_turn_are_errors(void **state)
 
 static void a_worker_greets_only_its_like(void **state)
 {
-	static const char *const expected[] = { "a hello of 4 bytes", "no hello", "layout 000000000000beef", "version 99",
+	static const char *const expected[] = { "a hello of 4 bytes", "no hello",
+						"layout 000000000000beef", "version 99",
 						"frame type 4" };
 
 	(void)state;
@@ -759,7 +853,8 @@ static void a_frame_too_long_ends_the_conversation(void **state)
 
 /* Tools */
 
-static void request_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration, const char *await)
+static void request_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration,
+			 const char *await)
 {
 	struct nb_writer writer = { 0 };
 
@@ -774,7 +869,8 @@ static void request_tool(struct desk *desk, const char *argv, size_t length, uin
 	desk_request(desk, NB_JOB, &writer);
 }
 
-static void prepare_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration, const char *await)
+static void prepare_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration,
+			 const char *await)
 {
 	struct vectors ready;
 
@@ -826,7 +922,9 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	error = desk_error(&desk);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	/* The tool's own words, and nothing behind them. */
-	assert_string_equal("sh ended with status 9 before the measured window was closed: bad luck\n", error.message);
+	assert_string_equal(
+		"sh ended with status 9 before the measured window was closed: bad luck\n",
+		error.message);
 	request_tool(&desk, "", 0, 0, NULL);
 	free(desk_await(&desk, NB_READY).data);
 	desk_send(&desk, NB_GO, NULL, 0);

@@ -1,8 +1,10 @@
-"""Boots as the unit: how far boots of one kernel lie apart, beside runs within one, and what more of either would buy.
+"""Boots as the unit: how far boots of one kernel lie apart, beside runs within one, and what more
+of either would buy.
 
-Runs of one boot share what that start of the machine happened to be (where memory lies, which CPU took which interrupt), so they
-are no independent draws of what the kernel does: only boots are. With k boots of r runs each the mean's variance is
-(between + within / r) / k, of which more runs a boot shrink the second part alone. Needs numpy and scipy.special only.
+Runs of one boot share what that start of the machine happened to be (where memory lies, which CPU
+took which interrupt), so they are no independent draws of what the kernel does: only boots are.
+With k boots of r runs each the mean's variance is (between + within / r) / k, of which more runs a
+boot shrink the second part alone. Needs numpy and scipy.special only.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ SHOWN = (2, 3, 4, 8)  # numbers of boots that a plan tells the worth of
 
 
 def in_boots(repeat: Repeat, swept: Iterable[str]) -> bool:
-    """Whether netbench boots the hosts: then each cell gets a fixed number of runs a boot, and nothing stops early."""
+    """Whether netbench boots the hosts: then each cell gets a fixed number of runs a boot, and
+    nothing stops early.
+    """
     return repeat.boots > 1 or KERNEL in swept
 
 
@@ -35,7 +39,8 @@ def runs_a_boot(repeat: Repeat) -> int:
 
 
 def half_width(boots: int, confidence: float = 0.95) -> float:
-    """Half-width of the interval of a mean over so many boots, as a multiple of the standard deviation of one boot's mean.
+    """Half-width of the interval of a mean over so many boots, as a multiple of the standard
+    deviation of one boot's mean.
 
     8.98 for 2, 2.48 for 3, 1.59 for 4, 0.84 for 8; NaN for 1, which has no interval.
     """
@@ -44,9 +49,11 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
 @dataclass(frozen=True)
 class Split:
-    """Where the variance of a cell's runs comes from: standard deviations `between` boots and `within` them, in the values' unit.
+    """Where the variance of a cell's runs comes from: standard deviations `between` boots and
+    `within` them, in the values' unit.
 
-    `share` is that of the variance between boots in the whole, with its interval `low..high`, which a few boots leave wide.
+    `share` is that of the variance between boots in the whole, with its interval `low..high`, which
+    a few boots leave wide.
     """
 
     boots: int
@@ -59,16 +66,19 @@ class Split:
     high: float = NAN
 
     def half_width(self, boots: int, runs: float, confidence: float) -> float:
-        """Half-width of the mean's interval with so many boots of so many runs each, were both deviations as estimated."""
+        """Half-width of the mean's interval with so many boots of so many runs each, were both
+        deviations as estimated.
+        """
         return half_width(boots, confidence) * math.sqrt(self.between**2 + self.within**2 / runs)
 
 
 def split(values: Numbers, boots: npt.NDArray[np.int64], confidence: float = 0.95) -> Split | None:
     """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs.
 
-    One-way random effects by analysis of variance (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6): with
-    mean squares B between and W within boots, between^2 = (B - W) / n, never below 0; the share's interval is from that of B / W
-    (there, 3.8; exact for normal runs and equally many a boot).
+    One-way random effects by analysis of variance (Searle, Casella and McCulloch, Variance
+    Components, 1992, section 3.6): with mean squares B between and W within boots, between^2 = (B -
+    W) / n, never below 0; the share's interval is from that of B / W (there, 3.8; exact for normal
+    runs and equally many a boot).
     """
     _, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
     k, total = len(counts), len(values)
@@ -83,10 +93,14 @@ def split(values: Numbers, boots: npt.NDArray[np.int64], confidence: float = 0.9
     low, high = _share(among, squares, (k, total), runs, confidence)
     whole = between + squares
     share = between / whole if whole > 0 else NAN
-    return Split(k, runs, float(means.mean()), math.sqrt(between), math.sqrt(squares), share, low, high)
+    return Split(
+        k, runs, float(means.mean()), math.sqrt(between), math.sqrt(squares), share, low, high
+    )
 
 
-def _share(among: float, within: float, size: tuple[int, int], runs: float, confidence: float) -> tuple[float, float]:
+def _share(
+    among: float, within: float, size: tuple[int, int], runs: float, confidence: float
+) -> tuple[float, float]:
     """Interval of the share of the variance that is between boots; size: boots, runs in all."""
     if within <= 0:
         return NAN, NAN
@@ -97,22 +111,36 @@ def _share(among: float, within: float, size: tuple[int, int], runs: float, conf
 
 
 def pooled(splits: Sequence[Split]) -> Split | None:
-    """The mean split of several cells, relative to their means: `mean` is 1, deviations are fractions. None without any.
+    """The mean split of several cells, relative to their means: `mean` is 1, deviations are
+    fractions. None without any.
 
-    Variances are averaged, not deviations. Its share has no interval: boots are common to the cells.
+    Variances are averaged, not deviations. Its share has no interval: boots are common to the
+    cells.
     """
     known = [s for s in splits if s.mean]
     if not known:
         return None
     between = float(np.mean([(s.between / s.mean) ** 2 for s in known]))
     within = float(np.mean([(s.within / s.mean) ** 2 for s in known]))
-    boots, runs = round(float(np.mean([s.boots for s in known]))), float(np.mean([s.runs for s in known]))
+    boots, runs = (
+        round(float(np.mean([s.boots for s in known]))),
+        float(np.mean([s.runs for s in known])),
+    )
     whole = between + within
-    return Split(boots, runs, 1.0, math.sqrt(between), math.sqrt(within), between / whole if whole > 0 else NAN)
+    return Split(
+        boots,
+        runs,
+        1.0,
+        math.sqrt(between),
+        math.sqrt(within),
+        between / whole if whole > 0 else NAN,
+    )
 
 
 def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
-    """The values with each boot moved to the common mean: what is left says whether runs within a boot are independent draws."""
+    """The values with each boot moved to the common mean: what is left says whether runs within a
+    boot are independent draws.
+    """
     units, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
     if len(units) < 2:
         return values
@@ -122,8 +150,10 @@ def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
 
 @dataclass(frozen=True)
 class Purchase:
-    """What a number of boots buys, before there is any data: `half_width` as multiple of a boot's deviation (NaN: no interval),
-    `lines` in words, and `warning` where it proves too little ("" else)."""
+    """What a number of boots buys, before there is any data: `half_width` as multiple of a boot's
+    deviation (NaN: no interval), `lines` in words, and `warning` where it proves too little (""
+    else).
+    """
 
     boots: int
     runs_a_boot: int
@@ -133,26 +163,41 @@ class Purchase:
 
 
 def what_boots_buy(
-    boots: int, runs_a_boot: int, between_sd: float | None = None, *, kernels: int = 1, confidence: float = 0.95
+    boots: int,
+    runs_a_boot: int,
+    between_sd: float | None = None,
+    *,
+    kernels: int = 1,
+    confidence: float = 0.95,
 ) -> Purchase:
     """What to expect of so many boots of each kernel with so many runs of each cell a boot.
 
-    between_sd: how far boots lie apart as a fraction of the mean, where an earlier result has told. kernels: how many are
-    compared.
+    between_sd: how far boots lie apart as a fraction of the mean, where an earlier result has told.
+    kernels: how many are compared.
     """
     mine = half_width(boots, confidence)
     of = f" of each of {kernels} kernels" if kernels > 1 else ""
     noun, runs = "boot" if boots == 1 else "boots", "run" if runs_a_boot == 1 else "runs"
     lines = [f"{boots} {noun}{of}, {runs_a_boot} {runs} of each cell a boot"]
-    others = ", ".join(f"{n} boots ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != boots)
+    others = ", ".join(
+        f"{n} boots ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != boots
+    )
     if boots > 1:
         lines.append(
-            f"a {confidence:.0%} interval over {boots} boots is ± {_sds(mine)} standard deviations of a boot's mean"
-            + (f" (± {mine * between_sd:.2%} where boots differ by {between_sd:.2%})" if between_sd is not None else "")
+            f"a {confidence:.0%} interval over {boots} boots is ± {_sds(mine)} standard deviations"
+            " of a boot's mean"
+            + (
+                f" (± {mine * between_sd:.2%} where boots differ by {between_sd:.2%})"
+                if between_sd is not None
+                else ""
+            )
             + f"; {others}"
         )
     if kernels > 1 and boots > 1:
-        lines.append(f"the ratio of two kernels has {boots} pairs of boots: ± {_sds(mine * math.sqrt(2))} such deviations")
+        lines.append(
+            f"the ratio of two kernels has {boots} pairs of boots: ± {_sds(mine * math.sqrt(2))}"
+            " such deviations"
+        )
     return Purchase(boots, runs_a_boot, mine, tuple(lines), _warning(boots, kernels, confidence))
 
 
@@ -165,9 +210,12 @@ def _warning(boots: int, kernels: int, confidence: float) -> str:
     enough = f"boots: {ENOUGH} gives ± {_sds(half_width(ENOUGH, confidence))} standard deviations"
     if boots == 1 and kernels > 1:
         return (
-            "with one boot of each kernel no difference between kernels has an interval: it cannot be told from what any two "
-            f"boots differ by; repeat.{enough}"
+            "with one boot of each kernel no difference between kernels has an interval: it cannot"
+            f" be told from what any two boots differ by; repeat.{enough}"
         )
     if boots == TOO_FEW:
-        return f"two boots prove next to nothing: ± {_sds(half_width(2, confidence))} standard deviations; repeat.{enough}"
+        return (
+            f"two boots prove next to nothing: ± {_sds(half_width(2, confidence))} standard"
+            f" deviations; repeat.{enough}"
+        )
     return ""

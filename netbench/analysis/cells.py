@@ -1,4 +1,6 @@
-"""Cells: every (cell, pair) of the plan with its intervals and its status; also as the tidy frame that the CSV holds."""
+"""Cells: every (cell, pair) of the plan with its intervals and its status; also as the tidy frame
+that the CSV holds.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,12 @@ TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
 
 @dataclass(frozen=True)
 class CellResult:
-    """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs, `intervals` by metric (only
-    metrics it has).
+    """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs,
+    `intervals` by metric (only metrics it has).
 
-    `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or several were asked for.
-    `signs` are what makes it unstable. `marked`: ok runs whose mechanism did not engage.
+    `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
+    several were asked for. `signs` are what makes it unstable. `marked`: ok runs whose mechanism
+    did not engage.
     """
 
     cell: str
@@ -61,12 +64,16 @@ def cells_of(loaded: Loaded) -> list[CellResult]:
     groups = rows_by_cell(loaded.runs)
     nothing = np.array([], dtype=np.int64)
     keys = [(cell, str(pair)) for cell in loaded.cells for pair in loaded.plan["pairs"]]
-    places = [_Place(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell, pair in keys]
+    places = [
+        _Place(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell, pair in keys
+    ]
     table = _Table(loaded)
     standings = {place.key: table.standing(place) for place in places}
     swept = loaded.plan.get("swept", loaded.factors)
     kernels = loaded.compare is not None and loaded.compare.factor == KERNEL
-    closed = closings(standings, swept, loaded.compare, loaded.repeat, loaded.rounds if kernels else None)
+    closed = closings(
+        standings, swept, loaded.compare, loaded.repeat, loaded.rounds if kernels else None
+    )
     return [table.cell(place, closed[place.key]) for place in places]
 
 
@@ -100,14 +107,21 @@ class _Table:
         self.loaded = loaded
         self.names = metric_order(loaded.metrics)
         frame = loaded.runs
-        self.values = frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
+        self.values = (
+            frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
+        )
         self.ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
         self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
-        self.status, self.reason = frame["status"].to_numpy(dtype=object), frame["reason"].to_numpy(dtype=object)
+        self.status, self.reason = (
+            frame["status"].to_numpy(dtype=object),
+            frame["reason"].to_numpy(dtype=object),
+        )
         self.unmarked = (frame["engaged"] == "").to_numpy()
 
     def standing(self, place: _Place) -> Standing:
-        """What the closing rule sees: values by block, and the status of a cell that no further run can help."""
+        """What the closing rule sees: values by block, and the status of a cell that no further run
+        can help.
+        """
         good = place.rows[self.ok[place.rows]]
         blocks = self.block[good]
         asked = [name for name in self.loaded.repeat.metrics if name in self.names] or self.names
@@ -118,16 +132,22 @@ class _Table:
             if have.any():
                 values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
         boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
-        return Standing(place.factors, values, self.final(place.rows), boots=boots, lost=self.lost(place.rows))
+        return Standing(
+            place.factors, values, self.final(place.rows), boots=boots, lost=self.lost(place.rows)
+        )
 
     def lost(self, rows: Rows) -> int:
         """Failed runs that are not repeated."""
         return int((self.status[rows] == "failed").sum()) if self.loaded.in_boots else 0
 
     def final(self, rows: Rows) -> str:
-        """The status of a cell that did not arrive where it was going (`verify` failed, or no run is ok); else ""."""
+        """The status of a cell that did not arrive where it was going (`verify` failed, or no run
+        is ok); else "".
+        """
         status, reason = self.status[rows].tolist(), self.reason[rows].tolist()
-        if any(s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)):
+        if any(
+            s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)
+        ):
             return "failed"
         if self.ok[rows].any():
             return ""
@@ -162,10 +182,14 @@ class _Table:
         """The values of each metric that has any, in order of execution."""
         chosen = self.values[rows]
         have = ~np.isnan(chosen)
-        return {name: chosen[have[:, i], i] for i, name in enumerate(self.names) if have[:, i].any()}
+        return {
+            name: chosen[have[:, i], i] for i, name in enumerate(self.names) if have[:, i].any()
+        }
 
     def within(self, name: str, rows: Rows) -> Numbers:
-        """The values of a metric, free of what its boots differ by: whether these are independent draws is another question."""
+        """The values of a metric, free of what its boots differ by: whether these are independent
+        draws is another question.
+        """
         column = self.values[rows, self.names.index(name)]
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])
@@ -176,13 +200,20 @@ class _Table:
         return _intervals(values, sequential_confidence(repeat.confidence, repeat.min, repeat.max))
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
-        """Intervals over the means of boots, the unit then; their number is not chosen by looking, so nothing is widened. A boot
-        counts as one whatever its number of runs."""
-        mine = (self.boot[rows] == np.unique(self.boot[rows])[:, None]).astype(float)  # boots by runs
+        """Intervals over the means of boots, the unit then; their number is not chosen by looking,
+        so nothing is widened. A boot counts as one whatever its number of runs.
+        """
+        mine = (self.boot[rows] == np.unique(self.boot[rows])[:, None]).astype(
+            float
+        )  # boots by runs
         have = ~np.isnan(self.values[rows])
         counts = mine @ have
         sums = mine @ np.where(have, self.values[rows], 0.0)
-        means = {name: sums[there, i] / counts[there, i] for i, name in enumerate(self.names) if any(there := counts[:, i] > 0)}
+        means = {
+            name: sums[there, i] / counts[there, i]
+            for i, name in enumerate(self.names)
+            if any(there := counts[:, i] > 0)
+        }
         return _intervals({name: means[name] for name in values}, self.loaded.repeat.confidence)
 
 
@@ -191,25 +222,36 @@ def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, In
     found: dict[str, Interval] = {}
     for n in {len(v) for v in values.values()}:
         names = [name for name, v in values.items() if len(v) == n]
-        found |= zip(names, column_intervals(np.column_stack([values[name] for name in names]), confidence), strict=True)
+        found |= zip(
+            names,
+            column_intervals(np.column_stack([values[name] for name in names]), confidence),
+            strict=True,
+        )
     return {name: found[name] for name in values}
 
 
-def _status(asked: Mapping[str, Numbers], closed: str, enough: bool, last: str) -> tuple[str, tuple[str, ...]]:
-    """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min; last: status of its last run."""
+def _status(
+    asked: Mapping[str, Numbers], closed: str, enough: bool, last: str
+) -> tuple[str, tuple[str, ...]]:
+    """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min;
+    last: status of its last run.
+    """
     if closed == "converged":
         return closed, ()
     if not enough and closed != "max":
         return ("failed" if last == "failed" else "interrupted"), ()
-    signs = tuple(f"{name}: {sign}" for name, values in asked.items() for sign in instabilities(values))
+    signs = tuple(
+        f"{name}: {sign}" for name, values in asked.items() for sign in instabilities(values)
+    )
     return ("unstable" if signs else "max"), signs
 
 
 def tidy(loaded: Loaded, cells: Sequence[CellResult]) -> pd.DataFrame:
-    """One row a cell, pair and metric, in the columns of DESIGN's CSV: cell pair FACTORS metric unit n mean low high precision
-    status.
+    """One row a cell, pair and metric, in the columns of DESIGN's CSV: cell pair FACTORS metric
+    unit n mean low high precision status.
 
-    A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there is none".
+    A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there
+    is none".
     """
     rows = list(_tidy_rows(loaded, cells))
     return pd.DataFrame(rows, columns=["cell", "pair", *loaded.factors, *TIDY])
@@ -221,10 +263,24 @@ def _tidy_rows(loaded: Loaded, cells: Sequence[CellResult]) -> Iterator[tuple[ob
         for name in (*loaded.metrics, *(m for m in loaded.repeat.metrics if m in METRICS))
     }
     for result in cells:
-        head = (result.cell, result.pair, *(result.factors.get(name, "") for name in loaded.factors))
+        head = (
+            result.cell,
+            result.pair,
+            *(result.factors.get(name, "") for name in loaded.factors),
+        )
         intervals = result.intervals or {name: Interval(0) for name in loaded.repeat.metrics}
         for name, i in intervals.items():
-            yield (*head, name, units.get(name, ""), i.n, i.mean, i.low, i.high, i.precision, result.status)
+            yield (
+                *head,
+                name,
+                units.get(name, ""),
+                i.n,
+                i.mean,
+                i.low,
+                i.high,
+                i.precision,
+                result.status,
+            )
 
 
 def finite(value: float) -> float | None:

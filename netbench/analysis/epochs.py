@@ -1,9 +1,11 @@
-"""Epochs: stretches of a campaign in which its hosts agree in every fact that must match. Runs of different ones are not pooled.
+"""Epochs: stretches of a campaign in which its hosts agree in every fact that must match. Runs of
+different ones are not pooled.
 
-One rule for the conductor's ledger and for the report. Runs are told apart for each pair, and within it for each kernel where
-kernels are swept; means, intervals and the closing rule see those of the epoch of the latest ok run alone. An earlier epoch
-counts again when its facts return. So all boots of one kernel must agree in every fact, its release, build and command line
-among them; what another kernel does otherwise keeps no runs apart.
+One rule for the conductor's ledger and for the report. Runs are told apart for each pair, and
+within it for each kernel where kernels are swept; means, intervals and the closing rule see those
+of the epoch of the latest ok run alone. An earlier epoch counts again when its facts return. So all
+boots of one kernel must agree in every fact, its release, build and command line among them; what
+another kernel does otherwise keeps no runs apart.
 """
 
 from __future__ import annotations
@@ -25,16 +27,26 @@ Entries = Sequence[Mapping[str, Any]]
 
 
 class Epochs:
-    """What hosts were like by their entries of facts.json. What an entry does not know is as in the entry before."""
+    """What hosts were like by their entries of facts.json. What an entry does not know is as in the
+    entry before.
+    """
 
     def __init__(self, hosts: Mapping[str, Entries], handled: Iterable[str] = ()) -> None:
-        """handled: what the campaign sets itself, factors and held settings; facts of these keep no runs apart."""
+        """handled: what the campaign sets itself, factors and held settings; facts of these keep no
+        runs apart.
+        """
         own = tuple(handled)
-        self.names = facts.must_match(name for name in own if name != KERNEL)  # within a stratum kernels are equal
+        self.names = facts.must_match(
+            name for name in own if name != KERNEL
+        )  # within a stratum kernels are equal
         self._kernels = KERNEL in own
         self._entries = hosts
-        self._filled = {host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()}
-        self._numbers = {host: [known.index(entry) for entry in known] for host, known in self._filled.items()}
+        self._filled = {
+            host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()
+        }
+        self._numbers = {
+            host: [known.index(entry) for entry in known] for host, known in self._filled.items()
+        }
         self._said: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
@@ -48,18 +60,26 @@ class Epochs:
         return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
 
     def _at(self, host: str, run: int, boot: int) -> int:
-        """The entry in force: the last that began by then; by boot where entries do not say with which run they began."""
+        """The entry in force: the last that began by then; by boot where entries do not say with
+        which run they began.
+        """
         begun = self._from_run[host]
         if begun is not None:
             return max(bisect_right(begun, run) - 1, 0)
-        return max((i for i, entry in enumerate(self._entries[host]) if int(entry["boot"]) <= boot), default=0)
+        return max(
+            (i for i, entry in enumerate(self._entries[host]) if int(entry["boot"]) <= boot),
+            default=0,
+        )
 
     def differences(self, pair: str, one: Epoch, other: Epoch) -> list[tuple[str, str, str, str]]:
         """What differs between two epochs of a pair: (host, fact, in one, in the other)."""
         found: dict[tuple[str, str, str, str], None] = {}
         for host, a, b in zip(pair.split(">"), one, other, strict=True):
             if a != b:
-                found |= {(host, *change): None for change in _changes(*(self._filled[host][n] for n in (a, b)))}
+                found |= {
+                    (host, *change): None
+                    for change in _changes(*(self._filled[host][n] for n in (a, b)))
+                }
         return list(found)
 
     def changed(self, host: str) -> list[tuple[str, str, str]]:
@@ -68,8 +88,12 @@ class Epochs:
         Where kernels are swept, than in the one before of the same kernel.
         """
         kernels = _kernels(self._entries[host], self._kernels)
-        before = next((i for i in range(len(kernels) - 2, -1, -1) if kernels[i] == kernels[-1]), None)
-        return [] if before is None else _changes(self._filled[host][before], self._filled[host][-1])
+        before = next(
+            (i for i in range(len(kernels) - 2, -1, -1) if kernels[i] == kernels[-1]), None
+        )
+        return (
+            [] if before is None else _changes(self._filled[host][before], self._filled[host][-1])
+        )
 
     @cached_property
     def several(self) -> bool:
@@ -80,13 +104,18 @@ class Epochs:
         """What was otherwise in one epoch than in the other."""
         key = pair, one, other
         if key not in self._said:
-            found = [f"{host}: {facts.change(name, was, now)}" for host, name, was, now in self.differences(pair, one, other)]
+            found = [
+                f"{host}: {facts.change(name, was, now)}"
+                for host, name, was, now in self.differences(pair, one, other)
+            ]
             self._said[key] = BETWEEN.join(found)
         return self._said[key]
 
 
 class Latest:
-    """The epoch of the latest ok run of each stratum: what counts there. `see` records in their order."""
+    """The epoch of the latest ok run of each stratum: what counts there. `see` records in their
+    order.
+    """
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
@@ -102,7 +131,9 @@ class Latest:
         return self._latest.get(place)
 
     def why_not(self, record: Mapping[str, Any]) -> str:
-        """Why an ok run does not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more of them with BETWEEN."""
+        """Why an ok run does not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more of them
+        with BETWEEN.
+        """
         mine, latest = self._epochs.of(record), self._latest.get(stratum(record))
         if latest is None or mine == latest:
             return ""
@@ -110,7 +141,9 @@ class Latest:
 
 
 def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) -> list[str]:
-    """What a resumed campaign must say: facts that are others than in its runs so far. last: the number of the last of these."""
+    """What a resumed campaign must say: facts that are others than in its runs so far. last: the
+    number of the last of these.
+    """
     epochs = Epochs(hosts, handled)
     said = []
     for host, entries in hosts.items():
@@ -118,8 +151,9 @@ def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) 
         if new and (found := epochs.changed(host)):
             changes = BETWEEN.join(facts.change(*change) for change in found)
             said.append(
-                f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled with new ones, and the host's "
-                "cells begin anew; to go on with them instead, stop now, bring this back to what it was and resume"
+                f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
+                " with new ones, and the host's cells begin anew; to go on with them instead, stop"
+                " now, bring this back to what it was and resume"
             )
     return said
 
@@ -136,18 +170,27 @@ def _from_run(entries: Entries) -> list[int] | None:
 
 
 def _kernels(entries: Entries, swept: bool) -> list[tuple[object, ...]]:
-    """What tells the kernel of each entry from others; equal for all where kernels are not swept."""
+    """What tells the kernel of each entry from others; equal for all where kernels are
+    not swept.
+    """
     return [_kernel(entry) if swept else () for entry in entries]
 
 
 def _kernel(entry: Mapping[str, Any]) -> tuple[object, ...]:
-    """The level that a host was booted onto; of one that netbench did not boot, what its kernel says of itself."""
+    """The level that a host was booted onto; of one that netbench did not boot, what its kernel
+    says of itself.
+    """
     told = entry.get("facts", {})
-    return (entry["on"],) if "on" in entry else tuple(told.get(name) for name in ("kernel", "kernel_build"))
+    return (
+        (entry["on"],)
+        if "on" in entry
+        else tuple(told.get(name) for name in ("kernel", "kernel_build"))
+    )
 
 
 def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[str, str]]:
-    """The facts by entry; what one does not know is as before it, and before the first that knows it as there.
+    """The facts by entry; what one does not know is as before it, and before the first that knows
+    it as there.
 
     swept: kernels are, and what one of them does not tell is not taken from another.
     """
@@ -169,4 +212,6 @@ def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[st
 
 def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """What differs, of what both know: (fact, before, now)."""
-    return [(name, was, now[name]) for name, was in before.items() if name in now and was != now[name]]
+    return [
+        (name, was, now[name]) for name, was in before.items() if name in now and was != now[name]
+    ]

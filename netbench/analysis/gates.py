@@ -1,4 +1,6 @@
-"""Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no interval cannot be judged."""
+"""Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
+interval cannot be judged.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,17 @@ from difflib import get_close_matches
 from netbench.analysis.compare import Comparison
 from netbench.analysis.metrics import METRICS
 
-_GATE = re.compile(r"\s*([a-z_]+(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z")
+_GATE = re.compile(
+    r"\s*([a-z_]+(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
+)
 _EXAMPLE = "such as throughput<-2% or sender_demand>5%"
 
 
 @dataclass(frozen=True)
 class Gate:
-    """`text` as written; falls where a change of `metric` (a fraction, 0 is none) is wholly `below` or above `limit`."""
+    """`text` as written; falls where a change of `metric` (a fraction, 0 is none) is wholly `below`
+    or above `limit`.
+    """
 
     text: str
     metric: str
@@ -31,7 +37,9 @@ class Gate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, and which cannot be judged."""
+    """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, and
+    which cannot be judged.
+    """
 
     gate: Gate
     fell: tuple[Comparison, ...]
@@ -40,7 +48,9 @@ class Outcome:
 
 
 def parse(text: str) -> Gate:
-    """METRIC, < or >, and a change in percent or as a fraction. Errors: ValueError with what was expected."""
+    """METRIC, < or >, and a change in percent or as a fraction. Errors: ValueError with what was
+    expected.
+    """
     match = _GATE.match(text)
     if match is None:
         raise ValueError(f"{text!r} is no gate: expected METRIC, < or >, and a change, {_EXAMPLE}")
@@ -48,7 +58,10 @@ def parse(text: str) -> Gate:
     known_metric(metric)
     limit = float(number) * (-1 if sign == "-" else 1) / (100 if percent else 1)
     if not math.isfinite(limit) or limit <= -1:
-        raise ValueError(f"{text!r}: nothing can be {abs(limit):.0%} less; expected a change above -100%, {_EXAMPLE}")
+        raise ValueError(
+            f"{text!r}: nothing can be {abs(limit):.0%} less; expected a change above -100%,"
+            f" {_EXAMPLE}"
+        )
     return Gate(text, metric, side == "<", limit)
 
 
@@ -60,7 +73,9 @@ def known_metric(name: str) -> str:
     near = get_close_matches(bare, METRICS, 1)
     if not near:
         raise ValueError(f"no metric {name!r}; there are {', '.join(METRICS)}")
-    raise ValueError(f"no metric {name!r}; did you mean {near[0] if bare not in METRICS else bare}?")
+    raise ValueError(
+        f"no metric {name!r}; did you mean {near[0] if bare not in METRICS else bare}?"
+    )
 
 
 def judge(gate: Gate, families: Mapping[str, Sequence[Comparison]]) -> Outcome:
@@ -68,4 +83,6 @@ def judge(gate: Gate, families: Mapping[str, Sequence[Comparison]]) -> Outcome:
     family = families.get(gate.metric, ())
     judged = [c for c in family if not math.isnan(c.low)]
     fell = tuple(c for c in judged if gate.falls(c))
-    return Outcome(gate, fell, len(judged) - len(fell), tuple(c for c in family if math.isnan(c.low)))
+    return Outcome(
+        gate, fell, len(judged) - len(fell), tuple(c for c in family if math.isnan(c.low))
+    )

@@ -1,10 +1,12 @@
-"""Confidence intervals of a mean: Student's t, widened for the rule that stops when the interval is narrow enough.
+"""Confidence intervals of a mean: Student's t, widened for the rule that stops when the interval is
+narrow enough.
 
-Why widen. A cell is looked at after each block and closes at the first look whose interval is narrow enough. That stops it when
-its spread happens to look small, so a plain 95% interval of a stopped cell covers the mean less than 95% of the time (known since
-Anscombe 1953, Chow and Robbins 1965, doi:10.1214/aoms/1177700156). Simulated for normal runs, the worst over all spreads: 90%
-with 3 runs at least, 92% with 5, 93.5% with 10. `sequential_confidence` makes it up; tests/test_analysis_intervals.py simulates
-that it does.
+Why widen. A cell is looked at after each block and closes at the first look whose interval is
+narrow enough. That stops it when its spread happens to look small, so a plain 95% interval of a
+stopped cell covers the mean less than 95% of the time (known since Anscombe 1953, Chow and Robbins
+1965, doi:10.1214/aoms/1177700156). Simulated for normal runs, the worst over all spreads: 90% with
+3 runs at least, 92% with 5, 93.5% with 10. `sequential_confidence` makes it up;
+tests/unit/analysis/test_intervals.py simulates that it does.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ _WIDENING = 4.5  # see sequential_confidence
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean of `n` values with its interval `low..high`, standard deviation `sd` (n-1) and `half_width`, all in the values'
-    unit.
+    """A mean of `n` values with its interval `low..high`, standard deviation `sd` (n-1) and
+    `half_width`, all in the values' unit.
 
-    What can't be known is NaN: everything but `n` for n = 0; `sd`, `low`, `high` and `half_width` for n = 1.
+    What can't be known is NaN: everything but `n` for n = 0; `sd`, `low`, `high` and `half_width`
+    for n = 1.
     """
 
     n: int
@@ -57,16 +60,21 @@ class Interval:
 
     def times(self, factor: float) -> Interval:
         """The same interval in another unit; factor > 0."""
-        return Interval(self.n, *(x * factor for x in (self.mean, self.low, self.high, self.sd, self.half_width)))
+        return Interval(
+            self.n,
+            *(x * factor for x in (self.mean, self.low, self.high, self.sd, self.half_width)),
+        )
 
 
 def sequential_confidence(confidence: float, minimum: int, maximum: int) -> float:
-    """The confidence to compute with so that intervals of cells that stop early cover the mean as often as `confidence` says.
+    """The confidence to compute with so that intervals of cells that stop early cover the mean as
+    often as `confidence` says.
 
-    With `minimum` = `maximum` nothing is chosen and it stays as it is. Otherwise the error share 1 - confidence is multiplied by
-    m / (m + 4.5), m the number of values at the first look: 0.40 for 3, 0.53 for 5, 0.69 for 10. The form is ours: the simplest
-    that keeps the simulated coverage at or just above the nominal one for 90 and 95% (at 99% it gives 98.7% or more), first looks
-    at 2 to 20, `maximum` to 100 and all ratios of spread to precision. At 10 runs it costs 10% of width.
+    With `minimum` = `maximum` nothing is chosen and it stays as it is. Otherwise the error share 1
+    - confidence is multiplied by m / (m + 4.5), m the number of values at the first look: 0.40 for
+    3, 0.53 for 5, 0.69 for 10. The form is ours: the simplest that keeps the simulated coverage at
+    or just above the nominal one for 90 and 95% (at 99% it gives 98.7% or more), first looks at 2
+    to 20, `maximum` to 100 and all ratios of spread to precision. At 10 runs it costs 10% of width.
     """
     if maximum <= minimum:
         return confidence
@@ -86,9 +94,11 @@ def t_probability(t: float, n: int) -> float:
 
 
 def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Interval:
-    """Arithmetic mean of `values` (one unit, any n) with Student's t interval at `confidence` (a fraction). Nothing is dropped.
+    """Arithmetic mean of `values` (one unit, any n) with Student's t interval at `confidence` (a
+    fraction). Nothing is dropped.
 
-    Errors: ValueError for NaN or infinite values: what is missing must be left out by the caller, who knows why.
+    Errors: ValueError for NaN or infinite values: what is missing must be left out by the caller,
+    who knows why.
     """
     return column_intervals(np.asarray(values, dtype=float).reshape(-1, 1), confidence)[0]
 

@@ -1,6 +1,8 @@
-"""Read a result folder: records are streamed, turned into metrics line by line, and only what analysis needs is kept.
+"""Read a result folder: records are streamed, turned into metrics line by line, and only what
+analysis needs is kept.
 
-100,000 records (150 MB) become a frame of about 30 MB; no raw counter stays in memory. The format is docs/records.md.
+100,000 records (150 MB) become a frame of about 30 MB; no raw counter stays in memory. The format
+is docs/records.md.
 """
 
 from __future__ import annotations
@@ -36,7 +38,18 @@ from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result, unrea
 SCHEMA = 1
 STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
 TEXTS = ("reason", "engaged", "excluded")
-FIXED = ("run", "cell", "pair", "block", "boot", "status", "reason", "started", "engaged", "excluded")
+FIXED = (
+    "run",
+    "cell",
+    "pair",
+    "block",
+    "boot",
+    "status",
+    "reason",
+    "started",
+    "engaged",
+    "excluded",
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,8 @@ class Moved:
 
 @dataclass(frozen=True)
 class Readback:
-    """A setting as asked and as the kernel said, as words ("" for none), and in how many `runs` of a (cell, pair, side).
+    """A setting as asked and as the kernel said, as words ("" for none), and in how many `runs` of
+    a (cell, pair, side).
 
     `after` is what it read after the run where that was something else, "" where it was not.
     """
@@ -84,16 +98,19 @@ class Used:
 class Loaded:
     """A result folder in memory.
 
-    runs: one row a run in order of execution: run cell pair block boot status reason started engaged (why the mechanism did not
-    engage, or "") excluded (why an ok run is not pooled with the others: facts that changed) noise (what disturbed its block),
-    one column a factor, one a metric (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved.
-    readbacks: what was asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked. strangers:
-    connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was not in the page cache, or out of it, as
-    asked. cuts: (cell, pair) -> (runs in which a worker was cut off from the controller for a while, the longest time in
-    seconds). windows: (cell, pair) -> the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) ->
-    Used, for the counters of rusage and for `seconds`, the measured window. asked: what campaign.yaml says of the transfer and of
-    settings, `transfer.chunk` to its words; None without one. noise: the entries of noise.jsonl. truncated: the last line was
-    cut. repeat: where hosts are booted its `max` is its `min`, since nothing stops early there.
+    runs: one row a run in order of execution: run cell pair block boot status reason started
+    engaged (why the mechanism did not engage, or "") excluded (why an ok run is not pooled with the
+    others: facts that changed) noise (what disturbed its block), one column a factor, one a metric
+    (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved. readbacks: what was
+    asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked.
+    strangers: connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was
+    not in the page cache, or out of it, as asked. cuts: (cell, pair) -> (runs in which a worker was
+    cut off from the controller for a while, the longest time in seconds). windows: (cell, pair) ->
+    the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) -> Used,
+    for the counters of rusage and for `seconds`, the measured window. asked: what campaign.yaml
+    says of the transfer and of settings, `transfer.chunk` to its words; None without one. noise:
+    the entries of noise.jsonl. truncated: the last line was cut. repeat: where hosts are booted its
+    `max` is its `min`, since nothing stops early there.
     """
 
     path: Path
@@ -124,7 +141,9 @@ class Loaded:
 
     @property
     def ended(self) -> str:
-        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs or when it was killed."""
+        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
+        or when it was killed.
+        """
         file, last = self.path / "journal.jsonl", ""
         for line in file.read_bytes().splitlines(keepends=True) if file.is_file() else ():
             if line.endswith(b"\n") and b'"ended"' in line:
@@ -141,7 +160,9 @@ class Loaded:
 
     @property
     def swept(self) -> tuple[str, ...]:
-        """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison does not hold it equal."""
+        """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
+        does not hold it equal.
+        """
         return tuple(self.plan.get("swept", self.factors)) or self.factors
 
     @cached_property
@@ -151,27 +172,40 @@ class Loaded:
 
     @cached_property
     def rounds(self) -> Rounds:
-        """In which round of the plan each boot was, by its blocks: a resumed campaign may have booted twice for one.
+        """In which round of the plan each boot was, by its blocks: a resumed campaign may have
+        booted twice for one.
 
         Without boots in the plan, how many of its kernel's came before it.
         """
-        planned = [str(each["kernel"]) for each in self.plan.get("boots") or () for _ in range(int(each["blocks"]))]
+        planned = [
+            str(each["kernel"])
+            for each in self.plan.get("boots") or ()
+            for _ in range(int(each["blocks"]))
+        ]
         ok = self.runs[self.runs["status"] == "ok"]
-        first = {int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()}
-        if planned and all(block < len(planned) and planned[block] == self.kernels[boot] for boot, block in first.items()):
+        first = {
+            int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()
+        }
+        if planned and all(
+            block < len(planned) and planned[block] == self.kernels[boot]
+            for boot, block in first.items()
+        ):
             slots = list(accumulate(int(each["blocks"]) for each in self.plan["boots"]))
             order = [str(each["kernel"]) for each in self.plan["boots"]]
             places = {boot: bisect_right(slots, block) for boot, block in first.items()}
             return {boot: order[:place].count(order[place]) for boot, place in places.items()}
         return rounds(
-            [b for b, kernel in self.kernels.items() if kernel == each] for each in dict.fromkeys(self.kernels.values())
+            [b for b, kernel in self.kernels.items() if kernel == each]
+            for each in dict.fromkeys(self.kernels.values())
         )
 
     @cached_property
     def kernels(self) -> Mapping[int, str]:
-        """The level of the factor `kernel` in each boot that has a run, in order; "" where kernels are not swept.
+        """The level of the factor `kernel` in each boot that has a run, in order; "" where kernels
+        are not swept.
 
-        Runs that failed because a kernel did not come up carry the number of the boot before them: ok ones are asked first.
+        Runs that failed because a kernel did not come up carry the number of the boot before them:
+        ok ones are asked first.
         """
         frame = self.runs.iloc[np.argsort((self.runs["status"] == "ok").to_numpy(), kind="stable")]
         levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
@@ -180,7 +214,9 @@ class Loaded:
 
     @cached_property
     def emulated(self) -> tuple[str, ...]:
-        """Pairs of which a host's CPU is software: what was measured there is no speed of any machine."""
+        """Pairs of which a host's CPU is software: what was measured there is no speed of any
+        machine.
+        """
         hosts = {host for host, entries in self.hosts.items() if any(map(emulated, entries))}
         return tuple(pair for pair in map(str, self.plan["pairs"]) if hosts & set(pair.split(">")))
 
@@ -196,11 +232,16 @@ class Loaded:
 
 
 def load(path: Path | str) -> Loaded:
-    """Read a result folder. Errors: ReportError when it is none; StoreError, with file and line, for what cannot be read."""
+    """Read a result folder. Errors: ReportError when it is none; StoreError, with file and line,
+    for what cannot be read.
+    """
     folder = Path(path)
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
-    plan, facts = _json(folder / "plan.json"), _json(folder / "facts.json") if (folder / "facts.json").is_file() else {}
+    plan, facts = (
+        _json(folder / "plan.json"),
+        _json(folder / "facts.json") if (folder / "facts.json").is_file() else {},
+    )
     try:
         reader = _Reader(plan, facts.get("hosts", {}))
     except MISSHAPEN as error:
@@ -218,7 +259,9 @@ def load(path: Path | str) -> Loaded:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Records hold no cycles; looking for some after every few hundred objects is a fifth of the time."""
+    """Records hold no cycles; looking for some after every few hundred objects is a fifth of the
+    time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
@@ -236,12 +279,17 @@ def _json(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise unreadable(file, f"not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise StoreError(f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench that wrote it")
+        raise StoreError(
+            f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench"
+            " that wrote it"
+        )
     return found
 
 
 def _words_of(file: Path) -> tuple[str, dict[str, str] | None]:
-    """What is taken from a campaign's text: its `about`, and its words of Loaded.asked; "" and None where it cannot be read."""
+    """What is taken from a campaign's text: its `about`, and its words of Loaded.asked; "" and None
+    where it cannot be read.
+    """
     try:
         found = yaml.load(file.read_text(), Loader=yaml.BaseLoader)
     except (OSError, ValueError, yaml.YAMLError):
@@ -249,8 +297,15 @@ def _words_of(file: Path) -> tuple[str, dict[str, str] | None]:
     if not isinstance(found, dict):
         return "", None
     parts = {name: found.get(name) for name in ("transfer", "settings")}
-    words = {f"{n}.{key}": v for n, part in parts.items() if isinstance(part, dict) for key, v in part.items()}
-    return str(found.get("about", "")), {key: v if isinstance(v, str) else json.dumps(v) for key, v in words.items()}
+    words = {
+        f"{n}.{key}": v
+        for n, part in parts.items()
+        if isinstance(part, dict)
+        for key, v in part.items()
+    }
+    return str(found.get("about", "")), {
+        key: v if isinstance(v, str) else json.dumps(v) for key, v in words.items()
+    }
 
 
 def _each(file: Path, reader: _Reader, take: Callable[[Mapping[str, Any]], None]) -> None:
@@ -263,7 +318,9 @@ def _each(file: Path, reader: _Reader, take: Callable[[Mapping[str, Any]], None]
 
 
 def _noise(folder: Path) -> list[Mapping[str, Any]]:
-    """The entries of noise.jsonl, if there is one; a last line that is cut is left out. Errors: StoreError."""
+    """The entries of noise.jsonl, if there is one; a last line that is cut is left out. Errors:
+    StoreError.
+    """
     file = folder / NOISE
     entries: list[Mapping[str, Any]] = []
     try:
@@ -271,7 +328,10 @@ def _noise(folder: Path) -> list[Mapping[str, Any]]:
         for line in lines:
             if line.endswith(b"\n"):
                 entry = json.loads(line)
-                entries.append({"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]} | entry)
+                entries.append(
+                    {"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]}
+                    | entry
+                )
     except OSError as error:
         raise closed(file, error) from error
     except MISSHAPEN as error:
@@ -280,10 +340,14 @@ def _noise(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Records with their line numbers. A last line that is cut (no newline: the writer was killed) is left out and noted."""
+    """Records with their line numbers. A last line that is cut (no newline: the writer was killed)
+    is left out and noted.
+    """
     with file.open("rb") as source:
         for number, line in enumerate(source, 1):
-            if not line.endswith(b"\n"):  # even if it can be read: resume cuts it off and runs it again
+            if not line.endswith(
+                b"\n"
+            ):  # even if it can be read: resume cuts it off and runs it again
                 reader.truncated = True
                 return
             try:
@@ -292,7 +356,8 @@ def _lines(file: Path, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise unreadable(f"{file}:{number}", f"not JSON: {error}") from error
             if not isinstance(record, dict) or record.get("schema") != SCHEMA:
                 raise StoreError(
-                    f"{file}:{number}: expected a record of schema {SCHEMA}; read it with the netbench that wrote it"
+                    f"{file}:{number}: expected a record of schema {SCHEMA}; read it with the"
+                    " netbench that wrote it"
                 )
             yield number, record
 
@@ -306,7 +371,9 @@ class _Reader:
     truncated: bool = False
     fixed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in FIXED})
     values: dict[str, array[float]] = field(default_factory=dict)
-    proofs: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)  # runs, total and broken of Moved
+    proofs: dict[tuple[str, str, str, str], list[float]] = field(
+        default_factory=dict
+    )  # runs, total and broken of Moved
     settings: dict[tuple[str, str], list[list[Any]]] = field(
         default_factory=dict
     )  # distinct settings of a cell, each with its number of runs
@@ -314,23 +381,38 @@ class _Reader:
     partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
     cuts: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
     windows: dict[tuple[str, str], float] = field(default_factory=dict)
-    used: dict[tuple[str, str, str], dict[str, list[float]]] = field(default_factory=dict)  # by counter: runs and total of Used
+    used: dict[tuple[str, str, str], dict[str, list[float]]] = field(
+        default_factory=dict
+    )  # by counter: runs and total of Used
     seen: set[int] = field(default_factory=set)
-    names: tuple[str, ...] | None = None  # the metrics of the run before, when they are all of `values` in its order
+    names: tuple[str, ...] | None = (
+        None  # the metrics of the run before, when they are all of `values` in its order
+    )
 
     def __post_init__(self) -> None:
         rows = self.plan.get("rows", [])
         self.accounts: dict[str, Account] = accounts_of(rows)
         self.declared = Declared(rows)
-        self.boots = {(host, int(b["boot"])): b for host, boots in self.hosts.items() for b in boots}
-        self.ticks = {host: int(b["clock_ticks"]) for (host, _), b in self.boots.items() if b.get("clock_ticks")}
+        self.boots = {
+            (host, int(b["boot"])): b for host, boots in self.hosts.items() for b in boots
+        }
+        self.ticks = {
+            host: int(b["clock_ticks"])
+            for (host, _), b in self.boots.items()
+            if b.get("clock_ticks")
+        }
         self.kernels: dict[tuple[str, int], bool] = {}
         self.known = {str(cell["cell"]) for cell in self.plan["cells"]}
         self.epochs = Epochs(self.hosts, handled(self.plan))
         self.latest = Latest(self.epochs)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        run, cell, pair, status = int(record["run"]), str(record["cell"]), str(record["pair"]), str(record["status"])
+        run, cell, pair, status = (
+            int(record["run"]),
+            str(record["cell"]),
+            str(record["pair"]),
+            str(record["status"]),
+        )
         if run in self.seen:
             raise ValueError(f"run {run} is there twice")
         if status not in STATUSES or cell not in self.known:
@@ -343,7 +425,18 @@ class _Reader:
         if counts:
             self._use(record, cell, pair)
         reason, started = str(record.get("reason", "")), record.get("started")
-        row = (run, cell, pair, int(record["block"]), boot, status, reason, started, engaged, excluded)
+        row = (
+            run,
+            cell,
+            pair,
+            int(record["block"]),
+            boot,
+            status,
+            reason,
+            started,
+            engaged,
+            excluded,
+        )
         found = of_record(record, self.ticks, self.shared(pair, boot), self.accounts)
         for column, value in zip(self.fixed.values(), row, strict=True):
             column.append(value)
@@ -369,11 +462,15 @@ class _Reader:
         if known is None:
             sender, _, receiver = pair.partition(">")
             ids = [self.boots.get((host, boot), {}).get("boot_id") for host in (sender, receiver)]
-            known = self.kernels[pair, boot] = sender == receiver or (ids[0] is not None and ids[0] == ids[1])
+            known = self.kernels[pair, boot] = sender == receiver or (
+                ids[0] is not None and ids[0] == ids[1]
+            )
         return known
 
     def _proof(self, record: Mapping[str, Any], cell: str, pair: str) -> str:
-        """Count proofs; say why the mechanism did not engage (`must_move` stayed 0, `must_not_move` moved), or ""."""
+        """Count proofs; say why the mechanism did not engage (`must_move` stayed 0, `must_not_move`
+        moved), or "".
+        """
         why = []
         for side in SIDES:
             counters = (record.get("proof") or {}).get(side, {})
@@ -381,10 +478,14 @@ class _Reader:
             for name, edges in counters.items():
                 if len(edges) < 2:
                     continue  # one edge alone shows nothing
-                counted = moved(edges[0], edges[-1])  # to the drained edge where there is one: late completions count
+                counted = moved(
+                    edges[0], edges[-1]
+                )  # to the drained edge where there is one: late completions count
                 broken = meanings[name].broken(counted)
                 if broken:
-                    why.append(f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}")
+                    why.append(
+                        f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}"
+                    )
                 tally = self.proofs.setdefault((cell, pair, side, name), [0, 0, 0])
                 tally[0] += 1
                 tally[1] += moved(edges[0], edges[1])
@@ -397,7 +498,9 @@ class _Reader:
             side = record.get(who) or {}
             tallies = self.used.setdefault((cell, pair, who), {})
             window = seconds(side)
-            edges = (side.get("rusage") or {}) | ({} if window is None else {"seconds": (0, window)})
+            edges = (side.get("rusage") or {}) | (
+                {} if window is None else {"seconds": (0, window)}
+            )
             for name, (opening, closing) in edges.items():
                 if closing < opening:
                     continue  # it was reset
@@ -419,8 +522,13 @@ class _Reader:
             else:
                 known.append([settings, 1])
         sender = record.get("sender") or {}
-        resident, wanted = sender.get("resident"), 0 if sender.get("cache") == "cold" else sender.get("source_size")
-        again = sender.get("cache") == "cold" and _read(record) > sender.get("source_size", 0)  # only its first pass was cold
+        resident, wanted = (
+            sender.get("resident"),
+            0 if sender.get("cache") == "cold" else sender.get("source_size"),
+        )
+        again = sender.get("cache") == "cold" and _read(record) > sender.get(
+            "source_size", 0
+        )  # only its first pass was cold
         if resident is not None and (resident != wanted or again):
             self.partly_cached[cell, pair] = self.partly_cached.get((cell, pair), 0) + 1
         edges = sender.get("time_ns")
@@ -442,7 +550,9 @@ class _Reader:
             for settings, runs in known
             for side in SIDES
             for name, words in (settings.get(side) or {}).items()
-            for asked, read, after in [[_word(words.get(when)) for when in ("asked", "read", "after")]]
+            for asked, read, after in [
+                [_word(words.get(when)) for when in ("asked", "read", "after")]
+            ]
         ]
 
     def moves(self) -> dict[tuple[str, str, str], int]:
@@ -455,8 +565,16 @@ class _Reader:
                     found[key] = found.get(key, 0) + runs
         return found
 
-    def loaded(self, folder: Path, noise: Sequence[Mapping[str, Any]], about: str, asked: Mapping[str, str] | None) -> Loaded:
-        factors = tuple(dict.fromkeys(name for cell in self.plan["cells"] for name in cell["factors"]))
+    def loaded(
+        self,
+        folder: Path,
+        noise: Sequence[Mapping[str, Any]],
+        about: str,
+        asked: Mapping[str, str] | None,
+    ) -> Loaded:
+        factors = tuple(
+            dict.fromkeys(name for cell in self.plan["cells"] for name in cell["factors"])
+        )
         return Loaded(
             path=folder,
             plan=self.plan,
@@ -467,7 +585,10 @@ class _Reader:
             factors=factors,
             metrics=tuple(self.values),
             runs=self._frame(factors, noise),
-            proofs={key: Moved(int(runs), total, int(broken)) for key, (runs, total, broken) in self.proofs.items()},
+            proofs={
+                key: Moved(int(runs), total, int(broken))
+                for key, (runs, total, broken) in self.proofs.items()
+            },
             readbacks=self.readbacks(),
             moved=self.moves(),
             strangers=self.strangers,
@@ -476,10 +597,16 @@ class _Reader:
             windows=self.windows,
             noise=noise,
             used={
-                (*key, name): Used(int(n), total) for key, tallies in self.used.items() for name, (n, total) in tallies.items()
+                (*key, name): Used(int(n), total)
+                for key, tallies in self.used.items()
+                for name, (n, total) in tallies.items()
             },
             asked=asked,
-            shared={str(pair): self.shared(str(pair), boot) for pair in self.plan["pairs"] for boot in self._boots(str(pair))},
+            shared={
+                str(pair): self.shared(str(pair), boot)
+                for pair in self.plan["pairs"]
+                for boot in self._boots(str(pair))
+            },
             truncated=self.truncated,
         )
 
@@ -491,39 +618,60 @@ class _Reader:
         """Of each run what disturbed its block on the pair's hosts, in words."""
         seen = labels(noise, self.ticks)
         words: dict[tuple[str, int], str] = {}
-        for pair, block in set(zip(self.fixed["pair"], self.fixed["block"], strict=True)) if seen else ():
+        for pair, block in (
+            set(zip(self.fixed["pair"], self.fixed["block"], strict=True)) if seen else ()
+        ):
             hosts = dict.fromkeys(pair.split(">"))
-            words[pair, block] = "; ".join(dict.fromkeys(word for host in hosts for word in seen.get((host, block), ())))
-        return [words.get(place, "") for place in zip(self.fixed["pair"], self.fixed["block"], strict=True)]
+            words[pair, block] = "; ".join(
+                dict.fromkeys(word for host in hosts for word in seen.get((host, block), ()))
+            )
+        return [
+            words.get(place, "")
+            for place in zip(self.fixed["pair"], self.fixed["block"], strict=True)
+        ]
 
     def _frame(self, factors: tuple[str, ...], noise: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         words = {str(cell["cell"]): cell["factors"] for cell in self.plan["cells"]}
         cells = pd.Categorical(self.fixed["cell"], categories=list(words))
-        frame = pd.DataFrame({name: self.fixed[name] for name in FIXED if name not in ("cell", "started")})
+        frame = pd.DataFrame(
+            {name: self.fixed[name] for name in FIXED if name not in ("cell", "started")}
+        )
         frame.insert(1, "cell", pd.Series(cells))
         for name in ("pair", "status"):
             frame[name] = frame[name].astype("category")
         for name in TEXTS:
-            frame[name] = frame[name].astype("object")  # without any run pandas takes them for numbers
+            frame[name] = frame[name].astype(
+                "object"
+            )  # without any run pandas takes them for numbers
         frame["noise"] = self._noise(noise)
-        frame["started"] = pd.to_datetime(pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True)
+        frame["started"] = pd.to_datetime(
+            pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True
+        )
         columns = {name: _factor(words, name, cells) for name in factors}
         metrics = {name: pd.Series(column, dtype="float64") for name, column in self.values.items()}
         return pd.concat([frame, pd.DataFrame(columns | metrics)], axis=1)
 
 
-def _factor(words: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categorical[str]) -> pd.Categorical[str]:
+def _factor(
+    words: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categorical[str]
+) -> pd.Categorical[str]:
     """One factor's column, levels in the plan's order; missing where a cell has no level of it."""
     levels = list(dict.fromkeys(str(f[factor]) for f in words.values() if factor in f))
     place = {level: i for i, level in enumerate(levels)}
-    codes = np.array([place[str(f[factor])] if factor in f else -1 for f in words.values()], dtype=np.int64)
+    codes = np.array(
+        [place[str(f[factor])] if factor in f else -1 for f in words.values()], dtype=np.int64
+    )
     return pd.Categorical.from_codes(codes[cells.codes], categories=pd.Index(levels))
 
 
 def _read(record: Mapping[str, Any]) -> int:
-    """Bytes read of the source by the closing of the window, warm-up included: the most that a stream sent of it, as each sends
-    all of it; where the receiver reads it (NFS), what its streams did together, as each has a part."""
-    sent, received = ((record.get(side) or {}).get("flow", {}).get("bytes") for side in ("sender", "receiver"))
+    """Bytes read of the source by the closing of the window, warm-up included: the most that a
+    stream sent of it, as each sends all of it; where the receiver reads it (NFS), what its streams
+    did together, as each has a part.
+    """
+    sent, received = (
+        (record.get(side) or {}).get("flow", {}).get("bytes") for side in ("sender", "receiver")
+    )
     return (max(sent[1], default=0) if sent else 0) or (sum(received[1]) if received else 0)
 
 
@@ -534,22 +682,44 @@ def _word(value: Any) -> str:
 
 def _change(how: Any) -> str:
     """What a setting went from and to, in words; another version's form as it is."""
-    return f"from {_word(how[0])} to {_word(how[1])}" if isinstance(how, list) and len(how) == 2 else _word(how)
+    return (
+        f"from {_word(how[0])} to {_word(how[1])}"
+        if isinstance(how, list) and len(how) == 2
+        else _word(how)
+    )
 
 
 def _repeat(plan: Mapping[str, Any]) -> Repeat:
     raw = plan["repeat"]
-    asked = Repeat(raw["min"], raw["max"], raw["confidence"], raw["precision"], tuple(raw["metrics"]), raw.get("boots", 1))
+    asked = Repeat(
+        raw["min"],
+        raw["max"],
+        raw["confidence"],
+        raw["precision"],
+        tuple(raw["metrics"]),
+        raw.get("boots", 1),
+    )
     return replace(asked, max=asked.min) if _in_boots(plan, asked) else asked
 
 
 def handled(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a plan.json's campaign sets itself: the factors of its cells, and the settings that it holds."""
-    return tuple(dict.fromkeys([*(str(name) for cell in plan["cells"] for name in cell["factors"]), *plan.get("held", ())]))
+    """What a plan.json's campaign sets itself: the factors of its cells, and the settings that it
+    holds.
+    """
+    return tuple(
+        dict.fromkeys(
+            [
+                *(str(name) for cell in plan["cells"] for name in cell["factors"]),
+                *plan.get("held", ()),
+            ]
+        )
+    )
 
 
 def _in_boots(plan: Mapping[str, Any], repeat: Repeat) -> bool:
-    return bool(plan.get("boots")) or in_boots(repeat, {str(name) for cell in plan["cells"] for name in cell["factors"]})
+    return bool(plan.get("boots")) or in_boots(
+        repeat, {str(name) for cell in plan["cells"] for name in cell["factors"]}
+    )
 
 
 def _compare(plan: Mapping[str, Any]) -> Compare | None:

@@ -1,6 +1,7 @@
 """From raw counters to metrics: the arithmetic of docs/records.md, and nothing else.
 
-A counter that a record lacks makes every metric that needs it absent: never 0, never a guess. Units are in METRICS.
+A counter that a record lacks makes every metric that needs it absent: never 0, never a guess. Units
+are in METRICS.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from typing import Any
 
 from netbench.units import parse_rate
 
-METER_ORDER = ("soak", "perf", "procstat", "rusage")  # the best first: a bare metric name is the first of these that ran
+METER_ORDER = (
+    "soak",
+    "perf",
+    "procstat",
+    "rusage",
+)  # the best first: a bare metric name is the first of these that ran
 SIDES = ("sender", "receiver")
 KB = 1024
 _SECONDS = {"ns": 1e-9, "us": 1e-6}
@@ -20,7 +26,9 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6}
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number means: `unit`, one line `about`, and `better`: 1 more is better, -1 less is better, 0 neither."""
+    """What a number means: `unit`, one line `about`, and `better`: 1 more is better, -1 less is
+    better, 0 neither.
+    """
 
     name: str
     unit: str
@@ -34,20 +42,57 @@ class Metric:
 
 
 def _table() -> dict[str, Metric]:
-    rows = [Metric("throughput", "Gb/s", "goodput: payload that the receiver took, in 10^9 bits per second", 1, "throughput")]
-    for who, whose in (("sender", "of the sender"), ("receiver", "of the receiver"), ("system", "of both sides together")):
-        rows.append(Metric(f"{who}_cpu", "CPUs", f"CPUs busy {whose}; 1.0 is one whole CPU", -1, f"{who} CPU"))
+    rows = [
+        Metric(
+            "throughput",
+            "Gb/s",
+            "goodput: payload that the receiver took, in 10^9 bits per second",
+            1,
+            "throughput",
+        )
+    ]
+    for who, whose in (
+        ("sender", "of the sender"),
+        ("receiver", "of the receiver"),
+        ("system", "of both sides together"),
+    ):
+        rows.append(
+            Metric(
+                f"{who}_cpu", "CPUs", f"CPUs busy {whose}; 1.0 is one whole CPU", -1, f"{who} CPU"
+            )
+        )
         about = f"service demand {whose}: CPU time, all CPUs, for 1024 bytes of payload"
         rows.append(Metric(f"{who}_demand", "µs/KB", about, -1, f"{who} demand"))
     for who in SIDES:
         rows.append(
-            Metric(f"{who}_user_cpu", "CPUs", f"CPUs busy in user space in the {who}'s process (rusage)", -1, f"{who} user")
+            Metric(
+                f"{who}_user_cpu",
+                "CPUs",
+                f"CPUs busy in user space in the {who}'s process (rusage)",
+                -1,
+                f"{who} user",
+            )
         )
         rows.append(
-            Metric(f"{who}_kernel_cpu", "CPUs", f"CPUs busy in the kernel for the {who}'s process (rusage)", -1, f"{who} kernel")
+            Metric(
+                f"{who}_kernel_cpu",
+                "CPUs",
+                f"CPUs busy in the kernel for the {who}'s process (rusage)",
+                -1,
+                f"{who} kernel",
+            )
         )
-    rows.append(Metric("retransmits", "segments", "TCP segments that the sender sent again within the window", -1))
-    rows.append(Metric("steps", "steps/s", "calls of the sender's method, for methods that move no data", 1))
+    rows.append(
+        Metric(
+            "retransmits",
+            "segments",
+            "TCP segments that the sender sent again within the window",
+            -1,
+        )
+    )
+    rows.append(
+        Metric("steps", "steps/s", "calls of the sender's method, for methods that move no data", 1)
+    )
     return {row.name: row for row in rows}
 
 
@@ -55,7 +100,9 @@ METRICS: Mapping[str, Metric] = _table()
 
 
 def describe(name: str) -> Metric:
-    """The Metric of a name, also of `NAME.METER`. Errors: KeyError for a name that no record can give."""
+    """The Metric of a name, also of `NAME.METER`. Errors: KeyError for a name that no record can
+    give.
+    """
     bare, _, meter = name.partition(".")
     row = METRICS[bare]
     if not meter:
@@ -65,7 +112,8 @@ def describe(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class Account:
-    """How a meter accounts CPU time: the counters that add up to it, each with its unit (`ns`, `us` or `ticks`).
+    """How a meter accounts CPU time: the counters that add up to it, each with its unit (`ns`, `us`
+    or `ticks`).
 
     `host_wide`: it counts the whole kernel, so it can't tell the sides apart where they share one.
     """
@@ -94,11 +142,19 @@ def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
     Meters whose counters carry `cpu_time`; ACCOUNTS for those that rows do not name.
     """
     table = [row for row in rows if row.get("kind") in ("meter", "counter")]
-    wide = {str(row["name"]) for row in table if row["kind"] == "meter" and "host_wide" in row.get("flags", ())}
+    wide = {
+        str(row["name"])
+        for row in table
+        if row["kind"] == "meter" and "host_wide" in row.get("flags", ())
+    }
     found: dict[str, list[tuple[str, str]]] = {}
     for row in table:
         unit = str(row.get("unit", ""))
-        if row["kind"] == "counter" and "cpu_time" in row.get("flags", ()) and (unit in _SECONDS or unit == "ticks"):
+        if (
+            row["kind"] == "counter"
+            and "cpu_time" in row.get("flags", ())
+            and (unit in _SECONDS or unit == "ticks")
+        ):
             found.setdefault(str(row.get("owner", "")), []).append((str(row["name"]), unit))
     accounts = dict(ACCOUNTS)
     for meter, counters in found.items():
@@ -116,12 +172,16 @@ def demand(cpus: float, gigabits: float) -> float:
 
 
 def of_record(
-    record: Mapping[str, Any], ticks: Mapping[str, int], shared: bool, accounts: Mapping[str, Account] = ACCOUNTS
+    record: Mapping[str, Any],
+    ticks: Mapping[str, int],
+    shared: bool,
+    accounts: Mapping[str, Account] = ACCOUNTS,
 ) -> dict[str, float]:
     """All metrics of one record.
 
-    `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel. Returns name -> value in METRICS'
-    units, CPU metrics under their bare name and as NAME.METER. A record without counters gives an empty dict.
+    `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel.
+    Returns name -> value in METRICS' units, CPU metrics under their bare name and as NAME.METER. A
+    record without counters gives an empty dict.
     """
     sender, receiver = record.get("sender") or {}, record.get("receiver") or {}
     windows = seconds(sender), seconds(receiver)
@@ -129,7 +189,10 @@ def of_record(
     _put(found, "throughput", _throughput(receiver, windows[1]))
     for meter in _ordered(accounts, sender, receiver):
         account = accounts[meter]
-        busy = (_busy(sender, account, ticks, windows[0]), _busy(receiver, account, ticks, windows[1]))
+        busy = (
+            _busy(sender, account, ticks, windows[0]),
+            _busy(receiver, account, ticks, windows[1]),
+        )
         _cpu(found, meter, *busy, together=account.host_wide and shared)
     _demands(found)
     for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True):
@@ -147,7 +210,9 @@ def _put(found: dict[str, float], name: str, value: float | None) -> None:
 
 
 def seconds(side: Mapping[str, Any]) -> float | None:
-    """Length of the measured window of one side in seconds; None when its edges are not both there or not in order."""
+    """Length of the measured window of one side in seconds; None when its edges are not both there
+    or not in order.
+    """
     edges = side.get("time_ns")
     if edges is None or len(edges) != 2 or edges[1] <= edges[0]:
         return None
@@ -165,7 +230,9 @@ def moved(opening: Any, closing: Any) -> float:
 
 
 def delta(side: Mapping[str, Any], group: str, name: str) -> float | None:
-    """Closing less opening value of a counter, over all streams; None when it is absent, or went backwards (it was reset)."""
+    """Closing less opening value of a counter, over all streams; None when it is absent, or went
+    backwards (it was reset).
+    """
     counters = side.get(group)
     edges = counters.get(name) if counters else None
     if edges is None:
@@ -193,13 +260,19 @@ def _tool(tool: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _ordered(accounts: Mapping[str, Account], sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> list[str]:
+def _ordered(
+    accounts: Mapping[str, Account], sender: Mapping[str, Any], receiver: Mapping[str, Any]
+) -> list[str]:
     ran = [meter for meter in accounts if meter in sender or meter in receiver]
     return sorted(ran, key=lambda m: METER_ORDER.index(m) if m in METER_ORDER else len(METER_ORDER))
 
 
-def _busy(side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], window: float | None) -> float | None:
-    """CPUs busy on one side by one meter; None unless every counter, the window and the unit's length are known."""
+def _busy(
+    side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], window: float | None
+) -> float | None:
+    """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
+    length are known.
+    """
     if window is None or account.meter not in side:
         return None
     spent, tick = 0.0, 1 / (ticks.get(str(side.get("host"))) or math.nan)
@@ -211,7 +284,9 @@ def _busy(side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], w
     return None if math.isnan(spent) else spent / window
 
 
-def _cpu(found: dict[str, float], meter: str, out: float | None, into: float | None, together: bool) -> None:
+def _cpu(
+    found: dict[str, float], meter: str, out: float | None, into: float | None, together: bool
+) -> None:
     """Put NAME.METER of one meter, and the bare names that no better meter has put yet.
 
     `together`: it can't tell the sides apart.

@@ -1,4 +1,6 @@
-"""What disturbed a campaign's blocks, from the readings around them (docs/records.md): which counters moved, on which host."""
+"""What disturbed a campaign's blocks, from the readings around them (docs/records.md): which
+counters moved, on which host.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ SPREAD = 0.1  # of the frequency
 
 @dataclass(frozen=True)
 class Sign:
-    """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp, irqbalance), `name` of what moved, by how much."""
+    """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp, irqbalance), `name` of
+    what moved, by how much.
+    """
 
     kind: str
     name: str
@@ -43,12 +47,24 @@ def _kind(name: str) -> str:
         return "link"
     if name.startswith("throttle."):
         return "clock"
-    protocol = name.partition(".")[0] in ("Tcp", "TcpExt", "Ip", "IpExt", "Udp", "Icmp", "Ip6", "Udp6", "Icmp6")
+    protocol = name.partition(".")[0] in (
+        "Tcp",
+        "TcpExt",
+        "Ip",
+        "IpExt",
+        "Udp",
+        "Icmp",
+        "Ip6",
+        "Udp6",
+        "Icmp6",
+    )
     return "tcp" if protocol else "nic"
 
 
 def _cpu(entry: Entry, ticks: int) -> Iterator[Sign]:
-    """CPUs that were used by others than the workers and the controller, at least; and CPUs that the hypervisor took."""
+    """CPUs that were used by others than the workers and the controller, at least; and CPUs that
+    the hypervisor took.
+    """
     edges = entry.get("cpu")
     seconds = (entry["ns"][1] - entry["ns"][0]) / 1e9
     if not edges or seconds <= 0:
@@ -72,7 +88,9 @@ def _frequency(before: Sequence[float], after: Sequence[float]) -> Iterator[Sign
 
 def hosts_of(entry: Entry, sign: Sign) -> Sequence[str]:
     """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
-    whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith("softnet.")
+    whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith(
+        "softnet."
+    )
     return entry.get("kernel", [entry["host"]]) if whole else [entry["host"]]
 
 
@@ -98,12 +116,30 @@ class Disturbance:
 
 
 KINDS = {
-    "load": ("Something else used CPUs", "stop what else runs there (`top`), and keep its timers and updates still"),
-    "steal": ("The hypervisor took CPU time", "a machine of its own, or one whose CPUs are not shared with other guests"),
-    "clock": ("CPU clocks changed or were throttled", "set governor to performance and turbo to off; look at the cooling"),
-    "link": ("The link went down or came up", "look at cable, transceiver and switch port; some settings reset the link too"),
-    "nic": ("Packets were dropped, paused or damaged", "look at rings, flow control and cabling (`ethtool -S`)"),
-    "tcp": ("Segments or packets were lost, late or refused", "look for drops on the way (`nstat`), other traffic, short queues"),
+    "load": (
+        "Something else used CPUs",
+        "stop what else runs there (`top`), and keep its timers and updates still",
+    ),
+    "steal": (
+        "The hypervisor took CPU time",
+        "a machine of its own, or one whose CPUs are not shared with other guests",
+    ),
+    "clock": (
+        "CPU clocks changed or were throttled",
+        "set governor to performance and turbo to off; look at the cooling",
+    ),
+    "link": (
+        "The link went down or came up",
+        "look at cable, transceiver and switch port; some settings reset the link too",
+    ),
+    "nic": (
+        "Packets were dropped, paused or damaged",
+        "look at rings, flow control and cabling (`ethtool -S`)",
+    ),
+    "tcp": (
+        "Segments or packets were lost, late or refused",
+        "look for drops on the way (`nstat`), other traffic, short queues",
+    ),
     "irqbalance": ("irqbalance started or stopped", "keep it off during a campaign"),
 }  # the gravest first
 COUNTERS_SAID = 6  # of a kind; the rest are counted
@@ -117,14 +153,28 @@ def disturbances(entries: Iterable[Entry], ticks: Callable[[str], int]) -> Itera
         for sign in signs(entry, ticks(str(entry["host"]))):
             place = sign.kind, tuple(hosts_of(entry, sign))
             found.setdefault(place, {}).setdefault(sign.name, {})[int(entry["block"])] = sign
-    for (kind, hosts), by_name in sorted(found.items(), key=lambda item: list(KINDS).index(item[0][0])):
+    for (kind, hosts), by_name in sorted(
+        found.items(), key=lambda item: list(KINDS).index(item[0][0])
+    ):
         blocks = tuple(sorted({block for of_name in by_name.values() for block in of_name}))
         what, remedy = KINDS[kind]
-        ranked = sorted(by_name.items(), key=lambda item: -max(sign.amount for sign in item[1].values()))
+        ranked = sorted(
+            by_name.items(), key=lambda item: -max(sign.amount for sign in item[1].values())
+        )
         evidence = "; ".join(_moved(name, of_name) for name, of_name in ranked[:COUNTERS_SAID])
-        more = f"; and {len(ranked) - COUNTERS_SAID} more in samples/noise.jsonl" if len(ranked) > COUNTERS_SAID else ""
+        more = (
+            f"; and {len(ranked) - COUNTERS_SAID} more in samples/noise.jsonl"
+            if len(ranked) > COUNTERS_SAID
+            else ""
+        )
         where = " and ".join(hosts)
-        yield Disturbance(frozenset(hosts), blocks, f"{what} on {where} in {_blocks(blocks)}", evidence + more, remedy)
+        yield Disturbance(
+            frozenset(hosts),
+            blocks,
+            f"{what} on {where} in {_blocks(blocks)}",
+            evidence + more,
+            remedy,
+        )
 
 
 def _blocks(blocks: Sequence[int]) -> str:
@@ -143,7 +193,9 @@ def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
     if sign.kind in ("load", "steal"):
         return f"{told(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
     total = sum(one.amount for one in by_block.values())
-    return f"{name} {total:.0f}" + (f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else "")
+    return f"{name} {total:.0f}" + (
+        f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""
+    )
 
 
 def told(sign: Sign) -> str:

@@ -1,8 +1,10 @@
-"""Pairing: the log differences of two cells that were run in the same campaign, one a unit. Needs numpy only.
+"""Pairing: the log differences of two cells that were run in the same campaign, one a unit. Needs
+numpy only.
 
-Both cells of a comparison ran once in each block, close together in time; the difference of their logarithms within a block is
-free of what drifts between blocks. Where their runs lie in several boots the boot is the unit, and differences within it count as
-their mean. Levels that never share a boot (kernels) are paired by their rounds: the n-th boot of one with the n-th of the other.
+Both cells of a comparison ran once in each block, close together in time; the difference of their
+logarithms within a block is free of what drifts between blocks. Where their runs lie in several
+boots the boot is the unit, and differences within it count as their mean. Levels that never share a
+boot (kernels) are paired by their rounds: the n-th boot of one with the n-th of the other.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
 
 
 def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[str, Numbers]:
-    """The unit (`block` or `boot`) and the log differences, mine less base, one a unit that both have.
+    """The unit (`block` or `boot`) and the log differences, mine less base, one a unit that both
+    have.
 
-    boots: how many the campaign asked for. With more than one, or where the runs that pair lie in several, the boot is the unit.
+    boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
+    several, the boot is the unit.
     """
     if not set(mine.boot.tolist()) & set(base.boot.tolist()):
         return "boot", _subtracted(_by_round(mine, order), _by_round(base, order))
@@ -60,7 +64,10 @@ def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
 
 
 def _by_round(series: Series, order: Rounds) -> tuple[Places, Numbers]:
-    return _means(np.array([order[boot] for boot in series.boot.tolist()], dtype=np.int64), np.log(series.values))
+    return _means(
+        np.array([order[boot] for boot in series.boot.tolist()], dtype=np.int64),
+        np.log(series.values),
+    )
 
 
 def _subtracted(mine: tuple[Places, Numbers], base: tuple[Places, Numbers]) -> Numbers:

@@ -1,7 +1,9 @@
-"""What proof counters mean, by the descriptors alone: whose they are, which must move, and of which other one each is a part.
+"""What proof counters mean, by the descriptors alone: whose they are, which must move, and of which
+other one each is a part.
 
-A counter whose `about` begins with another counter of its method is a part of that one: `copied`, "completions that say ...", of
-`completions`. So `0 of 12,345 completions copied` needs no knowledge of any method.
+A counter whose `about` begins with another counter of its method is a part of that one: `copied`,
+"completions that say ...", of `completions`. So `0 of 12,345 completions copied` needs no knowledge
+of any method.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of method
 
 @dataclass(frozen=True)
 class Proof:
-    """One counter: `owner` is its method ("" where rows do not tell), `part_of` the counter that it is a part of, or ""."""
+    """One counter: `owner` is its method ("" where rows do not tell), `part_of` the counter that it
+    is a part of, or "".
+    """
 
     name: str
     owner: str = ""
@@ -29,10 +33,14 @@ class Proof:
 
 
 class Declared:
-    """The proof counters of a plan's rows; methods follow each other there, each before what it declares."""
+    """The proof counters of a plan's rows; methods follow each other there, each before what it
+    declares.
+    """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._methods: dict[tuple[str, str], dict[str, Proof]] = {}  # by side ("" for both) and owner
+        self._methods: dict[
+            tuple[str, str], dict[str, Proof]
+        ] = {}  # by side ("" for both) and owner
         self._found: dict[tuple[str, tuple[str, ...]], Mapping[str, Proof]] = {}
         side, method = "", ""
         each: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -56,10 +64,15 @@ class Declared:
         mine = [each for (where, _), each in self._methods.items() if where in (side, "")]
         whole = sorted((each for each in mine if each.keys() >= set(names)), key=len)
         known = whole[:1] or mine or list(self._methods.values())
-        return {name: next((each[name] for each in known if name in each), Proof(name)) for name in names}
+        return {
+            name: next((each[name] for each in known if name in each), Proof(name))
+            for name in names
+        }
 
 
 def _proof(row: Mapping[str, Any], siblings: Sequence[Mapping[str, Any]]) -> Proof:
     name, first = str(row["name"]), str(row.get("about", "")).partition(" ")[0]
-    whole = first if first != name and any(first == str(other["name"]) for other in siblings) else ""
+    whole = (
+        first if first != name and any(first == str(other["name"]) for other in siblings) else ""
+    )
     return Proof(name, str(row.get("owner", "")), frozenset(row.get("flags", ())), whole)

@@ -1,6 +1,8 @@
-"""Signs that runs of one cell are not independent draws from one distribution: drift, autocorrelation, two levels, outliers.
+"""Signs that runs of one cell are not independent draws from one distribution: drift,
+autocorrelation, two levels, outliers.
 
-Each test's error rate is low on purpose (they are asked of every cell) and simulated in tests/test_analysis_checks.py.
+Each test's error rate is low on purpose (they are asked of every cell) and simulated in
+tests/unit/analysis/test_cautions.py.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from scipy.special import ndtr
 from netbench.analysis.intervals import Numbers, t_probability
 
 ALPHA = 0.002  # chance that a test speaks up about a sound cell
-OUTLIER = 6.0  # robust standard deviations, for many values; more for few, whose MAD is itself uncertain
+OUTLIER = (
+    6.0  # robust standard deviations, for many values; more for few, whose MAD is itself uncertain
+)
 FEWEST = 8  # values: with fewer a test can't tell anything at ALPHA
 GAP = 4.0  # two levels are further apart than that many spreads within them
 
 
 def drift(values: Numbers) -> tuple[float, float]:
-    """Kendall's tau of the values against their order, and its two-sided p value (normal approximation with ties).
+    """Kendall's tau of the values against their order, and its two-sided p value (normal
+    approximation with ties).
 
-    Mann 1945, doi:10.2307/1907187; variance with ties as in Kendall, Rank Correlation Methods, 1970. p is 1 below FEWEST values.
+    Mann 1945, doi:10.2307/1907187; variance with ties as in Kendall, Rank Correlation Methods,
+    1970. p is 1 below FEWEST values.
     """
     n = len(values)
     if n < FEWEST:
@@ -37,7 +43,9 @@ def drift(values: Numbers) -> tuple[float, float]:
 
 
 def autocorrelation(values: Numbers) -> tuple[float, float]:
-    """Lag-1 autocorrelation r and the p value of r > 0 (t test of r, Cox 1966); p is 1 below FEWEST values."""
+    """Lag-1 autocorrelation r and the p value of r > 0 (t test of r, Cox 1966); p is 1 below FEWEST
+    values.
+    """
     n = len(values)
     x = values - values.mean()
     power = float((x * x).sum())
@@ -49,7 +57,8 @@ def autocorrelation(values: Numbers) -> tuple[float, float]:
 
 
 def two_levels(values: Numbers) -> tuple[float, float] | None:
-    """Centres of two clusters of runs, where the widest gap parts them into groups of at least a fifth each, GAP spreads apart.
+    """Centres of two clusters of runs, where the widest gap parts them into groups of at least a
+    fifth each, GAP spreads apart.
 
     Else None.
     """
@@ -61,7 +70,9 @@ def two_levels(values: Numbers) -> tuple[float, float] | None:
     gaps = np.diff(x)[least - 1 : n - least]
     cut = least + int(gaps.argmax())
     low, high = x[:cut], x[cut:]
-    within = math.sqrt((((low - low.mean()) ** 2).sum() + ((high - high.mean()) ** 2).sum()) / (n - 2))
+    within = math.sqrt(
+        (((low - low.mean()) ** 2).sum() + ((high - high.mean()) ** 2).sum()) / (n - 2)
+    )
     apart = float(high.mean() - low.mean())
     if apart <= 2 * GAP * within or float(gaps.max()) <= GAP * within:
         return None
@@ -69,7 +80,8 @@ def two_levels(values: Numbers) -> tuple[float, float] | None:
 
 
 def outliers(values: Numbers) -> list[int]:
-    """Places of values further than OUTLIER x (1 + 10/n) robust deviations (1.4826 MAD) from the median.
+    """Places of values further than OUTLIER x (1 + 10/n) robust deviations (1.4826 MAD) from the
+    median.
 
     They are named, never dropped.
     """
@@ -79,15 +91,22 @@ def outliers(values: Numbers) -> list[int]:
     spread = 1.4826 * float(np.median(np.abs(values - middle)))
     if spread == 0:
         return []
-    return [int(i) for i in np.flatnonzero(np.abs(values - middle) > OUTLIER * (1 + 10 / len(values)) * spread)]
+    return [
+        int(i)
+        for i in np.flatnonzero(np.abs(values - middle) > OUTLIER * (1 + 10 / len(values)) * spread)
+    ]
 
 
 def instabilities(values: Numbers) -> list[str]:
-    """What is wrong with the order or shape of a cell's values, in words; empty when nothing shows."""
+    """What is wrong with the order or shape of a cell's values, in words; empty when
+    nothing shows.
+    """
     found = []
     tau, p = drift(values)
     if p < ALPHA:
-        found.append(f"{'rises' if tau > 0 else 'falls'} over time (Kendall's tau {tau:+.2f}, p {p:.1g})")
+        found.append(
+            f"{'rises' if tau > 0 else 'falls'} over time (Kendall's tau {tau:+.2f}, p {p:.1g})"
+        )
     r, p = autocorrelation(values)
     if p < ALPHA:
         found.append(f"follows the run before it (lag-1 autocorrelation {r:.2f}, p {p:.1g})")

@@ -1,4 +1,6 @@
-"""When a cell has been run often enough: one rule, used by the conductor after each block and by the report for the status."""
+"""When a cell has been run often enough: one rule, used by the conductor after each block and by
+the report for the status.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,20 @@ from netbench.analysis.boots import runs_a_boot
 from netbench.analysis.intervals import Interval, mean_interval, sequential_confidence
 from netbench.model import Repeat
 
-CPU_FLOOR = 0.005  # CPUs: half a percent of one CPU is as narrow as any meter of the kernel resolves in a run of seconds
+# CPUs: half a percent of one CPU is as narrow as any meter of the kernel resolves in a run of
+# seconds
+CPU_FLOOR = 0.005
 Boots = Mapping[str, Sequence[int]]
 """By metric, the boot of each value."""
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """Where a cell stands: `n` usable runs, whether it is `closed`, why (`converged`, `max`, or `open`), and the interval of each
-    metric; `spent`: it has had all its runs.
+    """Where a cell stands: `n` usable runs, whether it is `closed`, why (`converged`, `max`, or
+    `open`), and the interval of each metric; `spent`: it has had all its runs.
 
-    `intervals` holds only metrics that have a value; their `mean` and `half_width` are what progress shows (NaN half-width: no
-    interval yet).
+    `intervals` holds only metrics that have a value; their `mean` and `half_width` are what
+    progress shows (NaN half-width: no interval yet).
     """
 
     n: int
@@ -37,17 +41,22 @@ def most(repeat: Repeat) -> int:
     return repeat.max if repeat.boots == 1 else repeat.boots * runs_a_boot(repeat)
 
 
-def assess(values: Mapping[str, Sequence[float]], repeat: Repeat, boots: Boots | None = None, lost: int = 0) -> Assessment:
-    """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in order of execution).
+def assess(
+    values: Mapping[str, Sequence[float]], repeat: Repeat, boots: Boots | None = None, lost: int = 0
+) -> Assessment:
+    """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in
+    order of execution).
 
-    Closed when n >= repeat.min and every metric of repeat.metrics is precise (`converged`), or when n >= repeat.max (`max`). n is
-    the number of values of the best-filled metric. A metric without any value (throughput of `null`) is left out of the rule;
-    when none is left only `max` closes the cell. A metric of repeat.metrics with fewer values than n is not precise until they
-    are enough: what is missing is no evidence.
+    Closed when n >= repeat.min and every metric of repeat.metrics is precise (`converged`), or when
+    n >= repeat.max (`max`). n is the number of values of the best-filled metric. A metric without
+    any value (throughput of `null`) is left out of the rule; when none is left only `max` closes
+    the cell. A metric of repeat.metrics with fewer values than n is not precise until they are
+    enough: what is missing is no evidence.
 
-    boots: with values of several, or with repeat.boots > 1, intervals are over the means of boots, and a cell closes only when it
-    has been in all boots that were asked for, as `max` when it has had all its runs there. lost: runs that failed and are not
-    repeated, because boots settle how many there are.
+    boots: with values of several, or with repeat.boots > 1, intervals are over the means of boots,
+    and a cell closes only when it has been in all boots that were asked for, as `max` when it has
+    had all its runs there. lost: runs that failed and are not repeated, because boots settle how
+    many there are.
     """
     units = _boots(boots, repeat)
     found = {name: list(each) for name, each in values.items() if len(each)}
@@ -55,20 +64,33 @@ def assess(values: Mapping[str, Sequence[float]], repeat: Repeat, boots: Boots |
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         intervals = {name: mean_interval(each, confidence) for name, each in found.items()}
     else:
-        intervals = {name: mean_interval(_means(each, units[name]), repeat.confidence) for name, each in found.items()}
+        intervals = {
+            name: mean_interval(_means(each, units[name]), repeat.confidence)
+            for name, each in found.items()
+        }
     n = max(map(len, found.values()), default=0)
     asked = [name for name in repeat.metrics if name in found]
     enough = bool(asked) and all(len(found[name]) + lost >= repeat.min for name in asked)
-    visited = len({boot for each in units.values() for boot in each}) if units is not None else repeat.boots
+    visited = (
+        len({boot for each in units.values() for boot in each})
+        if units is not None
+        else repeat.boots
+    )
     spent = n + lost >= most(repeat) and visited >= repeat.boots
-    if enough and visited >= repeat.boots and all(reached(name, intervals[name], repeat) for name in asked):
+    if (
+        enough
+        and visited >= repeat.boots
+        and all(reached(name, intervals[name], repeat) for name in asked)
+    ):
         return Assessment(n, True, "converged", intervals, spent)
     return Assessment(n, spent, "max" if spent else "open", intervals, spent)
 
 
 def _boots(boots: Boots | None, repeat: Repeat) -> Boots | None:
     """The boots of the values where these are the unit."""
-    if boots is None or (repeat.boots == 1 and len({boot for each in boots.values() for boot in each}) < 2):
+    if boots is None or (
+        repeat.boots == 1 and len({boot for each in boots.values() for boot in each}) < 2
+    ):
         return None
     return boots
 
@@ -82,7 +104,9 @@ def _means(values: Sequence[float], boots: Sequence[int]) -> list[float]:
 
 
 def reached(metric: str, interval: Interval, repeat: Repeat) -> bool:
-    """Whether one metric's interval is as narrow as asked, or, for CPU metrics, as narrow as a CPU meter can tell (CPU_FLOOR)."""
+    """Whether one metric's interval is as narrow as asked, or, for CPU metrics, as narrow as a CPU
+    meter can tell (CPU_FLOOR).
+    """
     if not interval.known:
         return False
     small = metric.partition(".")[0].endswith("_cpu") and interval.half_width <= CPU_FLOOR

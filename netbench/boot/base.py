@@ -1,4 +1,6 @@
-"""What a way to boot a host is: make sure that a kernel can be booted, then let the host go; and the host that it is done to."""
+"""What a way to boot a host is: make sure that a kernel can be booted, then let the host go; and
+the host that it is done to.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _LOADER_WORDS = ("BOOT_IMAGE=", "initrd=")  # a boot loader's own, of no effect 
 
 @dataclass(frozen=True)
 class State:
-    """What a host runs: the boot, the release of its kernel (`uname -r`) and that kernel's command line."""
+    """What a host runs: the boot, the release of its kernel (`uname -r`) and that kernel's command
+    line.
+    """
 
     boot_id: str
     release: str
@@ -32,13 +36,17 @@ class State:
     @property
     def words(self) -> str:
         """The command line without what the boot loader writes for itself."""
-        return " ".join(word for word in self.command_line.split() if not word.startswith(_LOADER_WORDS))
+        return " ".join(
+            word for word in self.command_line.split() if not word.startswith(_LOADER_WORDS)
+        )
 
 
 @dataclass(frozen=True)
 class Target:
-    """A kernel, ready to be booted: `name` as the campaign calls it ("" for the one that the host came with), the release that
-    `uname -r` will say, and where the way needs them the files on the host and the command line."""
+    """A kernel, ready to be booted: `name` as the campaign calls it ("" for the one that the host
+    came with), the release that `uname -r` will say, and where the way needs them the files on the
+    host and the command line.
+    """
 
     name: str
     release: str
@@ -49,7 +57,9 @@ class Target:
     loose: bool = False  # `release` is the beginning of what `uname -r` will say
 
     def is_it(self, state: State) -> bool:
-        """Whether that is what was to be booted: the release, and the command line as far as the way sets it."""
+        """Whether that is what was to be booted: the release, and the command line as far as the
+        way sets it.
+        """
         right = is_of(state.release, self.release) if self.loose else state.release == self.release
         words = state.words.split()
         if self.command_line and not self.loose:
@@ -58,14 +68,19 @@ class Target:
 
 
 def is_of(release: str, wanted: str) -> bool:
-    """Whether a release is the wanted one, or begins with it at a place where a number ends: 6.1.9 is of 6.1, 6.12.3 is not."""
+    """Whether a release is the wanted one, or begins with it at a place where a number ends: 6.1.9
+    is of 6.1, 6.12.3 is not.
+    """
     return release == wanted or (
-        release.startswith(wanted) and not (wanted[-1:].isdecimal() and release[len(wanted)].isdecimal())
+        release.startswith(wanted)
+        and not (wanted[-1:].isdecimal() and release[len(wanted)].isdecimal())
     )
 
 
 class Machine:
-    """A host that can be talked to: programs, with root's rights where asked for, and files. No shell sees a value."""
+    """A host that can be talked to: programs, with root's rights where asked for, and files. No
+    shell sees a value.
+    """
 
     def __init__(self, host: Host, channel: Channel) -> None:
         self.host = host
@@ -87,13 +102,20 @@ class Machine:
         """What a program prints. Errors: BootError with what it said where it fails; HostError."""
         done = self.attempt(*argv, seconds=seconds, root=root)
         if done.status:
-            raise BootError(f"{self.name}: {argv[0]} failed (exit {done.status}): {complaint(done)}")
+            raise BootError(
+                f"{self.name}: {argv[0]} failed (exit {done.status}): {complaint(done)}"
+            )
         return done.stdout
 
     def has(self, program: str) -> bool:
         """Whether a program is there for root."""
         try:
-            return self.attempt("sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; command -v "$0"', program, root=True).status == 0
+            return (
+                self.attempt(
+                    "sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; command -v "$0"', program, root=True
+                ).status
+                == 0
+            )
         except HostError:
             return False
 
@@ -116,36 +138,46 @@ class Machine:
 
 
 class Way(Protocol):
-    """A way to boot. `seconds`: how long a boot may take where the campaign says nothing; `remote`: whether it needs no help of
-    the host."""
+    """A way to boot. `seconds`: how long a boot may take where the campaign says nothing; `remote`:
+    whether it needs no help of the host.
+    """
 
     seconds: float
     remote: bool
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
-        """Why this host cannot be booted so, on these kernels; "" where it can. Errors: HostError."""
+        """Why this host cannot be booted so, on these kernels; "" where it can. Errors:
+        HostError.
+        """
 
     def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
-        """Everything that can fail while the host is still well: find, copy and load the kernel; None is the one that the host
-        came with. Errors: BootError, HostError."""
+        """Everything that can fail while the host is still well: find, copy and load the kernel;
+        None is the one that the host came with. Errors: BootError, HostError.
+        """
 
     def go(self, machine: Machine, target: Target) -> None:
         """Let the host go: it is on its way down. Errors: BootError, HostError."""
 
     def cancel(self, machine: Machine) -> None:
-        """Take back what `prepare` left on a host that does not go, or has gone: its next reboot is one like any other.
+        """Take back what `prepare` left on a host that does not go, or has gone: its next reboot is
+        one like any other.
 
-        (A GRUB that cannot write keeps its choice.) Errors: HostError."""
+        (A GRUB that cannot write keeps its choice.) Errors: HostError.
+        """
 
     def back(self, machine: Machine, came_with: State) -> Target:
-        """The same as prepare of the kernel that the host came with; the host need not answer. Errors: BootError, HostError."""
+        """The same as prepare of the kernel that the host came with; the host need not answer.
+        Errors: BootError, HostError.
+        """
 
     def console(self, host: Host) -> list[str]:
         """The last lines of the host's console; none where it has none."""
 
 
 def console_file(host: Host) -> list[str]:
-    """The last lines of the file that a host's console is written to, where the campaign names one."""
+    """The last lines of the file that a host's console is written to, where the campaign
+    names one.
+    """
     if not host.boot.console:
         return []
     try:

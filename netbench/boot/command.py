@@ -11,9 +11,11 @@ from netbench.model import Host, Kernel
 
 
 class Command:
-    """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are replaced.
+    """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are
+    replaced.
 
-    `uname -r` must then say what the kernel's `release` is or begins with; to go back, {kernel} is `original`.
+    `uname -r` must then say what the kernel's `release` is or begins with; to go back, {kernel} is
+    `original`.
     """
 
     seconds = 600.0
@@ -22,7 +24,10 @@ class Command:
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         nameless = [kernel.name for kernel in kernels if not kernel.release]
         if nameless:
-            return f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will say, to know that it did its work"
+            return (
+                f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will say, to"
+                " know that it did its work"
+            )
         return ""
 
     def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
@@ -56,8 +61,13 @@ class Command:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BootError(f"{machine.name}: {argv[0]} cannot be run: {error}") from error
         if done.returncode:
-            said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]) or "it said nothing"
-            raise BootError(f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}")
+            said = (
+                " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
+                or "it said nothing"
+            )
+            raise BootError(
+                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}"
+            )
 
     def cancel(self, machine: Machine) -> None:
         """Nothing is prepared."""

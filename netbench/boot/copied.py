@@ -1,4 +1,6 @@
-"""Kernels that are brought to a host: its files in netbench's own folder, once per content, never in /boot."""
+"""Kernels that are brought to a host: its files in netbench's own folder, once per content, never
+in /boot.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,41 @@ from netbench.model import Kernel
 SEND_SECONDS = 600.0
 INITRD_SECONDS = 600.0
 _DONE = "whole"  # a file that is made last
-_FOLDER = 'umask 077; folder=${XDG_CACHE_HOME:-$HOME/.cache}/netbench/kernels/$0; mkdir -p "$folder" && cd "$folder" && pwd'
+_FOLDER = (
+    'umask 077; folder=${XDG_CACHE_HOME:-$HOME/.cache}/netbench/kernels/$0; mkdir -p "$folder" &&'
+    ' cd "$folder" && pwd'
+)
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]*")
 
 
 def release_of(machine: Machine, image: str) -> str:
-    """The release that a bzImage on a host calls itself (Documentation/arch/x86/boot.rst, kernel_version). Errors: BootError."""
+    """The release that a bzImage on a host calls itself (Documentation/arch/x86/boot.rst,
+    kernel_version). Errors: BootError.
+    """
     try:
         low, high = _bytes(machine, image, 0x20E, 2)
-        text = _bytes(machine, image, 0x200 + low + 256 * high, 128).split(b"\0")[0].decode("ascii", "replace")
+        text = (
+            _bytes(machine, image, 0x200 + low + 256 * high, 128)
+            .split(b"\0")[0]
+            .decode("ascii", "replace")
+        )
     except ValueError:
-        raise BootError(f"{machine.name}: {image} is no kernel for x86 (bzImage); name one, or use release") from None
+        raise BootError(
+            f"{machine.name}: {image} is no kernel for x86 (bzImage); name one, or use release"
+        ) from None
     match = _RELEASE.match(text)
     if not match:
-        raise BootError(f"{machine.name}: {image} does not say which release it is; is it a kernel (bzImage)?")
+        raise BootError(
+            f"{machine.name}: {image} does not say which release it is; is it a kernel (bzImage)?"
+        )
     return match[0]
 
 
 def _bytes(machine: Machine, path: str, at: int, count: int) -> bytes:
     """Some bytes of a file. Errors: ValueError when it is shorter."""
-    done = machine.attempt("od", "-A", "n", "-v", "-t", "x1", "-j", str(at), "-N", str(count), path, root=True)
+    done = machine.attempt(
+        "od", "-A", "n", "-v", "-t", "x1", "-j", str(at), "-N", str(count), path, root=True
+    )
     read = bytes.fromhex("".join(done.stdout.split()))
     if done.status or len(read) < 2:
         raise ValueError(path)
@@ -45,7 +62,9 @@ def _bytes(machine: Machine, path: str, at: int, count: int) -> bytes:
 
 
 def bring(machine: Machine, kernel: Kernel, came_with: State) -> Installed:
-    """Copy a kernel of this machine (`deb`, `tree`) to a host, which makes an initrd for it. Errors: BootError, HostError."""
+    """Copy a kernel of this machine (`deb`, `tree`) to a host, which makes an initrd for it.
+    Errors: BootError, HostError.
+    """
     with _told(machine):
         name = digest(found(kernel))[:16]
     folder = machine.run("sh", "-c", _FOLDER, name).strip()
@@ -56,7 +75,10 @@ def bring(machine: Machine, kernel: Kernel, came_with: State) -> Installed:
         with _told(machine):
             files = unpack(kernel, Path(scratch))
         if files.modules is None:
-            raise BootError(f"{kernel.name}: {kernel.deb or kernel.tree} holds no modules; name its image and initrd on the host")
+            raise BootError(
+                f"{kernel.name}: {kernel.deb or kernel.tree} holds no modules; name its image and"
+                " initrd on the host"
+            )
         packed = Path(scratch) / "netbench-modules.tar"
         with tarfile.open(packed, "w") as tar:
             tar.add(files.modules, arcname=files.release)
@@ -83,11 +105,15 @@ def _told(machine: Machine) -> Iterator[None]:
 
 
 def _make_initrd(machine: Machine, folder: str, release: str) -> None:
-    """An initrd with the copied modules, by the host's own tool, which looks for them in /lib/modules."""
+    """An initrd with the copied modules, by the host's own tool, which looks for them in
+    /lib/modules.
+    """
     machine.run("tar", "-x", "-f", f"{folder}/modules.tar", "-C", folder, seconds=SEND_SECONDS)
     machine.run("rm", f"{folder}/modules.tar")
     place = f"/lib/modules/{release}"
-    theirs = machine.exists(place)  # of another build with that release: covered for as long as it takes
+    theirs = machine.exists(
+        place
+    )  # of another build with that release: covered for as long as it takes
     if theirs:
         machine.run("mount", "-o", "bind", f"{folder}/{release}", place, root=True)
     else:
@@ -95,14 +121,23 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
         machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
     try:
         if machine.has("mkinitramfs"):
-            machine.run("mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True)
+            machine.run(
+                "mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True
+            )
         elif machine.has("dracut"):
-            words = ("--force", "--no-hostonly", "--add", "kernel-network-modules", "--kver", release)
+            words = (
+                "--force",
+                "--no-hostonly",
+                "--add",
+                "kernel-network-modules",
+                "--kver",
+                release,
+            )
             machine.run("dracut", *words, f"{folder}/initrd", seconds=INITRD_SECONDS, root=True)
         else:
             raise BootError(
-                f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd; install one, "
-                "or put an image and its initrd there and name them"
+                f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd;"
+                " install one, or put an image and its initrd there and name them"
             )
     finally:
         machine.run("umount" if theirs else "rm", place, root=True)

@@ -1,4 +1,6 @@
-"""One boot from another entry of GRUB's menu: grub-reboot(8). The default entry stays what it is."""
+"""One boot from another entry of GRUB's menu: grub-reboot(8). The default entry stays
+what it is.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ PROGRAMS = ("grub-reboot", "grub2-reboot")
 EDITORS = ("grub-editenv", "grub2-editenv")
 _REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
 _ENTRY = re.compile(
-    r"""\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
+    r"""\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")"""
+    r"""(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
 )
 _LINUX = re.compile(r"\s*linux(?:16|efi)?\s+(\S+)(.*)")
 
@@ -30,12 +33,20 @@ class Grub:
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not any(machine.has(program) for program in PROGRAMS):
-            return "the host has no grub-reboot; install grub2-common there, or name another way to boot"
+            return (
+                "the host has no grub-reboot; install grub2-common there, or name another way to"
+                " boot"
+            )
         if not any(machine.exists(path) for path in CONFIGURATIONS):
-            return f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another way to boot"
+            return (
+                f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another way to boot"
+            )
         odd = [kernel.name for kernel in kernels if not kernel.release or kernel.append]
         if odd:
-            return f"{', '.join(odd)}: GRUB boots kernels that are installed (release, without append); name another way to boot"
+            return (
+                f"{', '.join(odd)}: GRUB boots kernels that are installed (release, without"
+                " append); name another way to boot"
+            )
         return installed.missing(machine, kernels)
 
     def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
@@ -55,7 +66,9 @@ class Grub:
         path = next((path for path in CONFIGURATIONS if machine.exists(path)), CONFIGURATIONS[0])
         entry = entry_of(machine.run("cat", path, root=True), release)
         if not entry:
-            raise BootError(f"{machine.name}: {path} has no entry that boots {release}; run update-grub there")
+            raise BootError(
+                f"{machine.name}: {path} has no entry that boots {release}; run update-grub there"
+            )
         program = next((program for program in PROGRAMS if machine.has(program)), PROGRAMS[0])
         machine.run(program, entry, root=True)
 
@@ -72,12 +85,20 @@ class Grub:
 
 
 def entry_of(text: str, release: str) -> str:
-    """The menu entry of a grub.cfg that boots a release, as grub-reboot takes it: `submenu>entry`; "" where there is none.
+    """The menu entry of a grub.cfg that boots a release, as grub-reboot takes it: `submenu>entry`;
+    "" where there is none.
 
-    Ids never begin with a digit: GRUB would read that as a place in the menu. Recovery entries are passed over.
+    Ids never begin with a digit: GRUB would read that as a place in the menu. Recovery entries are
+    passed over.
     """
-    found = [path for path, image, arguments in _entries(text) if _boots(image, release) and not _is_rescue(arguments)]
-    return next((path for path in found if not any(name[:1].isdigit() for name in path.split(">"))), "")
+    found = [
+        path
+        for path, image, arguments in _entries(text)
+        if _boots(image, release) and not _is_rescue(arguments)
+    ]
+    return next(
+        (path for path in found if not any(name[:1].isdigit() for name in path.split(">"))), ""
+    )
 
 
 def _boots(image: str, release: str) -> bool:
@@ -95,7 +116,12 @@ def _entries(text: str) -> Iterator[tuple[str, str, str]]:
     for line in text.splitlines():
         opened = _ENTRY.match(line)
         if opened:
-            path.append((depth, _name([name for name in (opened[4], opened[5], opened[2], opened[3]) if name])))
+            path.append(
+                (
+                    depth,
+                    _name([name for name in (opened[4], opened[5], opened[2], opened[3]) if name]),
+                )
+            )
         elif (kernel := _LINUX.match(line)) and path:
             yield ">".join(name for _, name in path), kernel[1], kernel[2]
         if not line.lstrip().startswith("#"):

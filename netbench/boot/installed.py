@@ -10,8 +10,19 @@ from netbench.boot.base import Machine, is_of
 from netbench.errors import BootError
 from netbench.model import Kernel
 
-_IMAGES = ("/boot/vmlinuz-{}", "/boot/vmlinux-{}", "/boot/Image-{}", "/usr/lib/modules/{}/vmlinuz", "/lib/modules/{}/vmlinuz")
-_INITRDS = ("/boot/initrd.img-{}", "/boot/initramfs-{}.img", "/boot/initrd-{}", "/usr/lib/modules/{}/initrd")
+_IMAGES = (
+    "/boot/vmlinuz-{}",
+    "/boot/vmlinux-{}",
+    "/boot/Image-{}",
+    "/usr/lib/modules/{}/vmlinuz",
+    "/lib/modules/{}/vmlinuz",
+)
+_INITRDS = (
+    "/boot/initrd.img-{}",
+    "/boot/initramfs-{}.img",
+    "/boot/initrd-{}",
+    "/usr/lib/modules/{}/initrd",
+)
 _PREFIX = "vmlinuz-"
 
 
@@ -25,21 +36,30 @@ class Installed:
 
 
 def version(release: str) -> list[tuple[int, int | str]]:
-    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and 6.9.0-rc7 before 6.9.0."""
+    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and
+    6.9.0-rc7 before 6.9.0.
+    """
     parts = re.findall(r"\d+|[^\d]+", release)
-    return [*((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts), (0, "")]
+    return [
+        *((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts),
+        (0, ""),
+    ]
 
 
 def releases(machine: Machine) -> list[str]:
     """Releases of the kernels that are installed, the oldest version first."""
-    found = {name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)}
+    found = {
+        name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)
+    }
     for folder in ("/usr/lib/modules", "/lib/modules"):
         found |= set(machine.listing(folder))
     return sorted(found, key=version)
 
 
 def find(machine: Machine, wanted: str) -> Installed:
-    """The installed kernel of a release, else the newest of releases that begin so. Errors: BootError, HostError."""
+    """The installed kernel of a release, else the newest of releases that begin so. Errors:
+    BootError, HostError.
+    """
     there = releases(machine)
     for release in candidates(there, wanted):
         image = _first(machine, _IMAGES, release)
@@ -50,13 +70,24 @@ def find(machine: Machine, wanted: str) -> Installed:
 
 
 def candidates(there: Iterable[str], wanted: str) -> list[str]:
-    """The releases that a word may mean, the best first. What an installation kept of the kernel before it (`.old`) is none."""
-    loose = [release for release in there if is_of(release, wanted) and release != wanted and not release.endswith(".old")]
-    return [*(release for release in there if release == wanted), *sorted(loose, key=version, reverse=True)]
+    """The releases that a word may mean, the best first. What an installation kept of the kernel
+    before it (`.old`) is none.
+    """
+    loose = [
+        release
+        for release in there
+        if is_of(release, wanted) and release != wanted and not release.endswith(".old")
+    ]
+    return [
+        *(release for release in there if release == wanted),
+        *sorted(loose, key=version, reverse=True),
+    ]
 
 
 def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
-    """Which of the kernels that should be installed are not, and what there is; "" when all are there."""
+    """Which of the kernels that should be installed are not, and what there is; "" when all are
+    there.
+    """
     said = []
     for kernel in kernels:
         try:
@@ -68,4 +99,6 @@ def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
 
 
 def _first(machine: Machine, patterns: tuple[str, ...], release: str) -> str:
-    return next((path for pattern in patterns if machine.exists(path := pattern.format(release))), "")
+    return next(
+        (path for pattern in patterns if machine.exists(path := pattern.format(release))), ""
+    )

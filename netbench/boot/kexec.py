@@ -25,8 +25,14 @@ class Kexec:
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not machine.has("kexec"):
             return "the host has no kexec; install kexec-tools there, or name another way to boot"
-        if machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True).stdout.strip() == "1":
-            return "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled); name another way to boot"
+        if (
+            machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True).stdout.strip()
+            == "1"
+        ):
+            return (
+                "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled);"
+                " name another way to boot"
+            )
         return installed.missing(machine, kernels)
 
     def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
@@ -36,10 +42,17 @@ class Kexec:
             found = installed.find(machine, kernel.release)
         elif kernel.image:
             if kernel.initrd and not machine.exists(kernel.initrd):
-                raise BootError(f"{machine.name}: there is no {kernel.initrd}; name the initrd that belongs to {kernel.image}")
+                raise BootError(
+                    f"{machine.name}: there is no {kernel.initrd}; name the initrd that belongs to"
+                    f" {kernel.image}"
+                )
             if not machine.exists(kernel.image):
-                raise BootError(f"{machine.name}: there is no {kernel.image}; an image is a path on the host")
-            found = installed.Installed(copied.release_of(machine, kernel.image), kernel.image, kernel.initrd)
+                raise BootError(
+                    f"{machine.name}: there is no {kernel.image}; an image is a path on the host"
+                )
+            found = installed.Installed(
+                copied.release_of(machine, kernel.image), kernel.image, kernel.initrd
+            )
         else:
             found = copied.bring(machine, kernel, came_with)
         line = f"{came_with.words} {kernel.append}".strip()
@@ -48,7 +61,9 @@ class Kexec:
         return target
 
     def back(self, machine: Machine, came_with: State) -> Target:
-        """By kexec too where that can be had, else by the firmware, whose default entry nobody has touched."""
+        """By kexec too where that can be had, else by the firmware, whose default entry nobody has
+        touched.
+        """
         try:
             found = installed.find(machine, came_with.release)
             if found.release != came_with.release:
@@ -61,15 +76,25 @@ class Kexec:
 
     def _load(self, machine: Machine, target: Target) -> None:
         """By the call that takes files, which a locked kernel can check; else by the old one."""
-        words = [f"--command-line={target.command_line}", *([f"--initrd={target.initrd}"] if target.initrd else ())]
+        words = [
+            f"--command-line={target.command_line}",
+            *([f"--initrd={target.initrd}"] if target.initrd else ()),
+        ]
         said = []
         for how in ("-s", "-c"):
-            done = machine.attempt("kexec", how, "-l", target.image, *words, seconds=LOAD_SECONDS, root=True)
+            done = machine.attempt(
+                "kexec", how, "-l", target.image, *words, seconds=LOAD_SECONDS, root=True
+            )
             if done.status == 0:
                 return
-            failed = [line for line in done.stderr.splitlines() if "failed" in line]  # among what it was about to load
+            failed = [
+                line for line in done.stderr.splitlines() if "failed" in line
+            ]  # among what it was about to load
             said.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
-        raise BootError(f"{machine.name}: {target.image} cannot be loaded: {'; '.join(said)}{_lockdown(machine, said)}")
+        raise BootError(
+            f"{machine.name}: {target.image} cannot be loaded:"
+            f" {'; '.join(said)}{_lockdown(machine, said)}"
+        )
 
     def go(self, machine: Machine, target: Target) -> None:
         systemd = machine.exists(SYSTEMD)
@@ -88,5 +113,9 @@ class Kexec:
 def _lockdown(machine: Machine, said: Sequence[str]) -> str:
     modes = machine.attempt("cat", "/sys/kernel/security/lockdown").stdout.strip()
     locked = "[none]" not in modes if "[" in modes else "not permitted" in said[-1]
-    told = f"the kernel is locked down ({modes})" if modes else "is the kernel locked down (Secure Boot)?"
+    told = (
+        f"the kernel is locked down ({modes})"
+        if modes
+        else "is the kernel locked down (Secure Boot)?"
+    )
     return f"; {told}; sign the image, or name another way to boot" if locked else ""

@@ -33,13 +33,19 @@ class Qemu:
         if kernel is None:
             return self.back(machine, came_with)
         with _told(machine.host):
-            return self._target(kernel.name, lab.kernel_for(lab.find(machine.host.boot.lab), kernel))
+            return self._target(
+                kernel.name, lab.kernel_for(lab.find(machine.host.boot.lab), kernel)
+            )
 
     def back(self, machine: Machine, came_with: State) -> Target:
         with _told(machine.host):
             found = lab.find(machine.host.boot.lab)
-            own = (kernel for kernel in found.kernels.values() if kernel.release == came_with.release)
-            return self._target("", next(own, None) or lab.kernel_for(found, Kernel("", release=came_with.release)))
+            own = (
+                kernel for kernel in found.kernels.values() if kernel.release == came_with.release
+            )
+            return self._target(
+                "", next(own, None) or lab.kernel_for(found, Kernel("", release=came_with.release))
+            )
 
     def _target(self, name: str, kernel: lab.LabKernel) -> Target:
         self._ready[name] = kernel
@@ -69,5 +75,7 @@ def _told(host: Host) -> Iterator[None]:
 
 
 def _guest(host: Host) -> str:
-    """The lab's name of a host, which its alias for SSH ends in: a campaign may call it otherwise."""
+    """The lab's name of a host, which its alias for SSH ends in: a campaign may call it
+    otherwise.
+    """
     return (host.ssh or host.name).removeprefix(f"{host.boot.lab}-")

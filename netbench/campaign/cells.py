@@ -34,7 +34,9 @@ class Context:
     settings: Mapping[str, str] = field(default_factory=dict)  # held for the whole campaign
 
 
-def build(base: Mapping[str, Any], combination: Combination, reader: Reader, catalogue: Catalogue) -> Cell:
+def build(
+    base: Mapping[str, Any], combination: Combination, reader: Reader, catalogue: Catalogue
+) -> Cell:
     """The cell of a combination: its levels over the one level of each key in `base`."""
     values = dict(base)
     if "duration" in combination or "bytes" in combination:
@@ -51,48 +53,82 @@ def build(base: Mapping[str, Any], combination: Combination, reader: Reader, cat
         id=cell_id(combination),
         factors={key: level.word for key, level in combination.items()},
         transfer=meaning(values, options),
-        settings={key: level.word for key, level in combination.items() if not reader.transfers(key) and key != KERNEL},
+        settings={
+            key: level.word
+            for key, level in combination.items()
+            if not reader.transfers(key) and key != KERNEL
+        },
         kernel=kernel.word if kernel else None,
     )
 
 
-def check(base: Mapping[str, Any], cells: Iterable[tuple[Combination, Cell]], context: Context, problems: Problems) -> None:
+def check(
+    base: Mapping[str, Any],
+    cells: Iterable[tuple[Combination, Cell]],
+    context: Context,
+    problems: Problems,
+) -> None:
     """Note what makes cells impossible; one problem for all cells that have it."""
     found: dict[tuple[Loc, str], list[str]] = {}
     for combination, cell in cells:
         for keys, message in _complaints(base, combination, cell, context):
-            found.setdefault((_place(keys, base, combination, context), message), []).append(cell.id)
+            found.setdefault((_place(keys, base, combination, context), message), []).append(
+                cell.id
+            )
     for (loc, message), ids in found.items():
         more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
         which = "" if ids[0] == NO_FACTORS else f"cell {ids[0]}{more}: "
         problems.add(loc, which + message)
 
 
-def _place(keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination, context: Context) -> Loc:
+def _place(
+    keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination, context: Context
+) -> Loc:
     for key in keys:
         if key in combination:
             return combination[key].at
     written = {"transfer": base, "settings": context.settings}
-    return next(((top, key) for key in keys for top, table in written.items() if key in table), ("transfer",))
+    return next(
+        ((top, key) for key in keys for top, table in written.items() if key in table),
+        ("transfer",),
+    )
 
 
-def _complaints(base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context) -> Iterator[Complaint]:
+def _complaints(
+    base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context
+) -> Iterator[Complaint]:
     transfer = cell.transfer
     if "duration" in combination and "bytes" in combination:
         yield ("bytes", "duration"), "a run is bounded by duration or by bytes, got both"
-    if "socket_buffer" in combination and all(k in base or k in combination for k in ("send_buffer", "receive_buffer")):
-        yield ("socket_buffer",), "send_buffer and receive_buffer are both written, so socket_buffer changes nothing"
+    if "socket_buffer" in combination and all(
+        k in base or k in combination for k in ("send_buffer", "receive_buffer")
+    ):
+        yield (
+            ("socket_buffer",),
+            "send_buffer and receive_buffer are both written, so socket_buffer changes nothing",
+        )
     yield from _addresses(transfer, context)
     yield from _one_host(cell, context)
     yield from _needs_setting(cell, context)
     if transfer.tool.kind != "none":
         return  # the engine's methods take no part
-    send, receive = context.catalogue.send.get(transfer.send), context.catalogue.receive.get(transfer.receive)
+    send, receive = (
+        context.catalogue.send.get(transfer.send),
+        context.catalogue.receive.get(transfer.receive),
+    )
     yield from _pairing(send, receive, transfer)
     if send:
         yield from _sending(send, transfer)
-    if receive and transfer.sink.kind == "file" and not receive.has("to_file") and not receive.has("no_data"):
-        yield ("receive", "sink"), f"receive method {receive.name} cannot fill a file, expected sink: discard"
+    if (
+        receive
+        and transfer.sink.kind == "file"
+        and not receive.has("to_file")
+        and not receive.has("no_data")
+    ):
+        yield (
+            ("receive", "sink"),
+            f"receive method {receive.name} cannot fill a file, expected sink: discard",
+        )
     yield from _options(combination, transfer, context.catalogue)
 
 
@@ -101,15 +137,24 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
     send = context.catalogue.send.get(cell.transfer.send)
     if send and send.has("fetches") and cell.transfer.tool.kind == "none":
         levels = {**context.settings, **cell.settings}
-        if not any(settings.is_on(key, level) for key, level in levels.items() if side_of(key)[1] == send.name):
+        if not any(
+            settings.is_on(key, level)
+            for key, level in levels.items()
+            if side_of(key)[1] == send.name
+        ):
             yield (
                 (send.name, "send"),
-                f"send method {send.name} needs the setting {send.name}, expected {send.name}: on or options",
+                (
+                    f"send method {send.name} needs the setting {send.name}, expected {send.name}:"
+                    " on or options"
+                ),
             )
 
 
 def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
-    """A method without data pairs only with its like; one that is not built yet is taken to move data."""
+    """A method without data pairs only with its like; one that is not built yet is taken to move
+    data.
+    """
     if (send and send.has("fetches")) or (receive and receive.has("fetches")):
         yield from _fetching(send, receive, transfer)
         return
@@ -117,20 +162,32 @@ def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> I
     if still[0] != still[1]:
         idle, busy = ("send", "receive") if still[0] else ("receive", "send")
         mine, other = getattr(transfer, idle), getattr(transfer, busy)
-        yield (idle, busy), f"{idle} method {mine} moves no data and pairs only with its like, got {busy} method {other}"
+        yield (
+            (idle, busy),
+            (
+                f"{idle} method {mine} moves no data and pairs only with its like, got {busy}"
+                f" method {other}"
+            ),
+        )
 
 
 def _fetching(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
-    """A method that fetches goes with its namesake, reads one file of the sender, and is not paced."""
+    """A method that fetches goes with its namesake, reads one file of the sender, and is
+    not paced.
+    """
     if send is None or receive is None or send.name != receive.name:
         name = next(one.name for one in (send, receive) if one and one.has("fetches"))
         message = (
-            f"{name} is a send and a receive method that go together, got send: {transfer.send}, receive: {transfer.receive}"
+            f"{name} is a send and a receive method that go together, got send: {transfer.send},"
+            f" receive: {transfer.receive}"
         )
         yield ("send", "receive"), message
         return
     if transfer.source.kind != "file":
-        yield ("source", "send"), f"send method {send.name} reads one file, expected source: {{file: PATH}}"
+        yield (
+            ("source", "send"),
+            f"send method {send.name} reads one file, expected source: {{file: PATH}}",
+        )
     if transfer.rate or transfer.preamble:
         yield ("rate", "preamble"), f"send method {send.name} knows no rate and no preamble"
 
@@ -144,15 +201,23 @@ def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
     if transfer.cache == "cold" and kind not in ("file", "files"):
         yield ("cache", "source"), f"cache: cold needs a source of files, got {kind}"
     if transfer.bytes is not None and send.has("no_data"):
-        yield ("send", "bytes"), f"send method {send.name} moves no bytes to count, expected a duration"
+        yield (
+            ("send", "bytes"),
+            f"send method {send.name} moves no bytes to count, expected a duration",
+        )
     if transfer.chunk == WHOLE_FILE:
         if kind not in ("file", "files"):
             yield ("chunk", "source"), f"chunk: file needs a source of files, got {kind}"
         if not send.has("whole_file"):
-            yield ("chunk", "send"), f"chunk: file needs a send method that sends a whole file a call, got {send.name}"
+            yield (
+                ("chunk", "send"),
+                f"chunk: file needs a send method that sends a whole file a call, got {send.name}",
+            )
 
 
-def _options(combination: Combination, transfer: Transfer, catalogue: Catalogue) -> Iterator[Complaint]:
+def _options(
+    combination: Combination, transfer: Transfer, catalogue: Catalogue
+) -> Iterator[Complaint]:
     owned = method_options(catalogue)
     for key in combination:
         if key in owned and key not in transfer.options and not hasattr(transfer, key):
@@ -162,15 +227,25 @@ def _options(combination: Combination, transfer: Transfer, catalogue: Catalogue)
 
 
 def _one_host(cell: Cell, context: Context) -> Iterator[Complaint]:
-    """A host that is both ends of a pair holds one level of a setting. (In two pairs it may have two: they take turns.)"""
+    """A host that is both ends of a pair holds one level of a setting. (In two pairs it may have
+    two: they take turns.)
+    """
     for name, sender, receiver in torn(context.settings, cell.settings) if context.alone else ():
         keys = f"receiver.{name}", f"sender.{name}", name
         got = f"got {sender} for the sender and {receiver} for the receiver"
-        yield keys, f"expected one level of {name}, since both ends of {context.alone[0]} are one machine, {got}"
+        yield (
+            keys,
+            (
+                f"expected one level of {name}, since both ends of {context.alone[0]} are one"
+                f" machine, {got}"
+            ),
+        )
 
 
 def _addresses(transfer: Transfer, context: Context) -> Iterator[Complaint]:
-    for name in dict.fromkeys(name for pair in context.pairs for name in (pair.sender, pair.receiver)):
+    for name in dict.fromkeys(
+        name for pair in context.pairs for name in (pair.sender, pair.receiver)
+    ):
         address = context.hosts[name].address
         if address and ip_address(address).version != transfer.ip:
             yield ("ip",), f"ip is {transfer.ip}, got the address {address} of hosts.{name}"

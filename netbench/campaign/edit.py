@@ -8,7 +8,12 @@ from netbench.campaign.grow import grow_value
 from netbench.campaign.tree import Listing, Node, Table, Word
 from netbench.errors import CampaignError, Problem
 
-QUICK = {"repeat.min": "3", "repeat.max": "3", "transfer.warmup": "200ms", "transfer.duration": "1s"}
+QUICK = {
+    "repeat.min": "3",
+    "repeat.max": "3",
+    "transfer.warmup": "200ms",
+    "transfer.duration": "1s",
+}
 WHOLE_KEYS = ("settings", "sweep")  # mappings whose keys have dots of their own
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
 
@@ -17,12 +22,16 @@ def split_set(words: str, source: str, option: str = "--set ") -> tuple[str, str
     """PATH and VALUE of one `PATH=VALUE`. Errors: CampaignError."""
     path, equals, value = words.partition("=")
     if not equals or not path.strip() or path.strip() != path:
-        raise CampaignError(source, [Problem(0, "", f"expected {option}PATH=VALUE, got {option}{words!r}")])
+        raise CampaignError(
+            source, [Problem(0, "", f"expected {option}PATH=VALUE, got {option}{words!r}")]
+        )
     return path, value
 
 
 def put(tree: Table, path: str, value: Node, source: str) -> None:
-    """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when an index is out of range."""
+    """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when an index
+    is out of range.
+    """
     holder: Table | Listing = tree
     key, rest = _step(tree, path, "")
     top = key
@@ -38,8 +47,14 @@ def put(tree: Table, path: str, value: Node, source: str) -> None:
 
 
 def _step(holder: Table | Listing, steps: str, top: str) -> tuple[str, str]:
-    """The longest key that is there, else up to the next dot, or everything where keys have dots."""
-    known = [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")] if isinstance(holder, Table) else []
+    """The longest key that is there, else up to the next dot, or everything where keys
+    have dots.
+    """
+    known = (
+        [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")]
+        if isinstance(holder, Table)
+        else []
+    )
     if known:
         key = max(known, key=len)
         return key, steps[len(key) + 1 :]
@@ -54,7 +69,9 @@ def _child(holder: Table | Listing, key: str, path: str, value: Node, source: st
         return holder.entries.get(key)
     if key.isascii() and key.isdigit() and int(key) < len(holder.items):
         return holder.items[int(key)]
-    message = f"expected the index of one of {len(holder.items)} items, got {key!r} (from {value.origin})"
+    message = (
+        f"expected the index of one of {len(holder.items)} items, got {key!r} (from {value.origin})"
+    )
     raise CampaignError(source, [Problem(0, path, message)])
 
 
@@ -67,7 +84,9 @@ def _place(holder: Table | Listing, key: str, value: Node) -> None:
 
 
 def drop_other_bound(tree: Table, path: str) -> None:
-    """A run is bounded by duration or by bytes: setting one of them removes the other; sweeping one removes both levels."""
+    """A run is bounded by duration or by bytes: setting one of them removes the other; sweeping one
+    removes both levels.
+    """
     top, _, key = path.partition(".")
     transfer = tree.entries.get("transfer")
     if key not in BOUNDS or top not in ("transfer", "sweep") or not isinstance(transfer, Table):
@@ -91,7 +110,9 @@ def apply_sets(tree: Table, sets: Sequence[str], source: str) -> list[Problem]:
 
 
 def apply_quick(tree: Table, source: str) -> None:
-    """3 runs of 1 s after 200 ms of warm-up. A swept duration or number of bytes is what the campaign asks about: it stays."""
+    """3 runs of 1 s after 200 ms of warm-up. A swept duration or number of bytes is what the
+    campaign asks about: it stays.
+    """
     sweep = tree.entries.get("sweep")
     swept = set(sweep.entries) if isinstance(sweep, Table) else set()
     for path, text in QUICK.items():
@@ -105,11 +126,18 @@ def apply_quick(tree: Table, source: str) -> None:
 
 
 def settle_quick(tree: Table) -> None:
-    """Where --set moved one end of repeat past the other end that --quick wrote, the latter follows."""
+    """Where --set moved one end of repeat past the other end that --quick wrote, the latter
+    follows.
+    """
     repeat = tree.entries.get("repeat")
     ends = repeat.entries if isinstance(repeat, Table) else {}
     low, high = ends.get("min"), ends.get("max")
-    if not (isinstance(low, Word) and isinstance(high, Word) and (low.text or "").isdigit() and (high.text or "").isdigit()):
+    if not (
+        isinstance(low, Word)
+        and isinstance(high, Word)
+        and (low.text or "").isdigit()
+        and (high.text or "").isdigit()
+    ):
         return
     if int(low.text or "") > int(high.text or ""):
         if high.origin == "--quick":

@@ -1,4 +1,6 @@
-"""JSON Schema of the campaign file, for editors (draft 2020-12, https://json-schema.org/draft/2020-12)."""
+"""JSON Schema of the campaign file, for editors (draft 2020-12,
+https://json-schema.org/draft/2020-12).
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,34 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
-    """JSON Schema of the campaign file for what an engine offers; a reader of YAML 1.2 or of 1.1 is fine."""
+    """JSON Schema of the campaign file for what an engine offers; a reader of YAML 1.2 or of 1.1 is
+    fine.
+    """
     catalogue = catalogue or local()
     schema = file_model(catalogue).model_json_schema()
     properties: dict[str, Any] = schema["properties"]
-    of_transfer = {key: {"$ref": f"#/$defs/Transfer/properties/{key}"} for key in transfer_model(catalogue).model_fields}
-    properties["sweep"] |= _keyed({key: _levels(ref) for key, ref in of_transfer.items()}, _levels({}))
+    of_transfer = {
+        key: {"$ref": f"#/$defs/Transfer/properties/{key}"}
+        for key in transfer_model(catalogue).model_fields
+    }
+    properties["sweep"] |= _keyed(
+        {key: _levels(ref) for key, ref in of_transfer.items()}, _levels({})
+    )
     properties["include"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
     properties["exclude"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
-    properties["settings"] = {"type": "object", "description": properties["settings"]["description"], "minProperties": 1}
+    properties["settings"] = {
+        "type": "object",
+        "description": properties["settings"]["description"],
+        "minProperties": 1,
+    }
     properties["settings"] |= {"patternProperties": {settings.pattern(): {}}}
     host = {"anyOf": [{"const": "local"}, {"$ref": "#/$defs/HostKeys"}]}
     names = properties["hosts"].pop("patternProperties", {})
-    properties["hosts"] |= {"patternProperties": dict.fromkeys(names, host)} if names else {"additionalProperties": host}
+    properties["hosts"] |= (
+        {"patternProperties": dict.fromkeys(names, host)}
+        if names
+        else {"additionalProperties": host}
+    )
     return {"$schema": _DIALECT, **schema, "title": "netbench campaign"}
 
 
@@ -35,7 +52,9 @@ def _levels(level: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keyed(of_transfer: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A mapping whose keys are those of transfer, settings (any name: a campaign can have its own) and kernel."""
+    """A mapping whose keys are those of transfer, settings (any name: a campaign can have its own)
+    and kernel.
+    """
     pattern = {settings.pattern(): other}
     return {
         "type": "object",

@@ -19,7 +19,9 @@ KERNEL = settings.KERNEL
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a key: `word` as it was written, `value` what it means, `written` the plain value, `at` where it is."""
+    """One level of a key: `word` as it was written, `value` what it means, `written` the plain
+    value, `at` where it is.
+    """
 
     word: str
     value: Any
@@ -31,7 +33,11 @@ class Reader:
     """Reads levels of any key that can be a factor and notes what is wrong with them."""
 
     def __init__(
-        self, model: type[TransferKeys], commands: Collection[str], kernels: Collection[str], problems: Problems
+        self,
+        model: type[TransferKeys],
+        commands: Collection[str],
+        kernels: Collection[str],
+        problems: Problems,
     ) -> None:
         self.model = model
         self.commands = commands
@@ -54,10 +60,16 @@ class Reader:
     def level(self, key: str, written: Any, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
         if written is None or written in ({}, []):
-            self.problems.add(at, f"expected a level of {key}, got {describe(written) if written is None else 'an empty one'}")
+            self.problems.add(
+                at,
+                f"expected a level of {key}, got"
+                f" {describe(written) if written is None else 'an empty one'}",
+            )
             return None
         try:
-            value = self._transfer(key, written) if self.transfers(key) else self._word(key, written)
+            value = (
+                self._transfer(key, written) if self.transfers(key) else self._word(key, written)
+            )
         except ValidationError as error:
             self.problems.add_all(error, at, below=1)
             return None
@@ -75,18 +87,26 @@ class Reader:
         if why:
             choices = ("on", "off") if why == "on or off" else ()
             raise words.expected(why, written, words.nearest(written, choices))
-        if key == KERNEL and (not isinstance(written, str) or (self.kernels and written not in self.kernels)):
+        if key == KERNEL and (
+            not isinstance(written, str) or (self.kernels and written not in self.kernels)
+        ):
             names = words.listed(self.kernels) if self.kernels else "a name"
-            raise words.expected(f"a kernel ({names})", written, words.nearest(written, self.kernels))
+            raise words.expected(
+                f"a kernel ({names})", written, words.nearest(written, self.kernels)
+            )
         return compact(written)
 
     def factors(self, sweep: Mapping[str, Any]) -> dict[str, list[Level]]:
-        """The levels of every swept key, in file order; those that are wrong are noted and left out."""
+        """The levels of every swept key, in file order; those that are wrong are noted and left
+        out.
+        """
         found: dict[str, list[Level]] = {}
         for key, levels in sweep.items():
             at: Loc = ("sweep", key)
             if not self.knows(key):
-                self.unknown(key, at, "a key of transfer, a setting such as tso or sysctl.NAME, or kernel")
+                self.unknown(
+                    key, at, "a key of transfer, a setting such as tso or sysctl.NAME, or kernel"
+                )
             elif not isinstance(levels, list) or not levels:
                 got = "an empty list" if levels == [] else describe(levels)
                 self.problems.add(at, f"expected a list of levels such as [a, b], got {got}")

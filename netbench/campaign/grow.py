@@ -1,7 +1,8 @@
 """YAML text -> a located tree.
 
-Read from the parser's events rather than composed, because only events tell an explicit tag from a guessed one and can be stopped
-before a nesting or alias bomb has grown (YAML 1.1, https://yaml.org/spec/1.1/).
+Read from the parser's events rather than composed, because only events tell an explicit tag from a
+guessed one and can be stopped before a nesting or alias bomb has grown (YAML 1.1,
+https://yaml.org/spec/1.1/).
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class Grower:
-    """Builds one tree; problems that leave a tree to go on with are gathered, others raise CampaignError at once."""
+    """Builds one tree; problems that leave a tree to go on with are gathered, others raise
+    CampaignError at once.
+    """
 
     def __init__(self, text: str, source: str, origin: str = "") -> None:
         self.source = source
@@ -59,14 +62,20 @@ class Grower:
 
     def _stop(self, line: int, loc: Loc, message: str) -> NoReturn:
         where = f" (from {self.origin})" if self.origin else ""
-        raise CampaignError(self.source, [*self.problems, Problem(line, path_of(loc), message + where)])
+        raise CampaignError(
+            self.source, [*self.problems, Problem(line, path_of(loc), message + where)]
+        )
 
     def _stop_at(self, error: yaml.MarkedYAMLError) -> NoReturn:
         mark, began = error.problem_mark, error.context_mark
         if began and "simple key" in str(error.context):
             mark = began
         line = mark.line + 1 if mark else 0
-        since = f", which began on line {began.line + 1}" if began and began.line + 1 != line and not self.origin else ""
+        since = (
+            f", which began on line {began.line + 1}"
+            if began and began.line + 1 != line and not self.origin
+            else ""
+        )
         context = f" {error.context}{since}" if error.context else ""
         self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
 
@@ -79,9 +88,15 @@ class Grower:
             return self._alias(event, loc)
         self._count(1, event, loc)
         if len(loc) > DEPTH_MAX:
-            self._stop(self._line(event), loc[:3], f"expected at most {DEPTH_MAX} levels of nesting, got more")
+            self._stop(
+                self._line(event),
+                loc[:3],
+                f"expected at most {DEPTH_MAX} levels of nesting, got more",
+            )
         if event.tag is not None:
-            self._complain(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
+            self._complain(
+                event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}"
+            )
         before = self._nodes
         node = self._value(event, loc)
         if event.anchor:
@@ -93,7 +108,9 @@ class Grower:
             nothing = not event.style and event.value in ("", "~")
             bad = _UNPRINTABLE.search(event.value)
             if bad:
-                self._complain(event, loc, f"expected text, got the control character U+{ord(bad[0]):04X}")
+                self._complain(
+                    event, loc, f"expected text, got the control character U+{ord(bad[0]):04X}"
+                )
             style = event.style if event.style in ("'", '"', "|") else '"' if event.style else ""
             return Word(None if nothing else event.value, self._line(event), self.origin, style)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -102,7 +119,11 @@ class Grower:
 
     def _alias(self, event: Any, loc: Loc) -> Node:
         if event.anchor not in self._anchors:
-            self._stop(self._line(event), loc, f"expected an anchor &{event.anchor} above the alias *{event.anchor}, got none")
+            self._stop(
+                self._line(event),
+                loc,
+                f"expected an anchor &{event.anchor} above the alias *{event.anchor}, got none",
+            )
         node, size = self._anchors[event.anchor]
         self._count(size, event, loc)
         return copied(node)
@@ -110,7 +131,11 @@ class Grower:
     def _count(self, more: int, event: Any, loc: Loc) -> None:
         self._nodes += more
         if self._nodes > NODES_MAX:
-            self._stop(self._line(event), loc[:3], f"expected at most {NODES_MAX} values with aliases expanded, got more")
+            self._stop(
+                self._line(event),
+                loc[:3],
+                f"expected at most {NODES_MAX} values with aliases expanded, got more",
+            )
 
     def _listing(self, start: Any, loc: Loc) -> Listing:
         listing = Listing([], self._line(start), self.origin, bool(start.flow_style))
@@ -131,7 +156,11 @@ class Grower:
                 continue
             if key in table.entries:
                 first = f" on line {table.lines[key]}" if table.lines[key] else ""
-                self._complain(event, (*loc, key), f"expected each key once, got {key!r} again; it is first written{first}")
+                self._complain(
+                    event,
+                    (*loc, key),
+                    f"expected each key once, got {key!r} again; it is first written{first}",
+                )
                 continue
             table.entries[key], table.lines[key] = value, self._line(event)
         return table
@@ -164,17 +193,26 @@ def decode(data: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         byte = data[error.start]
-        raise CampaignError(source, [Problem(line, "", f"expected UTF-8 text, got the byte 0x{byte:02x}")]) from error
+        raise CampaignError(
+            source, [Problem(line, "", f"expected UTF-8 text, got the byte 0x{byte:02x}")]
+        ) from error
 
 
 def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
-    """The tree of a campaign file, and the problems that leave one to go on with. Errors: CampaignError for the others."""
+    """The tree of a campaign file, and the problems that leave one to go on with. Errors:
+    CampaignError for the others.
+    """
     bad = _UNPRINTABLE.search(text)
     if bad:
         line = text.count("\n", 0, bad.start()) + 1
-        raise CampaignError(source, [Problem(line, "", f"expected text, got the control character U+{ord(bad[0]):04X}")])
+        raise CampaignError(
+            source,
+            [Problem(line, "", f"expected text, got the control character U+{ord(bad[0]):04X}")],
+        )
     if len(text) > BYTES_MAX:
-        raise CampaignError(source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")])
+        raise CampaignError(
+            source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")]
+        )
     grower = Grower(text.removeprefix("\ufeff"), source)
     root = grower.root()
     if not isinstance(root, Table):
@@ -185,10 +223,14 @@ def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
 
 
 def grow_value(text: str, source: str, origin: str) -> Node:
-    """The tree of one value given outside a file (line 0). Errors: CampaignError naming its origin."""
+    """The tree of one value given outside a file (line 0). Errors: CampaignError naming
+    its origin.
+    """
     bad = _UNPRINTABLE.search(text)
     if bad:
-        message = f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
+        message = (
+            f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
+        )
         raise CampaignError(source, [Problem(0, "", message)])
     grower = Grower(text, source, origin)
     root = grower.root()

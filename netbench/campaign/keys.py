@@ -1,10 +1,18 @@
-"""The base of every mapping of a campaign file: unknown and missing keys in netbench's words, each error in its place."""
+"""The base of every mapping of a campaign file: unknown and missing keys in netbench's words, each
+error in its place.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from netbench.campaign import words
@@ -33,9 +41,13 @@ class Keys(BaseModel):
             context = error["ctx"]
             said = words.wrong(context["text"], context["nearest"])
         elif error["type"] == "extra_forbidden":
-            said = words.wrong(f"unknown key, expected {words.listed(cls.model_fields)}", cls.nearest_key(key))
+            said = words.wrong(
+                f"unknown key, expected {words.listed(cls.model_fields)}", cls.nearest_key(key)
+            )
         elif error["type"] == "missing":
-            said = words.wrong(f"missing, expected {cls.model_fields[key].description or 'a value'}")
+            said = words.wrong(
+                f"missing, expected {cls.model_fields[key].description or 'a value'}"
+            )
         else:  # pragma: no cover - no field leaves a check to pydantic
             said = words.wrong(error["msg"])
         return InitErrorDetails(type=said, loc=loc, input=error["input"])

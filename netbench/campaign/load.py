@@ -1,4 +1,6 @@
-"""YAML -> model.Campaign: grow the tree, apply --set and --quick, read the shape, then check what keys mean together."""
+"""YAML -> model.Campaign: grow the tree, apply --set and --quick, read the shape, then check what
+keys mean together.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,37 @@ _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
 
-def load(path: Path | str, sets: Sequence[str] = (), catalogue: Catalogue | None = None, quick: bool = False) -> Campaign:
-    """Read a campaign file. `sets` are `PATH=VALUE` words of --set. Errors: CampaignError with every problem of the file."""
+def load(
+    path: Path | str,
+    sets: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
+    quick: bool = False,
+) -> Campaign:
+    """Read a campaign file. `sets` are `PATH=VALUE` words of --set. Errors: CampaignError with
+    every problem of the file.
+    """
     source = str(path)
     try:
         with Path(path).open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise CampaignError(
-            source, [Problem(0, "", f"cannot be read: {error.strerror}; give the path of a campaign file")]
+            source,
+            [Problem(0, "", f"cannot be read: {error.strerror}; give the path of a campaign file")],
         ) from error
     return parse(decode(data, source), source, sets, catalogue, quick)
 
 
-def parse(text: str, source: str, sets: Sequence[str] = (), catalogue: Catalogue | None = None, quick: bool = False) -> Campaign:
-    """Read a campaign from text; `source` names it in messages. Errors: CampaignError with every problem of the text."""
+def parse(
+    text: str,
+    source: str,
+    sets: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
+    quick: bool = False,
+) -> Campaign:
+    """Read a campaign from text; `source` names it in messages. Errors: CampaignError with every
+    problem of the text.
+    """
     tree, found = grow(text, source)
     if quick:
         edit.apply_quick(tree, source)
@@ -47,9 +65,11 @@ def parse(text: str, source: str, sets: Sequence[str] = (), catalogue: Catalogue
 
 
 def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:
-    """A campaign `transfer` of one cell on this machine from words PATH=VALUE below `transfer.` (or a top-level key).
+    """A campaign `transfer` of one cell on this machine from words PATH=VALUE below `transfer.` (or
+    a top-level key).
 
-    `source=F` and `sink=F` are files unless F is a word of the campaign file or a flow mapping. Errors: CampaignError.
+    `source=F` and `sink=F` are files unless F is a word of the campaign file or a flow mapping.
+    Errors: CampaignError.
     """
     source = "transfer"
     catalogue = catalogue or local()
@@ -60,14 +80,19 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
             path, value = edit.split_set(argument, source, "")
             top = path.partition(".")[0]
             if top in ("sweep", "include", "exclude"):
-                raise CampaignError(source, [Problem(0, top, "transfer runs one cell, expected a campaign file for more")])
+                raise CampaignError(
+                    source,
+                    [Problem(0, top, "transfer runs one cell, expected a campaign file for more")],
+                )
             path = path if top in file_model(catalogue).model_fields else f"transfer.{path}"
             edit.put(tree, path, _argument(path, value, argument), source)
             edit.drop_other_bound(tree, path)
         except CampaignError as error:
             problems.found.extend(error.problems)
     _one_run(tree)
-    return understand(tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}"))
+    return understand(
+        tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}")
+    )
 
 
 def _argument(path: str, value: str, origin: str) -> Node:

@@ -1,7 +1,8 @@
 """Factors -> combinations of levels, with include and exclude as in a GitHub Actions matrix.
 
-exclude comes first; an include entry extends every combination whose swept levels it does not contradict (it may overwrite what
-an earlier entry added), and becomes a combination of its own where there is none.
+exclude comes first; an include entry extends every combination whose swept levels it does not
+contradict (it may overwrite what an earlier entry added), and becomes a combination of its own
+where there is none.
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstrategymatrixinclude
 """
 
@@ -30,9 +31,15 @@ def _encoded(match: re.Match[str]) -> str:
 
 
 def _id_word(written: Any, inside: bool = False) -> str:
-    """A level in a cell's id: no comma and no space; `{files: 60, size: 300K}` -> `{files:60;size:300K}`."""
+    """A level in a cell's id: no comma and no space; `{files: 60, size: 300K}` ->
+    `{files:60;size:300K}`.
+    """
     if isinstance(written, dict):
-        return "{" + ";".join(f"{_id_word(k, True)}:{_id_word(v, True)}" for k, v in written.items()) + "}"
+        return (
+            "{"
+            + ";".join(f"{_id_word(k, True)}:{_id_word(v, True)}" for k, v in written.items())
+            + "}"
+        )
     if isinstance(written, list):
         return "[" + ";".join(_id_word(v, True) for v in written) + "]"
     return (_UNSAFE_INSIDE if inside else _UNSAFE).sub(_encoded, str(written))
@@ -40,61 +47,94 @@ def _id_word(written: Any, inside: bool = False) -> str:
 
 def cell_id(combination: Combination) -> str:
     """The id of a cell: `send=sendfile,pin=apart`; `transfer` when nothing is swept."""
-    return ",".join(f"{key}={_id_word(level.written)}" for key, level in combination.items()) or NO_FACTORS
+    return (
+        ",".join(f"{key}={_id_word(level.written)}" for key, level in combination.items())
+        or NO_FACTORS
+    )
 
 
 class Matrix:
     """Crosses factors, then excludes, then includes."""
 
-    def __init__(self, factors: Mapping[str, list[Level]], reader: Reader, problems: Problems) -> None:
+    def __init__(
+        self, factors: Mapping[str, list[Level]], reader: Reader, problems: Problems
+    ) -> None:
         self.factors = factors
         self.reader = reader
         self.problems = problems
 
-    def cells(self, include: Sequence[Mapping[str, Any]], exclude: Sequence[Mapping[str, Any]]) -> list[Combination]:
+    def cells(
+        self, include: Sequence[Mapping[str, Any]], exclude: Sequence[Mapping[str, Any]]
+    ) -> list[Combination]:
         """All combinations, in file order; those of include that match none come last."""
         size = math.prod(len(levels) for levels in self.factors.values())
         if size > CELLS_MAX:
             self.problems.add(("sweep",), f"expected at most {CELLS_MAX} cells, got {size}")
             return []
-        crossed = [dict(zip(self.factors, row, strict=True)) for row in itertools.product(*self.factors.values())]
+        crossed = [
+            dict(zip(self.factors, row, strict=True))
+            for row in itertools.product(*self.factors.values())
+        ]
         left = self._exclude(crossed if self.factors else [], exclude)
         cells = self._include(left, include)
         if not self.factors and not include:
             cells = [{}]
         if not cells and self.problems.clean("sweep", "include", "exclude"):
-            self.problems.add(("exclude",), "expected at least one cell, got none: every combination is excluded")
+            self.problems.add(
+                ("exclude",), "expected at least one cell, got none: every combination is excluded"
+            )
         if len(cells) > CELLS_MAX:
             self.problems.add(("include",), f"expected at most {CELLS_MAX} cells, got {len(cells)}")
             return []
         self._once(cells)
         return cells
 
-    def _exclude(self, crossed: list[Combination], exclude: Sequence[Mapping[str, Any]]) -> list[Combination]:
+    def _exclude(
+        self, crossed: list[Combination], exclude: Sequence[Mapping[str, Any]]
+    ) -> list[Combination]:
         gone: set[int] = set()
         for i, entry in enumerate(exclude):
             wanted = {key: compact(value) for key, value in entry.items()}
             if self._excludable(wanted, ("exclude", i)):
-                gone |= {n for n, cell in enumerate(crossed) if all(cell[k].word == word for k, word in wanted.items())}
+                gone |= {
+                    n
+                    for n, cell in enumerate(crossed)
+                    if all(cell[k].word == word for k, word in wanted.items())
+                }
         return [cell for n, cell in enumerate(crossed) if n not in gone]
 
     def _excludable(self, wanted: Mapping[str, str], at: Loc) -> bool:
-        """An entry whose keys are swept and whose levels exist matches something, since factors are crossed."""
+        """An entry whose keys are swept and whose levels exist matches something, since factors are
+        crossed.
+        """
         if not self.problems.clean("sweep"):
             return False
         fine = True
         for key, word in wanted.items():
             levels = [level.word for level in self.factors.get(key, [])]
             if key not in self.factors:
-                swept = words.listed(self.factors) if self.factors else "a swept key, and nothing is swept"
-                self.problems.add((*at, key), f"this key is not swept, expected {swept}", words.nearest(key, self.factors))
+                swept = (
+                    words.listed(self.factors)
+                    if self.factors
+                    else "a swept key, and nothing is swept"
+                )
+                self.problems.add(
+                    (*at, key),
+                    f"this key is not swept, expected {swept}",
+                    words.nearest(key, self.factors),
+                )
             elif word not in levels:
-                message = f"this excludes nothing: expected a level of {key} ({words.listed(levels)}), got {word!r}"
+                message = (
+                    f"this excludes nothing: expected a level of {key} ({words.listed(levels)}),"
+                    f" got {word!r}"
+                )
                 self.problems.add((*at, key), message, words.nearest(word, levels))
             fine = fine and key in self.factors and word in levels
         return fine
 
-    def _include(self, crossed: list[Combination], include: Sequence[Mapping[str, Any]]) -> list[Combination]:
+    def _include(
+        self, crossed: list[Combination], include: Sequence[Mapping[str, Any]]
+    ) -> list[Combination]:
         extended = [dict(cell) for cell in crossed]
         added: list[Combination] = []
         for i, written in enumerate(include):
@@ -102,12 +142,22 @@ class Matrix:
             if len(entry) < len(written):
                 continue
             swept = {key: level.word for key, level in entry.items() if key in self.factors}
-            matches = [n for n, cell in enumerate(crossed) if all(cell[k].word == word for k, word in swept.items())]
+            matches = [
+                n
+                for n, cell in enumerate(crossed)
+                if all(cell[k].word == word for k, word in swept.items())
+            ]
             if not matches:
-                order = [*(key for key in self.factors if key in entry), *(key for key in entry if key not in self.factors)]
+                order = [
+                    *(key for key in self.factors if key in entry),
+                    *(key for key in entry if key not in self.factors),
+                ]
                 added.append({key: entry[key] for key in order})
             elif len(swept) == len(entry):
-                self.problems.add(("include", i), "this adds nothing: expected a key that is not swept beside its swept levels")
+                self.problems.add(
+                    ("include", i),
+                    "this adds nothing: expected a key that is not swept beside its swept levels",
+                )
             for n in matches:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})
         return extended + added

@@ -26,22 +26,34 @@ class Problems:
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
         """Note a problem at a place of the tree."""
         line, origin = find(self.tree, loc)
-        self.found.append(Problem(line, path_of(loc), message + (f" (from {origin})" if origin else ""), nearest))
+        self.found.append(
+            Problem(line, path_of(loc), message + (f" (from {origin})" if origin else ""), nearest)
+        )
         self._touched.add(str(loc[0]) if loc else "")
 
     def add_all(self, error: ValidationError, loc: Loc = (), below: int = 0) -> None:
-        """Note everything that a model found in what is at `loc`; `below` leading keys of the model are not in the tree."""
+        """Note everything that a model found in what is at `loc`; `below` leading keys of the model
+        are not in the tree.
+        """
         for detail in error.errors(include_url=False):
             context = detail.get("ctx", {})
             inner = tuple(part for part in detail["loc"] if part != "[key]")
-            self.add((*loc, *inner[below:]), context.get("text", detail["msg"]), context.get("nearest", ""))
+            self.add(
+                (*loc, *inner[below:]),
+                context.get("text", detail["msg"]),
+                context.get("nearest", ""),
+            )
 
     def clean(self, *keys: str) -> bool:
-        """Whether nothing is wrong with some top-level keys, so that what they mean together can be checked."""
+        """Whether nothing is wrong with some top-level keys, so that what they mean together can be
+        checked.
+        """
         return self._touched.isdisjoint(keys)
 
     def read(self, model: type[K], fallback: dict[str, object]) -> K:
-        """The tree as a model. Top-level keys that are wrong are noted and left out, or taken from `fallback`."""
+        """The tree as a model. Top-level keys that are wrong are noted and left out, or taken from
+        `fallback`.
+        """
         values = plain(self.tree)
         try:
             return model.model_validate(values)
@@ -49,7 +61,9 @@ class Problems:
             self.add_all(error)
         for key in self._touched:
             values.pop(key, None)
-        return model.model_validate({**{k: v for k, v in fallback.items() if k not in values}, **values})
+        return model.model_validate(
+            {**{k: v for k, v in fallback.items() if k not in values}, **values}
+        )
 
     def stop(self) -> None:
         """Raise CampaignError when anything was noted."""

@@ -1,4 +1,6 @@
-"""Settings as far as a campaign file needs them: which keys are settings, and which levels they take."""
+"""Settings as far as a campaign file needs them: which keys are settings, and which levels they
+take.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,17 @@ NO_COMMANDS: Mapping[str, Command] = MappingProxyType({})
 
 
 def is_setting(key: str, commands: Collection[str] = ()) -> bool:
-    """Whether a key names a setting, with or without a side. `commands` are the names of the campaign's own."""
+    """Whether a key names a setting, with or without a side. `commands` are the names of the
+    campaign's own.
+    """
     name = side_of(key)[1]
     return name in commands or find(name, NO_COMMANDS) is not None
 
 
 def why_no_level(key: str, level: str) -> str:
-    """What a setting expects, when this is no level of it; or "". The campaign's own settings take any word."""
+    """What a setting expects, when this is no level of it; or "". The campaign's own settings take
+    any word.
+    """
     found = find(side_of(key)[1], NO_COMMANDS)
     if found is None:
         return ""
@@ -36,7 +42,9 @@ def why_no_level(key: str, level: str) -> str:
 
 
 def torn(always: Mapping[str, str], cell: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """(name, sender's level, receiver's level) of what the ends of a pair are to hold at different levels."""
+    """(name, sender's level, receiver's level) of what the ends of a pair are to hold at different
+    levels.
+    """
     ends = [ChainMap(*layers(always, cell, NO_COMMANDS, side)) for side in ("sender", "receiver")]
     for name in sorted(ends[0].keys() & ends[1].keys()):
         levels = ends[0][name], ends[1][name]
@@ -45,7 +53,9 @@ def torn(always: Mapping[str, str], cell: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def _meant(name: str, level: str) -> str:
-    """A level as it reads back: `yes` is `on`; one that is wrong, or of the campaign's own settings, as it is written."""
+    """A level as it reads back: `yes` is `on`; one that is wrong, or of the campaign's own
+    settings, as it is written.
+    """
     found = find(name, NO_COMMANDS)
     try:
         return found[0].parse(level) if found else level

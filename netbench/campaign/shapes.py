@@ -1,4 +1,6 @@
-"""Values of `transfer:` that can be mappings: source, sink, pin and tool; and the range of ports."""
+"""Values of `transfer:` that can be mappings: source, sink, pin and tool; and the range
+of ports.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ class FileSource(Keys):
 class FilesSource(Keys):
     """{files: N, size: S}"""
 
-    files: Annotated[int, words.number("a number of files", 1, 100_000)] = Field(description="files: how many files to make")
-    size: Annotated[int, words.size(1)] = Field(description="size: the size of each file, such as 300K")
+    files: Annotated[int, words.number("a number of files", 1, 100_000)] = Field(
+        description="files: how many files to make"
+    )
+    size: Annotated[int, words.size(1)] = Field(
+        description="size: the size of each file, such as 300K"
+    )
 
 
 class FileSink(Keys):
@@ -62,7 +68,9 @@ def _pattern(value: Any) -> str:
 class ArgvTool(Keys):
     """{argv: [...], pattern: '...'}"""
 
-    argv: Annotated[list[Annotated[str, _ARGUMENT]], _ARGV] = Field(description="argv: a list of words, the program first")
+    argv: Annotated[list[Annotated[str, _ARGUMENT]], _ARGV] = Field(
+        description="argv: a list of words, the program first"
+    )
     pattern: Annotated[str, Kind(_pattern, {"type": "string"})] = Field(
         description="pattern: a regular expression with the named groups bytes and seconds, or rate"
     )
@@ -76,7 +84,11 @@ def _source(value: Any) -> Source:
         return Source("file", path=FileSource.model_validate(value).file)
     if value in ("memory", "zero"):
         return Source(value)
-    raise expected("memory, zero, {file: PATH} or {files: 60, size: 300K}", value, nearest(value, ("memory", "zero")))
+    raise expected(
+        "memory, zero, {file: PATH} or {files: 60, size: 300K}",
+        value,
+        nearest(value, ("memory", "zero")),
+    )
 
 
 def _sink(value: Any) -> Sink:
@@ -85,7 +97,11 @@ def _sink(value: Any) -> Sink:
         return Sink("file", sink.file, sink.overwrite)
     if value == "discard":
         return Sink()
-    raise expected("discard, {file: PATH} or {file: PATH, overwrite: true}", value, nearest(value, ("discard",)))
+    raise expected(
+        "discard, {file: PATH} or {file: PATH, overwrite: true}",
+        value,
+        nearest(value, ("discard",)),
+    )
 
 
 def _pin(value: Any) -> Pin:
@@ -94,7 +110,11 @@ def _pin(value: Any) -> Pin:
         return Pin("cpus", pin.sender, pin.receiver)
     if value in ("none", "same", "apart"):
         return Pin(value)
-    raise expected("none, same, apart or {sender: 2, receiver: 3}", value, nearest(value, ("none", "same", "apart")))
+    raise expected(
+        "none, same, apart or {sender: 2, receiver: 3}",
+        value,
+        nearest(value, ("none", "same", "apart")),
+    )
 
 
 def _tool(value: Any) -> Tool:
@@ -103,11 +123,15 @@ def _tool(value: Any) -> Tool:
         return Tool("argv", tuple(tool.argv), tool.pattern)
     if value in ("none", "iperf3"):
         return Tool(value)
-    raise expected("none, iperf3 or {argv: [...], pattern: '...'}", value, nearest(value, ("none", "iperf3")))
+    raise expected(
+        "none, iperf3 or {argv: [...], pattern: '...'}", value, nearest(value, ("none", "iperf3"))
+    )
 
 
 def _port(value: Any) -> tuple[int, int]:
-    match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", value) if isinstance(value, str) else None
+    match = (
+        re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", value) if isinstance(value, str) else None
+    )
     if match:
         low, high = int(match[1]), int(match[2] or match[1])
         if 1 <= low <= high <= 65535:
@@ -122,9 +146,29 @@ def _seconds(value: Any) -> int:
     return int(words.time(1).parse(value))
 
 
-SOURCE = Kind(_source, {"anyOf": [{"enum": ["memory", "zero"]}, FileSource.model_json_schema(), FilesSource.model_json_schema()]})
+SOURCE = Kind(
+    _source,
+    {
+        "anyOf": [
+            {"enum": ["memory", "zero"]},
+            FileSource.model_json_schema(),
+            FilesSource.model_json_schema(),
+        ]
+    },
+)
 SINK = Kind(_sink, {"anyOf": [{"const": "discard"}, FileSink.model_json_schema()]})
 PIN = Kind(_pin, {"anyOf": [{"enum": ["none", "same", "apart"]}, CpuPin.model_json_schema()]})
 TOOL = Kind(_tool, {"anyOf": [{"enum": ["none", "iperf3"]}, ArgvTool.model_json_schema()]})
-PORT = Kind(_port, {"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "pattern": "^[0-9]+(-[0-9]+)?$"})
-SECONDS = Kind(_seconds, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": TIME_PATTERN}]})
+PORT = Kind(
+    _port,
+    {
+        "type": ["integer", "string"],
+        "minimum": 1,
+        "maximum": 65535,
+        "pattern": "^[0-9]+(-[0-9]+)?$",
+    },
+)
+SECONDS = Kind(
+    _seconds,
+    {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": TIME_PATTERN}]},
+)

@@ -1,4 +1,6 @@
-"""The keys of `transfer:`: what each accepts (bounds and names from the engine's catalogue) and what a set of values means."""
+"""The keys of `transfer:`: what each accepts (bounds and names from the engine's catalogue) and
+what a set of values means.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def with_planned(built: Mapping[str, object], planned: Sequence[str]) -> list[st
     return [*built, *(name for name in planned if name not in built)]
 
 
-def _bounds(catalogue: Catalogue, name: str, low: int, high: int = words.U64_MAX) -> tuple[int, int]:
+def _bounds(
+    catalogue: Catalogue, name: str, low: int, high: int = words.U64_MAX
+) -> tuple[int, int]:
     row = catalogue.options.get(name)
     return (max(low, row.minimum), min(high, row.maximum)) if row else (low, high)
 
@@ -44,7 +48,10 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
 
     def buffer(*sides: str) -> Kind:
         bounds = [_bounds(catalogue, side, 1) for side in sides]
-        return words.keyword({"default": None}, words.size(max(low for low, _ in bounds), min(high for _, high in bounds)))
+        return words.keyword(
+            {"default": None},
+            words.size(max(low for low, _ in bounds), min(high for _, high in bounds)),
+        )
 
     streams = words.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
     cubic = words.matching("a congestion control such as cubic", "[a-z0-9_-]{1,15}")
@@ -55,17 +62,29 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
         "receive": (receive, "how the receiver moves data"),
         "source": (shapes.SOURCE, "where the sender takes bytes from"),
         "sink": (shapes.SINK, "where the receiver puts bytes"),
-        "chunk": (words.keyword({"file": WHOLE_FILE}, size("chunk", 1)), "bytes per send call; file: the whole file per call"),
+        "chunk": (
+            words.keyword({"file": WHOLE_FILE}, size("chunk", 1)),
+            "bytes per send call; file: the whole file per call",
+        ),
         "receive_chunk": (size("receive_chunk", 1), "bytes per receive call"),
         "align": (size("align", 0), "offset of the user buffer from a page"),
         "preamble": (size("preamble", 0), "bytes sent first in a call of their own"),
-        "socket_buffer": (buffer("send_buffer", "receive_buffer"), "SO_SNDBUF of the sender and SO_RCVBUF of the receiver"),
+        "socket_buffer": (
+            buffer("send_buffer", "receive_buffer"),
+            "SO_SNDBUF of the sender and SO_RCVBUF of the receiver",
+        ),
         "send_buffer": (buffer("send_buffer"), "SO_SNDBUF of the sender; overrides socket_buffer"),
-        "receive_buffer": (buffer("receive_buffer"), "SO_RCVBUF of the receiver; overrides socket_buffer"),
+        "receive_buffer": (
+            buffer("receive_buffer"),
+            "SO_RCVBUF of the receiver; overrides socket_buffer",
+        ),
         "streams": (streams, "connections at the same time"),
         "pin": (shapes.PIN, "CPUs of the two sides"),
         "congestion": (words.keyword({"default": None}, cubic), "TCP congestion control"),
-        "rate": (words.keyword({"none": None}, words.rate(*_bounds(catalogue, "rate", 1))), "offered load per pair"),
+        "rate": (
+            words.keyword({"none": None}, words.rate(*_bounds(catalogue, "rate", 1))),
+            "offered load per pair",
+        ),
         "ip": (words.enumerated({"4": 4, "6": 6}), "IP version"),
         "duration": (time("duration", 1), "length of the measured window"),
         "bytes": (size("bytes", 1), "bytes to move, over all streams, instead of a duration"),
@@ -91,7 +110,9 @@ def _option_kind(row: Row) -> Kind:
 
 
 def _option(rows: Sequence[Row]) -> Kind:
-    """A method's option: checked by every row of that name, and what it means to the engine: base units, 0 or 1, or a word."""
+    """A method's option: checked by every row of that name, and what it means to the engine: base
+    units, 0 or 1, or a word.
+    """
     kinds = [_option_kind(row) for row in rows]
 
     def parse(value: Any) -> Any:
@@ -115,7 +136,11 @@ class TransferKeys(Keys):
 
     def values(self) -> dict[str, Any]:
         """What was written, by key."""
-        return {key: getattr(self, key) for key in type(self).model_fields if key in self.model_fields_set}
+        return {
+            key: getattr(self, key)
+            for key in type(self).model_fields
+            if key in self.model_fields_set
+        }
 
 
 @lru_cache(maxsize=8)
@@ -126,7 +151,8 @@ def _model(rows: tuple[Row, ...]) -> type[TransferKeys]:
         owners = words.listed(dict.fromkeys(row.owner for row in owned))
         kinds.setdefault(name, (_option(owned), f"{owned[0].about} (option of {owners})"))
     fields: dict[str, Any] = {
-        name: (Annotated[Any, kind], Field(default=None, description=about)) for name, (kind, about) in kinds.items()
+        name: (Annotated[Any, kind], Field(default=None, description=about))
+        for name, (kind, about) in kinds.items()
     }
     return create_model("Transfer", __base__=TransferKeys, **fields)
 
@@ -136,14 +162,27 @@ def transfer_model(catalogue: Catalogue) -> type[TransferKeys]:
     return _model(catalogue.rows)
 
 
-_SAME = {f.name for f in dataclasses.fields(Transfer)} - {"send_buffer", "receive_buffer", "options"}
+_SAME = {f.name for f in dataclasses.fields(Transfer)} - {
+    "send_buffer",
+    "receive_buffer",
+    "options",
+}
 
 
 def meaning(values: Values, options: Sequence[str]) -> Transfer:
-    """What values mean, defaults filled in. `options` names those that the values' methods declare; others are left out."""
+    """What values mean, defaults filled in. `options` names those that the values' methods declare;
+    others are left out.
+    """
     given = {key: value for key, value in values.items() if key in _SAME}
-    buffers = {key: values.get(key, values.get("socket_buffer")) for key in ("send_buffer", "receive_buffer")}
+    buffers = {
+        key: values.get(key, values.get("socket_buffer"))
+        for key in ("send_buffer", "receive_buffer")
+    }
     if "bytes" in given:
         given["duration"] = None
-        given.setdefault("warmup", 0)  # the whole transfer is the window, unless a warm-up is written
-    return Transfer(**given, **buffers, options={key: values[key] for key in options if key in values})
+        given.setdefault(
+            "warmup", 0
+        )  # the whole transfer is the window, unless a warm-up is written
+    return Transfer(
+        **given, **buffers, options={key: values[key] for key in options if key in values}
+    )

@@ -1,4 +1,6 @@
-"""The located tree of a campaign file: every scalar is the word that was written, every node knows its line."""
+"""The located tree of a campaign file: every scalar is the word that was written, every node knows
+its line.
+"""
 
 from __future__ import annotations
 
@@ -85,12 +87,16 @@ def find(root: Node, loc: Loc) -> tuple[int, str]:
 
 
 def copied(node: Node) -> Node:
-    """A deep copy, so that a change at one place of an aliased node does not appear at the other."""
+    """A deep copy, so that a change at one place of an aliased node does not appear at
+    the other.
+    """
     if isinstance(node, Word):
         return replace(node)
     if isinstance(node, Listing):
         return replace(node, items=[copied(item) for item in node.items])
-    return replace(node, entries={k: copied(v) for k, v in node.entries.items()}, lines=dict(node.lines))
+    return replace(
+        node, entries={k: copied(v) for k, v in node.entries.items()}, lines=dict(node.lines)
+    )
 
 
 def compact(value: Any) -> str:
@@ -103,7 +109,9 @@ def compact(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    simple = not isinstance(value, str) or re.fullmatch(r"[^\s'\"\[\]{},:#&*!|>%@`?~-]([^\s'\"\[\]{},:#]|:(?=\S))*", value)
+    simple = not isinstance(value, str) or re.fullmatch(
+        r"[^\s'\"\[\]{},:#&*!|>%@`?~-]([^\s'\"\[\]{},:#]|:(?=\S))*", value
+    )
     return compact(value) if simple else json.dumps(value, ensure_ascii=False)
 
 

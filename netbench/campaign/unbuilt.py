@@ -1,4 +1,6 @@
-"""What a campaign asks for that this version does not execute yet, in sentences: never ignored, `check` refuses it."""
+"""What a campaign asks for that this version does not execute yet, in sentences: never ignored,
+`check` refuses it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ def _methods(cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
 def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
     if file.profile:
         yield "profile is not built yet"
-    yield from (f"meters: {meter} is not built yet" for meter in file.meters if meter not in catalogue.meters)
+    yield from (
+        f"meters: {meter} is not built yet"
+        for meter in file.meters
+        if meter not in catalogue.meters
+    )
     yield from _methods(cells, catalogue)
 
 

@@ -1,4 +1,6 @@
-"""A campaign's tree -> model.Campaign: what its keys mean together. Each check runs where the keys that it needs are right."""
+"""A campaign's tree -> model.Campaign: what its keys mean together. Each check runs where the keys
+that it needs are right.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ IN_LAB = (Host("snd"), Host("rcv"))
 
 
 def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
-    """The campaign of a tree. Errors: CampaignError with every problem, those in `problems` included."""
+    """The campaign of a tree. Errors: CampaignError with every problem, those in `problems`
+    included.
+    """
     file = problems.read(file_model(catalogue), FALLBACK)
     base = file.transfer.values()
     hosts = _hosts(file, problems)
@@ -46,14 +50,19 @@ def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str)
         about=file.about,
         hosts=hosts,
         pairs=pairs,
-        factors=tuple(Factor(key, tuple(level.word for level in levels), is_costly(key)) for key, levels in factors.items()),
+        factors=tuple(
+            Factor(key, tuple(level.word for level in levels), is_costly(key))
+            for key, levels in factors.items()
+        ),
         cells=built,
         repeat=repeat,
         seed=file.order.seed,
         meters=tuple(file.meters),
         verify=file.verify,
         settings=dict(file.settings),
-        commands={name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()},
+        commands={
+            name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
+        },
         kernels=_kernels(file, built),
         limit=file.limit,
         lab=file.lab,
@@ -68,22 +77,35 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
     tree = problems.tree.entries.get("hosts")
     for name, node in tree.entries.items() if isinstance(tree, Table) else ():
         if isinstance(node, Table) and not node.entries and not file.lab:
-            message = "expected local or a mapping with ssh, address and interface, got an empty mapping"
+            message = (
+                "expected local or a mapping with ssh, address and interface, got an empty mapping"
+            )
             problems.add(("hosts", name), message)
-    found = {name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot) for name, h in file.hosts.items()}
+    found = {
+        name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot)
+        for name, h in file.hosts.items()
+    }
     return found or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
 
 
 def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tuple[Pair, ...]:
-    """The pairs; left out: the first two hosts, or the only one with itself. Those with unknown hosts are noted and left out."""
+    """The pairs; left out: the first two hosts, or the only one with itself. Those with unknown
+    hosts are noted and left out.
+    """
     names = list(hosts)
     if not file.pairs:
         return (Pair(names[0], names[1] if len(names) > 1 else names[0]),)
     found: list[Pair] = []
     for i, pair in enumerate(file.pairs):
-        unknown = {side: name for side, name in (("sender", pair.sender), ("receiver", pair.receiver)) if name not in hosts}
+        unknown = {
+            side: name
+            for side, name in (("sender", pair.sender), ("receiver", pair.receiver))
+            if name not in hosts
+        }
         if Pair(pair.sender, pair.receiver) in found:
-            problems.add(("pairs", i), f"expected each pair once, got {pair.sender}>{pair.receiver} again")
+            problems.add(
+                ("pairs", i), f"expected each pair once, got {pair.sender}>{pair.receiver} again"
+            )
         elif not unknown:
             found.append(Pair(pair.sender, pair.receiver))
         for side, name in unknown.items() if problems.clean("hosts") else ():
@@ -95,7 +117,11 @@ def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tup
 def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -> tuple[str, ...]:
     """Pairs whose ends are one machine. Hosts of a lab are local only until it is made."""
     local = {name for name, host in hosts.items() if host.local and not file.lab}
-    return tuple(pair.name for pair in pairs if pair.sender == pair.receiver or {pair.sender, pair.receiver} <= local)
+    return tuple(
+        pair.name
+        for pair in pairs
+        if pair.sender == pair.receiver or {pair.sender, pair.receiver} <= local
+    )
 
 
 def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
@@ -106,8 +132,12 @@ def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
             reader.level(key, word, ("settings", key))
 
 
-def _bounds(base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems) -> None:
-    """A run is bounded by duration or by bytes, whichever was written; both at one place is one too many."""
+def _bounds(
+    base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems
+) -> None:
+    """A run is bounded by duration or by bytes, whichever was written; both at one place is one too
+    many.
+    """
     if "duration" in base and "bytes" in base:
         problems.add(("transfer", "bytes"), "expected duration or bytes, got both")
     for key, other in BOUNDS.items():
@@ -116,9 +146,16 @@ def _bounds(base: Mapping[str, Any], factors: Mapping[str, list[Level]], problem
 
 
 def _kernels(file: FileKeys, built: tuple[Cell, ...]) -> dict[str, Kernel]:
-    """The kernels that cells are on, in their order; a level that `kernels:` does not name is the release of an installed one."""
+    """The kernels that cells are on, in their order; a level that `kernels:` does not name is the
+    release of an installed one.
+    """
     levels = dict.fromkeys(cell.kernel for cell in built if cell.kernel)
-    return {name: file.kernels[name].kernel(name) if name in file.kernels else Kernel(name, release=name) for name in levels}
+    return {
+        name: file.kernels[name].kernel(name)
+        if name in file.kernels
+        else Kernel(name, release=name)
+        for name in levels
+    }
 
 
 def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Problems) -> None:
@@ -128,7 +165,10 @@ def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Pro
         transfer = tree.entries.get("transfer")
         written = isinstance(transfer, Table) and key in transfer.entries
         if written and not line and origin not in ("", "--quick"):
-            problems.add(("transfer", key), f"{key} is swept, so this changes nothing; expected sweep.{key}=[...]")
+            problems.add(
+                ("transfer", key),
+                f"{key} is swept, so this changes nothing; expected sweep.{key}=[...]",
+            )
 
 
 def _cells(
@@ -143,7 +183,10 @@ def _cells(
     if "ip" not in base and _only_ip6(context):
         base = {**base, "ip": 6}
     combinations = Matrix(factors, reader, problems).cells(file.include, file.exclude)
-    built = [(combination, cells.build(base, combination, reader, context.catalogue)) for combination in combinations]
+    built = [
+        (combination, cells.build(base, combination, reader, context.catalogue))
+        for combination in combinations
+    ]
     if problems.clean("hosts", "pairs", "transfer", "settings", "sweep", "include", "exclude"):
         cells.check(base, built, context, problems)
     return tuple(cell for _, cell in built)
@@ -152,19 +195,25 @@ def _cells(
 def _only_ip6(context: cells.Context) -> bool:
     """Whether every address that the pairs use is of IP version 6, which then is the default."""
     used = {name for pair in context.pairs for name in (pair.sender, pair.receiver)}
-    addresses = [host.address for name, host in context.hosts.items() if name in used and host.address]
+    addresses = [
+        host.address for name, host in context.hosts.items() if name in used and host.address
+    ]
     return bool(addresses) and all(ip_address(address).version == 6 for address in addresses)
 
 
 def _repeat(keys: RepeatKeys, problems: Problems) -> Repeat:
-    """`min` and `max` left out follow the one that is written where it lies past the other's default."""
+    """`min` and `max` left out follow the one that is written where it lies past the other's
+    default.
+    """
     low = keys.min if keys.min is not None else min(Repeat.min, keys.max or Repeat.min)
     high = keys.max if keys.max is not None else max(Repeat.max, low)
     if low > high:
         problems.add(("repeat", "min"), f"expected at most repeat.max, which is {high}, got {low}")
     for i, metric in enumerate(keys.metrics):
         if metric in keys.metrics[:i]:
-            problems.add(("repeat", "metrics", i), f"expected each metric once, got {metric!r} again")
+            problems.add(
+                ("repeat", "metrics", i), f"expected each metric once, got {metric!r} again"
+            )
     return Repeat(low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots)
 
 
@@ -175,15 +224,27 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
             problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
     if not problems.clean("meters", "repeat"):
         return
-    able = [m for m in file.meters if m in PLANNED_METERS or (m in catalogue.meters and not catalogue.meters[m].has("always"))]
+    able = [
+        m
+        for m in file.meters
+        if m in PLANNED_METERS or (m in catalogue.meters and not catalogue.meters[m].has("always"))
+    ]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
         if name != "throughput" and (meter or not able) and meter not in able:
-            choices = words.listed(able) if able else "a meter, and meters names none that accounts CPU"
-            problems.add(("repeat", "metrics", i), f"expected a metric by {choices}, got {metric!r}", words.nearest(meter, able))
+            choices = (
+                words.listed(able) if able else "a meter, and meters names none that accounts CPU"
+            )
+            problems.add(
+                ("repeat", "metrics", i),
+                f"expected a metric by {choices}, got {metric!r}",
+                words.nearest(meter, able),
+            )
 
 
-def _compare(file: FileKeys, factors: Mapping[str, list[Level]], problems: Problems) -> Compare | None:
+def _compare(
+    file: FileKeys, factors: Mapping[str, list[Level]], problems: Problems
+) -> Compare | None:
     keys = file.compare
     if keys is None:
         return None
@@ -194,8 +255,13 @@ def _compare(file: FileKeys, factors: Mapping[str, list[Level]], problems: Probl
             message = f"expected a factor ({swept}), got {keys.factor!r}"
             problems.add(("compare", "factor"), message, words.nearest(keys.factor, factors))
         elif keys.baseline not in levels:
-            message = f"expected a level of {keys.factor} ({words.listed(levels)}), got {keys.baseline!r}"
+            message = (
+                f"expected a level of {keys.factor} ({words.listed(levels)}), got {keys.baseline!r}"
+            )
             problems.add(("compare", "baseline"), message, words.nearest(keys.baseline, levels))
         elif len(levels) < 2:
-            problems.add(("compare", "factor"), f"expected a factor of two levels or more, got {keys.factor} with one")
+            problems.add(
+                ("compare", "factor"),
+                f"expected a factor of two levels or more, got {keys.factor} with one",
+            )
     return Compare(keys.factor, keys.baseline, keys.margin)

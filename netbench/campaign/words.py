@@ -1,4 +1,6 @@
-"""The words of a campaign file: parsers that say in netbench's words what was expected, with their JSON Schema, for pydantic."""
+"""The words of a campaign file: parsers that say in netbench's words what was expected, with their
+JSON Schema, for pydantic.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def listed(words: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of word: metadata of an `Annotated` field, which pydantic asks for parser and JSON Schema."""
+    """A type of word: metadata of an `Annotated` field, which pydantic asks for parser and JSON
+    Schema.
+    """
 
     parse: Callable[[Any], Any]
     schema: Schema
@@ -77,7 +81,9 @@ def choice(what: str, words: Sequence[str]) -> Kind:
     def parse(value: Any) -> str:
         if isinstance(value, str) and value in words:
             return value
-        raise expected(f"{what} ({listed(words)})" if what else listed(words), value, nearest(value, words))
+        raise expected(
+            f"{what} ({listed(words)})" if what else listed(words), value, nearest(value, words)
+        )
 
     # a JSON reader takes an unquoted `null` for the null value
     return Kind(parse, {"enum": [*words, None] if "null" in words else list(words)})
@@ -103,13 +109,17 @@ def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
         try:
             return other.parse(value)
         except PydanticCustomError as error:
-            message = (error.context or {})["text"].replace("expected ", f"expected {', '.join(words)} or ", 1)
+            message = (error.context or {})["text"].replace(
+                "expected ", f"expected {', '.join(words)} or ", 1
+            )
             raise wrong(message, nearest(value, words)) from error
 
     return Kind(parse, {"anyOf": [{"enum": list(words)}, other.schema]})
 
 
-def _unit(what: str, read: Callable[[str], int], low: int, high: int, show: Callable[[int], str]) -> Callable[[Any], int]:
+def _unit(
+    what: str, read: Callable[[str], int], low: int, high: int, show: Callable[[int], str]
+) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         if not isinstance(value, str):
             raise expected(what, value)
@@ -148,7 +158,11 @@ def number(what: str, low: int = 0, high: int = U64_MAX) -> Kind:
     bounds = f"from {low} to {high}" if high < U64_MAX else f"of at least {low}"
 
     def parse(value: Any) -> int:
-        if isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value) and low <= int(value) <= high:
+        if (
+            isinstance(value, str)
+            and re.fullmatch("[0-9]{1,20}", value)
+            and low <= int(value) <= high
+        ):
             return int(value)
         raise expected(f"{what}, a whole number {bounds}", value)
 
@@ -166,7 +180,12 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
         if low <= fraction < high and fraction > 0:
             return fraction
         meant = (
-            f"{value}%" if isinstance(value, str) and "%" not in value and low <= fraction / 100 < high and fraction > 0 else ""
+            f"{value}%"
+            if isinstance(value, str)
+            and "%" not in value
+            and low <= fraction / 100 < high
+            and fraction > 0
+            else ""
         )
         raise expected(f"{what} such as {example}", value, meant)
 
@@ -212,7 +231,11 @@ def mapping_of(what: str) -> BeforeValidator:
     def check(value: Any) -> Any:
         if isinstance(value, dict) and value:
             return value
-        raise expected(what, value) if value != {} else wrong(f"expected {what}, got an empty mapping")
+        raise (
+            expected(what, value)
+            if value != {}
+            else wrong(f"expected {what}, got an empty mapping")
+        )
 
     return BeforeValidator(check)
 

@@ -1,4 +1,6 @@
-"""The executor of Apply and Restore: a pair's settings on its hosts, known to the journal, held by a worker, read back."""
+"""The executor of Apply and Restore: a pair's settings on its hosts, known to the journal, held by
+a worker, read back.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
 _BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
 _HANGS = (
-    "a worker of this campaign that was lost has not ended within {:.0f} s: it waits in the kernel (for a device, or an NFS "
-    "server that is gone); see `dmesg` there, and go on when it has ended"
+    "a worker of this campaign that was lost has not ended within {:.0f} s: it waits in the kernel"
+    " (for a device, or an NFS server that is gone); see `dmesg` there, and go on when it has ended"
 )
 Read = dict[str, dict[str, str]]
 """What each side's settings read: side -> setting -> level."""
@@ -64,7 +66,9 @@ def holder_of(campaign: Campaign, path: Path) -> str:
 def place_of(campaign: Campaign, crew: Crew, host: str, worker: Any) -> Place:
     """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
     ip = campaign.cells[0].transfer.ip
-    files = [cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"]
+    files = [
+        cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"
+    ]
     receivers = [crew.address(pair.receiver, ip) for pair in campaign.pairs if pair.sender == host]
     senders = [crew.address(pair.sender, ip) for pair in campaign.pairs if pair.receiver == host]
     peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
@@ -72,7 +76,9 @@ def place_of(campaign: Campaign, crew: Crew, host: str, worker: Any) -> Place:
 
 
 class Applier:
-    """Brings hosts to a unit's settings and back. `write` and `entries` are the journal's; `holder` names who locks the hosts."""
+    """Brings hosts to a unit's settings and back. `write` and `entries` are the journal's; `holder`
+    names who locks the hosts.
+    """
 
     def __init__(
         self,
@@ -93,10 +99,14 @@ class Applier:
         self._turn = threading.Lock()
         self._name = self._another_name()
         self._locked: dict[str, tuple[object, str]] = {}  # by host: who locked it, in which name
-        self._last = max((int(entry["change"]) for entry in entries() if "change" in entry), default=0)
+        self._last = max(
+            (int(entry["change"]) for entry in entries() if "change" in entry), default=0
+        )
 
     def claim(self) -> None:
-        """Lock every host, and put back what an earlier worker of this campaign left. Errors: HostBusy; EngineError."""
+        """Lock every host, and put back what an earlier worker of this campaign left. Errors:
+        HostBusy; EngineError.
+        """
 
         def claim(host: str) -> None:
             self._claim(host)
@@ -104,13 +114,16 @@ class Applier:
         self._crew.each(claim)
 
     def enter(self, unit: Unit) -> Applied:
-        """Bring both hosts to a unit's settings: what they read, and what else moved (`HOST.NAME` -> [before, after]).
+        """Bring both hosts to a unit's settings: what they read, and what else moved (`HOST.NAME`
+        -> [before, after]).
 
         Errors: SettingRefused where a host does not take a level; those of losing a worker.
         """
         read: Read = {}
         moved: dict[str, list[str]] = {}
-        for _, host, wanted in reversed(self._sides(unit)):  # a receiver may lean on what its sender holds
+        for _, host, wanted in reversed(
+            self._sides(unit)
+        ):  # a receiver may lean on what its sender holds
             self._claim(host).let_go(wanted)
         for side, host, wanted in self._sides(unit):
             held = self._claim(host)
@@ -123,13 +136,19 @@ class Applier:
         """What a unit's settings read now. Errors: as enter."""
         read: Read = {}
         for side, host, _ in self._sides(unit):
-            read |= dict.fromkeys([side] if side else ["sender", "receiver"], self._claim(host).read_again())
+            read |= dict.fromkeys(
+                [side] if side else ["sender", "receiver"], self._claim(host).read_again()
+            )
         return read
 
     def restore(self) -> None:
-        """Put back everything, on every host. Errors: EngineError of the first thing that could not be; others are put back."""
+        """Put back everything, on every host. Errors: EngineError of the first thing that could not
+        be; others are put back.
+        """
         failed: EngineError | None = None
-        for host, held in sorted(self._hosts.items(), key=lambda one: self._roles[one[0]]):  # receivers first
+        for host, held in sorted(
+            self._hosts.items(), key=lambda one: self._roles[one[0]]
+        ):  # receivers first
             if self._crew.has(host, self._roles[host], self._workers[host]):
                 try:
                     held.undo()
@@ -141,7 +160,11 @@ class Applier:
     def _sides(self, unit: Unit) -> list[tuple[str, str, list[dict[str, str]]]]:
         """(side, host, layers) of both ends, or of the one host that is both."""
         pair = unit.pair
-        ends = [("", pair.sender)] if pair.sender == pair.receiver else [("sender", pair.sender), ("receiver", pair.receiver)]
+        ends = (
+            [("", pair.sender)]
+            if pair.sender == pair.receiver
+            else [("sender", pair.sender), ("receiver", pair.receiver)]
+        )
         found = []
         for side, host in ends:
             found.append((side, host, wanted_of(self._campaign, unit, side)))
@@ -154,11 +177,18 @@ class Applier:
             return self._hosts[host]
         self.lock(host)
         left = outstanding(self._entries(), host)
-        for _ in put_back(worker, worker.hello.boot_id, left, lambda number: self._write({"restored": [number], "host": host})):
+        for _ in put_back(
+            worker,
+            worker.hello.boot_id,
+            left,
+            lambda number: self._write({"restored": [number], "host": host}),
+        ):
             pass
         place = place_of(self._campaign, self._crew, host, worker)
         self._workers[host] = worker
-        self._hosts[host] = HostSettings(place, self._campaign.commands, self._write, self._number, worker.hello.boot_id)
+        self._hosts[host] = HostSettings(
+            place, self._campaign.commands, self._write, self._number, worker.hello.boot_id
+        )
         return self._hosts[host]
 
     def _number(self) -> int:
@@ -167,7 +197,9 @@ class Applier:
             return self._last
 
     def lock(self, host: str) -> None:
-        """Lock a host for this campaign, waiting for a worker of its own that has lost its controller. Errors: HostBusy."""
+        """Lock a host for this campaign, waiting for a worker of its own that has lost its
+        controller. Errors: HostBusy.
+        """
         worker = self._crew.worker(host, self._roles[host])
         name = self._another_name() if host in self._locked else self._name
         self._take(host, worker, "host", name)
@@ -176,14 +208,18 @@ class Applier:
         self._locked[host] = worker, name
 
     def _another_name(self) -> str:
-        """Hosts that share a namespace share its lock by sharing a name; a worker that was lost, or was an earlier controller's,
-        has locked in another one, and is waited for."""
+        """Hosts that share a namespace share its lock by sharing a name; a worker that was lost, or
+        was an earlier controller's, has locked in another one, and is waited for.
+        """
         return f"{self._holder}+{os.urandom(4).hex()}"
 
     def _is_ours(self, holder: str) -> bool:
         """Whether a worker that this campaign has now holds a lock, of a host that shares it."""
         locked = dict(self._locked).items()
-        return any(name == holder and self._crew.has(host, self._roles[host], worker) for host, (worker, name) in locked)
+        return any(
+            name == holder and self._crew.has(host, self._roles[host], worker)
+            for host, (worker, name) in locked
+        )
 
     def _take(self, host: str, worker: Any, what: str, name: str) -> None:
         deadline = time.monotonic() + LOCK_SECONDS
@@ -198,18 +234,29 @@ class Applier:
                 if own and time.monotonic() < deadline:
                     time.sleep(LOCK_PAUSE)
                     continue
-                words = _HANGS.format(LOCK_SECONDS) if own else _BUSY.format(_result(holder)) if holder else str(error)
+                words = (
+                    _HANGS.format(LOCK_SECONDS)
+                    if own
+                    else _BUSY.format(_result(holder))
+                    if holder
+                    else str(error)
+                )
                 raise HostBusy(f"{host}: {words}") from error
             return
 
     def _needs_kernel(self) -> bool:
-        keys = [*self._campaign.settings, *(key for cell in self._campaign.cells for key in cell.settings)]
+        keys = [
+            *self._campaign.settings,
+            *(key for cell in self._campaign.cells for key in cell.settings),
+        ]
         found = [find(side_of(key)[1], self._campaign.commands) for key in dict.fromkeys(keys)]
         return any(setting.is_whole_kernel(what) for setting, what in filter(None, found))
 
 
 def refuse_busy(campaign: Campaign, crew: Crew) -> None:
-    """Look whether another campaign uses a host, before anything is made for this one. Errors: HostBusy."""
+    """Look whether another campaign uses a host, before anything is made for this one. Errors:
+    HostBusy.
+    """
 
     def look(host: str) -> None:
         holder = _holder(crew.worker(host, roles(campaign)[host]), "host")

@@ -1,4 +1,6 @@
-"""A campaign's books: what its result folder knows, read back and kept up. All that `resume` stands on."""
+"""A campaign's books: what its result folder knows, read back and kept up. All that `resume` stands
+on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from netbench.store import MISSHAPEN, Store, misshapen
 
 
 class Books:
-    """What is known of a campaign from its records: a ledger, made anew whenever facts of its hosts have come."""
+    """What is known of a campaign from its records: a ledger, made anew whenever facts of its hosts
+    have come.
+    """
 
     def __init__(self, store: Store, plan: Plan, rows: Iterable[Row]) -> None:
         self.store = store
@@ -29,7 +33,9 @@ class Books:
         replay(self.store, ledger)
         return ledger
 
-    def keep_facts(self, read: Mapping[str, Mapping[str, Any]], boot: int | None = None) -> dict[str, Any]:
+    def keep_facts(
+        self, read: Mapping[str, Mapping[str, Any]], boot: int | None = None
+    ) -> dict[str, Any]:
         """facts.json with what was just read of the hosts, and the result's own memory of them."""
         return keep_facts(self.store, read, boot)
 
@@ -63,7 +69,11 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     plan = Plan(campaign)
     ledger = ledger_of(plan, hosts, local().rows)
     replay(store, ledger)
-    while plan.boots and not ledger.finished and not plan.wanted(ledger.block, ledger.is_open, ledger.done):
+    while (
+        plan.boots
+        and not ledger.finished
+        and not plan.wanted(ledger.block, ledger.is_open, ledger.done)
+    ):
         ledger.next_block()
     if not plan.boots:
         ledger.next_block()
@@ -78,25 +88,39 @@ def ledger_of(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledg
 
 
 def replay(store: Store, ledger: Ledger) -> None:
-    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench wrote."""
+    """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench
+    wrote.
+    """
     for number, record in enumerate(store.records(), 1):
         try:
-            if not ledger.is_possible(record["block"], number):  # the ledger would walk through those between
+            if not ledger.is_possible(
+                record["block"], number
+            ):  # the ledger would walk through those between
                 raise ValueError(f"block {record['block']} in line {number}")
             ledger.add(record)
         except MISSHAPEN as error:
-            raise misshapen(f"{store.path / 'records.jsonl'}:{number}", "a record", error) from error
+            raise misshapen(
+                f"{store.path / 'records.jsonl'}:{number}", "a record", error
+            ) from error
 
 
 def made_sinks(store: Store) -> list[tuple[str, str]]:
     """Sinks that this campaign made, as (host, path)."""
-    return [(str(entry["host"]), str(entry["made_sink"])) for entry in store.journal_entries() if "made_sink" in entry]
+    return [
+        (str(entry["host"]), str(entry["made_sink"]))
+        for entry in store.journal_entries()
+        if "made_sink" in entry
+    ]
 
 
-def keep_facts(store: Store, read: Mapping[str, Mapping[str, Any]], boot: int | None = None) -> dict[str, Any]:
-    """facts.json, with an entry for each boot that a host has been seen in, and for each change of its facts within one.
+def keep_facts(
+    store: Store, read: Mapping[str, Mapping[str, Any]], boot: int | None = None
+) -> dict[str, Any]:
+    """facts.json, with an entry for each boot that a host has been seen in, and for each change of
+    its facts within one.
 
-    `boot`: the number of the boot that the campaign has just made; without it a host that was booted since counts one up.
+    `boot`: the number of the boot that the campaign has just made; without it a host that was
+    booted since counts one up.
     """
     hosts = store.stored_facts()
     last = max((int(record["run"]) for record in store.records()), default=0)
@@ -114,7 +138,11 @@ def keep_facts(store: Store, read: Mapping[str, Mapping[str, Any]], boot: int | 
 
 
 def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What of an entry must not change without being noticed: all but the number of its first run and what varies by itself."""
+    """What of an entry must not change without being noticed: all but the number of its first run
+    and what varies by itself.
+    """
     varying = {fact.name for fact in FACTS if fact.varies}
     facts = {name: value for name, value in entry["facts"].items() if name not in varying}
-    return {name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")} | {"facts": facts}
+    return {
+        name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")
+    } | {"facts": facts}

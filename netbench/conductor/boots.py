@@ -1,7 +1,9 @@
-"""The executor of Boot: every host of a campaign onto a kernel, and back on the one that it came with.
+"""The executor of Boot: every host of a campaign onto a kernel, and back on the one that it came
+with.
 
-The journal knows of each host what it came with before it is first touched, and of each boot when it was begun (`boot`), when it
-was seen to have happened (`booted`), and when the host was back (`back`): `resume` and `restore` need nothing else.
+The journal knows of each host what it came with before it is first touched, and of each boot when
+it was begun (`boot`), when it was seen to have happened (`booted`), and when the host was back
+(`back`): `resume` and `restore` need nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from netbench.model import Campaign, Host, Kernel
 
 ATTEMPTS = 2
 PAUSE = 0.2  # between looks at a host that is on its way
-PATIENCE_SECONDS = 1.0  # of the first look at a host that is on its way: one that is not there yet may take it and not answer
+# of the first look at a host that is on its way: one that is not there yet may take it and not
+# answer
+PATIENCE_SECONDS = 1.0
 PATIENCE_GROWTH = 1.25
 GOING_SECONDS = 60.0  # that a host may take to go down
 LEAVING_SECONDS = 5.0  # that a host which was told to boot may still answer
@@ -42,7 +46,14 @@ def are_wanted(campaign: Campaign) -> bool:
 class Boots:
     """Boots of a campaign's hosts. `write` and `entries` are the journal's."""
 
-    def __init__(self, campaign: Campaign, crew: Crew, write: Write, entries: Entries, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        crew: Crew,
+        write: Write,
+        entries: Entries,
+        say: Callable[[str], None],
+    ) -> None:
         self._campaign = campaign
         self._crew = crew
         self._write = write
@@ -50,7 +61,9 @@ class Boots:
         self._hosts = [campaign.hosts[name] for name in roles(campaign)]
         self._ways: dict[str, Way] = {host.name: way(host.boot.kind) for host in self._hosts}
         self._entries = entries
-        self._came_with = {} if campaign.lab else _came_with(entries())  # hosts of a campaign's own lab are new ones
+        self._came_with = (
+            {} if campaign.lab else _came_with(entries())
+        )  # hosts of a campaign's own lab are new ones
         self._gone: set[str] = set()  # hosts that were waited for in vain
         self._silent: set[str] = set()  # hosts that did not answer when they were last looked at
         self._stop = threading.Event()
@@ -64,16 +77,22 @@ class Boots:
         for host in self._hosts:
             if host.local:
                 found[host.name] = (
-                    "this is the machine that netbench runs on, which cannot boot itself; name hosts with ssh, or lab: qemu"
+                    "this is the machine that netbench runs on, which cannot boot itself; name"
+                    " hosts with ssh, or lab: qemu"
                 )
                 continue
             machine = self._machine(host)
             boot_id = machine.state().boot_id
             mate = kernel_of.setdefault(boot_id, host.name)
             if boot_id == _own_boot_id():
-                found[host.name] = "it shares the kernel of the machine that netbench runs on; lab: qemu has hosts with their own"
+                found[host.name] = (
+                    "it shares the kernel of the machine that netbench runs on; lab: qemu has hosts"
+                    " with their own"
+                )
             elif mate != host.name:
-                found[host.name] = f"it shares a kernel with {mate}; name hosts with kernels of their own"
+                found[host.name] = (
+                    f"it shares a kernel with {mate}; name hosts with kernels of their own"
+                )
             elif why := self._ways[host.name].why_not(machine, kernels):
                 found[host.name] = why
         return found
@@ -81,8 +100,9 @@ class Boots:
     def bring_up(self, kernel: str, accept: Callable[[int], str]) -> int:
         """Boot every host on a kernel ("": the one that it came with); the boot's number.
 
-        `accept` is asked about the boot with that number once all hosts are there, and says what is wrong. Errors: BootError when
-        that did not work; hosts that were booted are then back on what they came with. HostError when that did not work either.
+        `accept` is asked about the boot with that number once all hosts are there, and says what is
+        wrong. Errors: BootError when that did not work; hosts that were booted are then back on
+        what they came with. HostError when that did not work either.
         """
         for host in self._hosts:
             self._remember(host)
@@ -107,7 +127,9 @@ class Boots:
         try:
             self.back()
         except HostError as error:
-            raise HostError(joined((str(error), f"before, on kernel {kernel or 'as it came'}: {reason}"))) from error
+            raise HostError(
+                joined((str(error), f"before, on kernel {kernel or 'as it came'}: {reason}"))
+            ) from error
         raise BootError(reason)
 
     def _asked(self, accept: Callable[[int], str]) -> str:
@@ -117,11 +139,15 @@ class Boots:
             return str(error)
 
     def _prepared(self, kernel: Kernel | None) -> dict[str, Target]:
-        """What each host is to boot. Errors: BootError with what is wrong on any of them; nothing has happened yet."""
+        """What each host is to boot. Errors: BootError with what is wrong on any of them; nothing
+        has happened yet.
+        """
         found: dict[str, Target] = {}
 
         def prepare(host: Host) -> None:
-            found[host.name] = self._ways[host.name].prepare(self._machine(host), kernel, self._came_with[host.name])
+            found[host.name] = self._ways[host.name].prepare(
+                self._machine(host), kernel, self._came_with[host.name]
+            )
 
         try:
             errors = self._together(prepare, self._hosts)
@@ -134,7 +160,9 @@ class Boots:
         return found
 
     def _cancel(self, hosts: Iterable[Host]) -> None:
-        """Nothing is left on hosts of boots that do not happen, or have happened, as far as they can be reached."""
+        """Nothing is left on hosts of boots that do not happen, or have happened, as far as they
+        can be reached.
+        """
 
         def cancel(host: Host) -> None:
             self._ways[host.name].cancel(self._machine(host))
@@ -150,15 +178,28 @@ class Boots:
 
             def boot(host: Host, attempt: int = attempt, ready: dict[str, Target] = ready) -> None:
                 if attempt:
-                    ready[host.name] = self._ways[host.name].prepare(self._machine(host), kernel, self._came_with[host.name])
+                    ready[host.name] = self._ways[host.name].prepare(
+                        self._machine(host), kernel, self._came_with[host.name]
+                    )
                 self._boot(host, ready[host.name])
 
             now = self._together(boot, left)
-            errors = {name: why for name, why in errors.items() if name not in {host.name for host in left}} | now
-            left = [host for host in left if host.name in now and (self._ways[host.name].remote or host.name not in self._gone)]
+            errors = {
+                name: why
+                for name, why in errors.items()
+                if name not in {host.name for host in left}
+            } | now
+            left = [
+                host
+                for host in left
+                if host.name in now
+                and (self._ways[host.name].remote or host.name not in self._gone)
+            ]
             if not left or attempt + 1 == ATTEMPTS:
                 break
-            self._say(f"boot {self.number}, once more: {joined(errors[host.name] for host in left)}")
+            self._say(
+                f"boot {self.number}, once more: {joined(errors[host.name] for host in left)}"
+            )
         return errors
 
     def _boot(self, host: Host, target: Target) -> None:
@@ -167,25 +208,47 @@ class Boots:
         self._refuse_own(host, before)
         if self._stop.is_set():
             raise BootError(f"{host.name}: interrupted before it was booted")
-        self._write({"boot": self.number, "kernel": target.name, "host": host.name, "release": target.release, "boot_id": before})
+        self._write(
+            {
+                "boot": self.number,
+                "kernel": target.name,
+                "host": host.name,
+                "release": target.release,
+                "boot_id": before,
+            }
+        )
         self._crew.release(host.name)
         stale = self._ways[host.name].console(host)
         self._ways[host.name].go(self._machine(host), target)
         self._crew.hang_up(host.name)
         state = self._awaited(host, before, stale=stale)
         if state is None:
-            raise BootError(f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}")
+            raise BootError(
+                f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}"
+            )
         if not target.is_it(state):
             other = _other(state, target.release, target.command_line or target.append)
             raise BootError(f"{host.name}: it came up on {other}{self._console(host)}")
         self._cancel([host])
-        self._write({"booted": self.number, "host": host.name, "boot_id": state.boot_id, "release": state.release})
+        self._write(
+            {
+                "booted": self.number,
+                "host": host.name,
+                "boot_id": state.boot_id,
+                "release": state.release,
+            }
+        )
 
     @staticmethod
     def _refuse_own(host: Host, boot_id: str) -> None:
-        """The machine that netbench runs on is never booted, wherever a host's name leads. Errors: BootError."""
+        """The machine that netbench runs on is never booted, wherever a host's name leads. Errors:
+        BootError.
+        """
         if boot_id == _own_boot_id():
-            raise BootError(f"{host.name}: it shares the kernel of the machine that netbench runs on, which is not booted")
+            raise BootError(
+                f"{host.name}: it shares the kernel of the machine that netbench runs on, which is"
+                " not booted"
+            )
 
     def _last_boot_id(self, host: Host) -> str:
         """The boot that a host is in, or, where it does not answer, was in when it last did."""
@@ -196,13 +259,26 @@ class Boots:
 
     def _known_boot_id(self, host: Host) -> str:
         """The boot that a host was last seen in."""
-        known = [entry for entry in self._entries() if entry.get("host") == host.name and entry.get("boot_id")]
+        known = [
+            entry
+            for entry in self._entries()
+            if entry.get("host") == host.name and entry.get("boot_id")
+        ]
         return str(known[-1]["boot_id"]) if known else self._came_with[host.name].boot_id
 
-    def _awaited(self, host: Host, before: str, seconds: float | None = None, stale: Sequence[str] | None = None) -> State | None:
-        """What a host runs once it is in another boot than before; None when its time is up, or its kernel cannot come up.
+    def _awaited(
+        self,
+        host: Host,
+        before: str,
+        seconds: float | None = None,
+        stale: Sequence[str] | None = None,
+    ) -> State | None:
+        """What a host runs once it is in another boot than before; None when its time is up, or its
+        kernel cannot come up.
 
-        `stale` is what its console ended with before, where it can be sent on its way again whatever it does."""
+        `stale` is what its console ended with before, where it can be sent on its way again
+        whatever it does.
+        """
         deadline = time.monotonic() + (self._seconds(host) if seconds is None else seconds)
         patience = PATIENCE_SECONDS
         while not self._stop.is_set():
@@ -216,7 +292,9 @@ class Boots:
         raise BootError(f"{host.name}: interrupted while it was booted")
 
     def _panicked(self, host: Host, stale: Sequence[str]) -> bool:
-        """Whether there is no use in waiting: the console tells of a panic, and the host can be booted without its help."""
+        """Whether there is no use in waiting: the console tells of a panic, and the host can be
+        booted without its help.
+        """
         way = self._ways[host.name]
         return way.remote and any(PANIC in line and line not in stale for line in way.console(host))
 
@@ -253,29 +331,44 @@ class Boots:
         return Machine(host, self._crew.channel(host.name))
 
     def _remember(self, host: Host) -> None:
-        """What a host came with, known to the journal before the host is touched, again after it was back.
+        """What a host came with, known to the journal before the host is touched, again after it
+        was back.
 
-        Errors: HostError; BootError."""
+        Errors: HostError; BootError.
+        """
         state = self._came_with.get(host.name)
         if state is None:
             state = self._machine(host).state()
             self._refuse_own(host, state.boot_id)
         elif _last(self._entries(), host.name) != "back":
             return
-        known = {"boot_id": state.boot_id, "release": state.release, "command_line": state.command_line}
+        known = {
+            "boot_id": state.boot_id,
+            "release": state.release,
+            "command_line": state.command_line,
+        }
         self._write({"came_with": known, "host": host.name})
         self._came_with[host.name] = state
 
     def settle(self) -> list[str]:
-        """After a controller died: wait for hosts that it was booting. Those that do not answer in time are booted back.
+        """After a controller died: wait for hosts that it was booting. Those that do not answer in
+        time are booted back.
 
-        What was done to these. Errors: BootError, HostError."""
+        What was done to these. Errors: BootError, HostError.
+        """
         said: list[str] = []
-        begun = [host for host in self._hosts if host.name in self._came_with and _last(self._entries(), host.name) == "boot"]
+        begun = [
+            host
+            for host in self._hosts
+            if host.name in self._came_with and _last(self._entries(), host.name) == "boot"
+        ]
 
         def settle(host: Host) -> None:
             before = _sent_from(self._entries(), host.name)
-            if self._awaited(host, before, LEAVING_SECONDS) is None and self._awaited(host, "", stale=()) is None:
+            if (
+                self._awaited(host, before, LEAVING_SECONDS) is None
+                and self._awaited(host, "", stale=()) is None
+            ):
                 self._gone.add(host.name)
                 said.append(self._back(host))
 
@@ -285,7 +378,9 @@ class Boots:
         return said
 
     def back(self) -> list[str]:
-        """Hosts that were booted, back on the kernel that they came with; what was done. Errors: HostError with the others."""
+        """Hosts that were booted, back on the kernel that they came with; what was done. Errors:
+        HostError with the others.
+        """
         self._stop.clear()
         touched = self.touched()
         said: dict[str, str] = {}
@@ -305,7 +400,9 @@ class Boots:
         return [host for host in self._hosts if host.name in self._came_with]
 
     def _back(self, host: Host) -> str:
-        """One host back on the kernel that it came with; what was done. Errors: BootError, HostError."""
+        """One host back on the kernel that it came with; what was done. Errors: BootError,
+        HostError.
+        """
         came_with = self._came_with[host.name]
         if _last(self._entries(), host.name) not in ("boot", "booted"):
             self._cancel([host])
@@ -323,7 +420,9 @@ class Boots:
                 stale = self._ways[host.name].console(host)
                 self._ways[host.name].go(self._machine(host), target)
             except (BootError, HostError) as error:
-                raise BootError(f"{host.name}: it is not back on {came_with.release}: {error}") from error
+                raise BootError(
+                    f"{host.name}: it is not back on {came_with.release}: {error}"
+                ) from error
             self._crew.hang_up(host.name)
             state = self._awaited(host, before, stale=stale)
             if state is not None and state.same_kernel(came_with):
@@ -334,27 +433,49 @@ class Boots:
                     if state
                     else self._absent(host, before, stale)
                 )
-                raise BootError(f"{host.name}: it is not back on {came_with.release}: {now}{self._console(host)}")
+                raise BootError(
+                    f"{host.name}: it is not back on {came_with.release}:"
+                    f" {now}{self._console(host)}"
+                )
         assert state is not None
         self._cancel([host])
         self._write({"back": state.boot_id, "host": host.name})
         return f"{host.name}: {'back' if booted else 'is'} on {came_with.release}"
 
     def _left(self, host: Host) -> State | None:
-        """What a host runs that was told to boot and may not have left yet; None where it is not seen in another boot."""
-        if _last(self._entries(), host.name) != "boot" or host.boot.kind == "qemu" or host.name in self._gone:
+        """What a host runs that was told to boot and may not have left yet; None where it is not
+        seen in another boot.
+        """
+        if (
+            _last(self._entries(), host.name) != "boot"
+            or host.boot.kind == "qemu"
+            or host.name in self._gone
+        ):
             return None
-        return self._awaited(host, _sent_from(self._entries(), host.name), min(self._seconds(host), GOING_SECONDS), stale=())
+        return self._awaited(
+            host,
+            _sent_from(self._entries(), host.name),
+            min(self._seconds(host), GOING_SECONDS),
+            stale=(),
+        )
 
     def _present(self, host: Host) -> State | None:
-        """What a host runs, waiting for it where nobody can boot it without its help, but never twice in vain."""
+        """What a host runs, waiting for it where nobody can boot it without its help, but never
+        twice in vain.
+        """
         if self._ways[host.name].remote and host.name in self._silent:
             return None
         state = self._glance(host)
-        return state if state or self._ways[host.name].remote or host.name in self._gone else self._awaited(host, "")
+        return (
+            state
+            if state or self._ways[host.name].remote or host.name in self._gone
+            else self._awaited(host, "")
+        )
 
     def _together(self, act: Callable[[Host], None], hosts: Iterable[Host]) -> dict[str, str]:
-        """Do something for hosts at the same time; what went wrong, by host. Ctrl-C ends the waiting in all of them."""
+        """Do something for hosts at the same time; what went wrong, by host. Ctrl-C ends the
+        waiting in all of them.
+        """
         errors: dict[str, str] = {}
 
         def guarded(host: Host) -> None:
@@ -383,16 +504,24 @@ def _other(state: State, release: str, words: str) -> str:
 
 
 def excerpt(lines: Sequence[str]) -> list[str]:
-    """What of a console's last lines tells why: what is around a panic, else the very last. What is said again is left out."""
+    """What of a console's last lines tells why: what is around a panic, else the very last. What is
+    said again is left out.
+    """
     once = list({_DIGITS.sub("", line): line for line in reversed(lines)}.values())[::-1]
     panic = max((at for at, line in enumerate(once) if PANIC in line), default=None)
-    return once[-CONSOLE_LINES:] if panic is None else once[max(0, panic - CONSOLE_LINES // 2) :][:CONSOLE_LINES]
+    return (
+        once[-CONSOLE_LINES:]
+        if panic is None
+        else once[max(0, panic - CONSOLE_LINES // 2) :][:CONSOLE_LINES]
+    )
 
 
 def joined(reasons: Iterable[str]) -> str:
     """Reasons in one line, with what belongs to them in the lines after it."""
     parts = [reason.partition("\n") for reason in reasons]
-    return "\n".join(["; ".join(head for head, _, _ in parts), *(rest for _, _, rest in parts if rest)])
+    return "\n".join(
+        ["; ".join(head for head, _, _ in parts), *(rest for _, _, rest in parts if rest)]
+    )
 
 
 def _own_boot_id() -> str:
@@ -412,12 +541,25 @@ def _came_with(entries: Iterable[Mapping[str, Any]]) -> dict[str, State]:
 
 def _sent_from(entries: Sequence[Mapping[str, Any]], host: str) -> str:
     """The boot that a host was in when it was last sent on its way."""
-    return next((str(entry["boot_id"]) for entry in reversed(entries) if entry.get("host") == host and "boot" in entry), "")
+    return next(
+        (
+            str(entry["boot_id"])
+            for entry in reversed(entries)
+            if entry.get("host") == host and "boot" in entry
+        ),
+        "",
+    )
 
 
 def _last(entries: Sequence[Mapping[str, Any]], host: str) -> str:
-    """The last that a journal knows of a host: `boot` (it was sent on its way), `booted`, `back`, or ""."""
+    """The last that a journal knows of a host: `boot` (it was sent on its way), `booted`, `back`,
+    or "".
+    """
     mine: Iterator[str] = (
-        name for entry in reversed(entries) if entry.get("host") == host for name in ("boot", "booted", "back") if name in entry
+        name
+        for entry in reversed(entries)
+        if entry.get("host") == host
+        for name in ("boot", "booted", "back")
+        if name in entry
     )
     return next(mine, "")

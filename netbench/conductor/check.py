@@ -1,4 +1,6 @@
-"""What `check` finds: whether a campaign can run here, and what will make its numbers noisy. Changes no setting."""
+"""What `check` finds: whether a campaign can run here, and what will make its numbers noisy.
+Changes no setting.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ NET_ADMIN = 1 << 12  # capability.h
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: level `error` (it cannot run), `warning` (it can, but) or `ok`; on which host; what; what to do."""
+    """One thing found: level `error` (it cannot run), `warning` (it can, but) or `ok`; on which
+    host; what; what to do.
+    """
 
     level: str
     host: str
@@ -38,9 +42,11 @@ class Finding:
         return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = (), look: float = 0.0) -> list[Finding]:
-    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this campaign made itself; `look`:
-    seconds in which to see what else uses the CPUs.
+def check(
+    campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = (), look: float = 0.0
+) -> list[Finding]:
+    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this
+    campaign made itself; `look`: seconds in which to see what else uses the CPUs.
 
     Errors: those of reaching a host.
     """
@@ -57,7 +63,10 @@ def check(campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = ()
                 findings.append(finding)
     findings += _settings(campaign, crew)
     findings += _boots(campaign, crew)
-    findings += (Finding("warning", one.host, one.what, one.remedy) for one in warnings(campaign, crew, entries, look))
+    findings += (
+        Finding("warning", one.host, one.what, one.remedy)
+        for one in warnings(campaign, crew, entries, look)
+    )
     order = ("error", "warning", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
@@ -66,12 +75,18 @@ def _boots(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
     """Hosts that cannot be booted on the campaign's kernels."""
     if are_wanted(campaign):
         boots = Boots(campaign, crew, lambda _: None, lambda: [], lambda _: None)
-        yield from (Finding("error", host, f"cannot be booted: {why}") for host, why in boots.why_not().items())
+        yield from (
+            Finding("error", host, f"cannot be booted: {why}")
+            for host, why in boots.why_not().items()
+        )
 
 
 def _host(name: str, entry: Mapping[str, Any]) -> Finding:
     kernel = entry["facts"].get("kernel") or "unknown"
-    what = f"engine {entry['engine']} runs on {entry['architecture']}, kernel {kernel}, {entry['cpus']} CPUs"
+    what = (
+        f"engine {entry['engine']} runs on {entry['architecture']}, kernel {kernel},"
+        f" {entry['cpus']} CPUs"
+    )
     return Finding("ok", name, what)
 
 
@@ -88,7 +103,12 @@ def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
             places[host] = place_of(campaign, crew, host, crew.worker(host, roles(campaign)[host]))
         why = _why_no_level(places[host], key, level, campaign)
         if why:
-            yield Finding("error", host, f"{key}: {level}: {why}", "leave this level out, or use another interface")
+            yield Finding(
+                "error",
+                host,
+                f"{key}: {level}: {why}",
+                "leave this level out, or use another interface",
+            )
 
 
 def _why_no_level(place: Place, key: str, level: str, campaign: Campaign) -> str:
@@ -120,16 +140,30 @@ def _unit(unit: Unit, crew: Crew, made: Collection[tuple[str, str]]) -> Iterator
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
     for name in wanted:
         if name not in known:
-            yield Finding("error", host, f"meters: {name} is not there", "`list meters` names what is")
+            yield Finding(
+                "error", host, f"meters: {name} is not there", "`list meters` names what is"
+            )
         elif known[name].row.why:
-            yield Finding("error", host, f"meters: {name} cannot run here: {known[name].row.why}", "write meters: without it")
+            yield Finding(
+                "error",
+                host,
+                f"meters: {name} cannot run here: {known[name].row.why}",
+                "write meters: without it",
+            )
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
     if name not in known:
-        yield Finding("error", host, f"{side}: {name} is not built yet", "`list methods` names what can run")
+        yield Finding(
+            "error", host, f"{side}: {name} is not built yet", "`list methods` names what can run"
+        )
     elif known[name].row.why:
-        yield Finding("error", host, f"{side}: {name} cannot run here: {known[name].row.why}", "`list methods` names what can")
+        yield Finding(
+            "error",
+            host,
+            f"{side}: {name} cannot run here: {known[name].row.why}",
+            "`list methods` names what can",
+        )
 
 
 def _pin(unit: Unit, crew: Crew) -> Iterator[Finding]:
@@ -167,14 +201,28 @@ def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
 
 
 def _may_choose(name: str, host: str, worker: Worker) -> Iterator[Finding]:
-    """Who lacks CAP_NET_ADMIN may choose some congestion controls only (tcp(7)). Where a host does not say, the runs will."""
+    """Who lacks CAP_NET_ADMIN may choose some congestion controls only (tcp(7)). Where a host does
+    not say, the runs will.
+    """
     allowed, status = worker.ask([("file", (ALLOWED,)), ("file", ("/proc/self/status",))])
-    if isinstance(allowed, EngineError) or isinstance(status, EngineError) or name in allowed.split():
+    if (
+        isinstance(allowed, EngineError)
+        or isinstance(status, EngineError)
+        or name in allowed.split()
+    ):
         return
     if not int(fields(status).get("CapEff", "0"), 16) & NET_ADMIN:
         known = allowed.strip()
-        remedy = f"let the worker be root, or allow it there: sysctl net.ipv4.tcp_allowed_congestion_control='{known} {name}'"
-        yield Finding("error", host, f"congestion: the worker's user may not choose {name}, only {known}", remedy)
+        remedy = (
+            "let the worker be root, or allow it there: sysctl"
+            f" net.ipv4.tcp_allowed_congestion_control='{known} {name}'"
+        )
+        yield Finding(
+            "error",
+            host,
+            f"congestion: the worker's user may not choose {name}, only {known}",
+            remedy,
+        )
 
 
 def _test(worker: Worker, *words: str) -> bool:
@@ -189,11 +237,26 @@ def _test(worker: Worker, *words: str) -> bool:
 def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
     worker = crew.worker(host, "sender")
     if not _test(worker, "-e", path):
-        yield Finding("error", host, f"source: {path} is not there", "name a file on the sender, in a folder open to its worker")
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} is not there",
+            "name a file on the sender, in a folder open to its worker",
+        )
     elif not _test(worker, "-r", path):
-        yield Finding("error", host, f"source: {path} may not be read by the worker's user", "let it read it, or name another")
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} may not be read by the worker's user",
+            "let it read it, or name another",
+        )
     elif not _test(worker, "-b", path) and not _test(worker, "-f", path):
-        yield Finding("error", host, f"source: {path} is neither a file nor a block device", "name a file on the sender")
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} is neither a file nor a block device",
+            "name a file on the sender",
+        )
     elif _test(worker, "-f", path) and not _test(worker, "-s", path):
         yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
 
@@ -204,9 +267,19 @@ def _writable(host: str, path: str, overwrite: bool, crew: Crew) -> Iterator[Fin
     if _test(worker, "-c", path):
         return
     if _test(worker, "-e", path) and not overwrite:
-        yield Finding("error", host, f"sink: {path} exists", "choose another path, or write {file: ..., overwrite: true}")
+        yield Finding(
+            "error",
+            host,
+            f"sink: {path} exists",
+            "choose another path, or write {file: ..., overwrite: true}",
+        )
     elif not _test(worker, "-w", path if _test(worker, "-e", path) else folder):
-        yield Finding("error", host, f"sink: {path} cannot be written", "name a file in a folder of the receiver that can be")
+        yield Finding(
+            "error",
+            host,
+            f"sink: {path} cannot be written",
+            "name a file in a folder of the receiver that can be",
+        )
 
 
 def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:
@@ -215,10 +288,18 @@ def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:
     why = tools.unable(transfer)
     if why:
         yield Finding(
-            "warning", "", f"cell {unit.cell.id}: iperf3 cannot do it: {why}", "the cell will be unsupported; exclude it"
+            "warning",
+            "",
+            f"cell {unit.cell.id}: iperf3 cannot do it: {why}",
+            "the cell will be unsupported; exclude it",
         )
     for host, role in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
         try:
             crew.worker(host, role).operate("exec", ["iperf3", "--version"])
         except EngineError:
-            yield Finding("error", host, "iperf3 is not there", "install it (apt-get install iperf3) or leave its cells out")
+            yield Finding(
+                "error",
+                host,
+                "iperf3 is not there",
+                "install it (apt-get install iperf3) or leave its cells out",
+            )

@@ -1,4 +1,6 @@
-"""The conductor: one loop over the steps of a plan, one record a run, until every cell is closed."""
+"""The conductor: one loop over the steps of a plan, one record a run, until every cell is
+closed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Progress, Silent, standing
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.errors import BootError, EngineError, HostError, ProtocolError, RequestError, SettingRefused, StoreError, WorkerLost
+from netbench.errors import (
+    BootError,
+    EngineError,
+    HostError,
+    ProtocolError,
+    RequestError,
+    SettingRefused,
+    StoreError,
+    WorkerLost,
+)
 from netbench.facts import change, differences, held_by, of_entry
 from netbench.model import Campaign, Pair
 from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
@@ -32,13 +43,18 @@ from netbench.store import Store, now
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
 ATTEMPTS = 3  # of a run whose worker is lost
-SETTLED_SECONDS, SETTLED_PAUSE = 30.0, 0.5  # that a host which was booted may take until its links and services are there
+SETTLED_SECONDS, SETTLED_PAUSE = (
+    30.0,
+    0.5,
+)  # that a host which was booted may take until its links and services are there
 OURS = ("engine", "layout")  # facts that are netbench's, not the host's
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (with the reason in `reason`)."""
+    """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (with the reason in
+    `reason`).
+    """
 
     path: Path
     why: str
@@ -64,9 +80,14 @@ def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
 
 
 def start(
-    campaign: Campaign, results: Path, progress: Progress | None = None, channels: ChannelFactory = open_channel
+    campaign: Campaign,
+    results: Path,
+    progress: Progress | None = None,
+    channels: ChannelFactory = open_channel,
 ) -> Conclusion:
-    """Run a campaign into a new folder below `results`. Errors: RequestError before anything is run; StoreError."""
+    """Run a campaign into a new folder below `results`. Errors: RequestError before anything is
+    run; StoreError.
+    """
     progress = progress or Silent()
     plan = Plan(campaign)
     if campaign.unbuilt:
@@ -76,7 +97,9 @@ def start(
         refuse_errors(check(campaign, crew), progress)
         rows = _rows(crew, campaign)
         refuse_busy(campaign, crew)
-        store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)})
+        store = Store.create(
+            results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)}
+        )
         store.lock()
         try:
             return _conduct(store, plan, crew, progress, rows)
@@ -85,11 +108,15 @@ def start(
 
 
 def resume(
-    path: Path, campaign: Campaign, progress: Progress | None = None, channels: ChannelFactory = open_channel
+    path: Path,
+    campaign: Campaign,
+    progress: Progress | None = None,
+    channels: ChannelFactory = open_channel,
 ) -> Conclusion:
     """Go on with the campaign of a result folder, in the same order. A finished one is left alone.
 
-    Errors: StoreError when another controller writes it, or when its campaign is no longer the one that its records are of.
+    Errors: StoreError when another controller writes it, or when its campaign is no longer the one
+    that its records are of.
     """
     progress = progress or Silent()
     store = Store.open(path)
@@ -111,8 +138,8 @@ def _same_plan(store: Store, plan: Plan) -> None:
     for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
         if kept.get(name) != json.loads(json.dumps(now[name])):
             raise StoreError(
-                f"{store.path}: campaign.yaml does not give the {name} of plan.json any more, which its records are of; "
-                "put the file back, or run the changed campaign anew"
+                f"{store.path}: campaign.yaml does not give the {name} of plan.json any more, which"
+                " its records are of; put the file back, or run the changed campaign anew"
             )
 
 
@@ -121,18 +148,27 @@ def _rows(crew: Crew, campaign: Campaign) -> tuple[Row, ...]:
     return catalogue.rows
 
 
-def _conduct(store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]) -> Conclusion:
+def _conduct(
+    store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]
+) -> Conclusion:
     applier = _applier(store, plan.campaign, crew)
     books = Books(store, plan, rows)
     hosts = books.keep_facts(crew.all_facts())
     ledger = books.ledger(hosts)
     for line in not_pooled(hosts, plan.campaign.handled, ledger.runs):
         progress.say(line)
-    runner = Runner(plan.campaign, crew, made_sinks(store), lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}))
+    runner = Runner(
+        plan.campaign,
+        crew,
+        made_sinks(store),
+        lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}),
+    )
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
     noise = Noise(plan.campaign, crew, store.noise)
     boots = _boots(store, plan.campaign, crew, progress)
-    return Conductor(plan, books, crew, runner, applier, boots, ledger, progress, noise, boot).conduct()
+    return Conductor(
+        plan, books, crew, runner, applier, boots, ledger, progress, noise, boot
+    ).conduct()
 
 
 def _boots(store: Store, campaign: Campaign, crew: Crew, progress: Progress) -> Boots:
@@ -144,8 +180,12 @@ def _boots(store: Store, campaign: Campaign, crew: Crew, progress: Progress) -> 
 
 
 def _applier(store: Store, campaign: Campaign, crew: Crew) -> Applier:
-    """The hosts' settings, with every host locked for this result. Errors: HostBusy; EngineError."""
-    applier = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, store.journal_entries)
+    """The hosts' settings, with every host locked for this result. Errors: HostBusy;
+    EngineError.
+    """
+    applier = Applier(
+        campaign, crew, holder_of(campaign, store.path), store.journal, store.journal_entries
+    )
     applier.claim()
     return applier
 
@@ -186,13 +226,23 @@ class Conductor:
         self._turn = threading.RLock()  # of lanes: to write and to count
         self._number = ledger.runs
         self._begun = time.monotonic()
-        self._execute = {Run: self._run, Verify: self._verify, Apply: self._apply, Boot: self._bring_up}
+        self._execute = {
+            Run: self._run,
+            Verify: self._verify,
+            Apply: self._apply,
+            Boot: self._bring_up,
+        }
 
     def conduct(self) -> Conclusion:
-        """Blocks until no cell is open, the limit is reached, a host is lost or the user interrupts."""
+        """Blocks until no cell is open, the limit is reached, a host is lost or the user
+        interrupts.
+        """
         campaign = self._plan.campaign
         self._progress.begin(self._ledger.size, self._ledger.size * self._plan.repeat.min)
-        self._store.note(f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block {self._ledger.block}")
+        self._store.note(
+            f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block"
+            f" {self._ledger.block}"
+        )
         try:
             why, reason = self._blocks()
         except KeyboardInterrupt:
@@ -200,7 +250,10 @@ class Conductor:
         except (HostError, WorkerLost, ProtocolError) as error:
             why, reason = "lost", str(error)
         except (EngineError, TimeoutError) as error:
-            why, reason = "lost", f"{error}; `restore {self._store.path}` puts back what is left changed"
+            why, reason = (
+                "lost",
+                f"{error}; `restore {self._store.path}` puts back what is left changed",
+            )
         except BaseException:
             self._progress.end()
             if unrestored := self._restore():
@@ -210,7 +263,9 @@ class Conductor:
         unrestored = self._restore()
         why, reason = ("lost", unrestored) if unrestored else (why, reason)
         self._store.journal({"ended": why})
-        self._store.note(f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else ""))
+        self._store.note(
+            f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else "")
+        )
         return Conclusion(self._store.path, why, self._ledger.failed, reason)
 
     def _blocks(self) -> tuple[str, str]:
@@ -235,27 +290,40 @@ class Conductor:
         return self._plan.wanted(self._ledger.block, self._ledger.is_open, self._ledger.done)
 
     def _bring_up(self, step: Boot) -> None:
-        """Every host onto a kernel; where that does not work, what is left of the kernel's cells has failed."""
+        """Every host onto a kernel; where that does not work, what is left of the kernel's cells
+        has failed.
+        """
         self._booted = None
         self._applier.restore()
         self._applied.clear()
         self._noise.forget()
         try:
-            self._boot = self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
+            self._boot = self._boots.bring_up(
+                step.kernel, lambda number: self._accept(number, step.kernel)
+            )
         except BootError as error:
             self._crew.start_all()
             for unit in self._wanted():
-                self._keep(unit, self._unmeasured(unit, "failed", f"boot: {step.kernel or 'as it came'}: {error}"))
+                self._keep(
+                    unit,
+                    self._unmeasured(
+                        unit, "failed", f"boot: {step.kernel or 'as it came'}: {error}"
+                    ),
+                )
             return
         self._booted = step
         self._lanes = self._runner.lanes()
 
     def _accept(self, number: int, kernel: str) -> str:
-        """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or ""."""
+        """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
+        "".
+        """
         self._crew.start_all()
         self._applier.claim()
         deadline = time.monotonic() + SETTLED_SECONDS
-        while (why := self._unlike(kernel, read := self._crew.all_facts())) and time.monotonic() < deadline:
+        while (
+            why := self._unlike(kernel, read := self._crew.all_facts())
+        ) and time.monotonic() < deadline:
             time.sleep(SETTLED_PAUSE)
         if why:
             return why
@@ -268,22 +336,29 @@ class Conductor:
         return ""
 
     def _unlike(self, kernel: str, read: Mapping[str, Mapping[str, Any]]) -> str:
-        """What of the hosts is not yet as a campaign needs it, or not as in earlier boots of that kernel: links that are not up,
-        services that are not started."""
+        """What of the hosts is not yet as a campaign needs it, or not as in earlier boots of that
+        kernel: links that are not up, services that are not started.
+        """
         known = self._store.stored_facts()
         for name, entry in read.items():
             if why := self._crew.no_address(name, self._plan.campaign.cells[0].transfer.ip):
                 return why
-            earlier = next((e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None)
+            earlier = next(
+                (e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None
+            )
             own = [key for key in self._plan.campaign.handled if key != "kernel"]
             changed = differences(of_entry(earlier), of_entry(entry), own) if earlier else []
-            said = [change(*one) + held_by(one[0]) for one in changed if not one[0].startswith(OURS)]
+            said = [
+                change(*one) + held_by(one[0]) for one in changed if not one[0].startswith(OURS)
+            ]
             if earlier and said:
                 return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
         return ""
 
     def _block(self, done: frozenset[Key]) -> bool:
-        """One pass over the open units, in as many lanes as can run side by side; False when the time is up."""
+        """One pass over the open units, in as many lanes as can run side by side; False when the
+        time is up.
+        """
         if len(self._lanes) == 1:
             return self._lane(done, self._lanes[0])
         with ThreadPoolExecutor(max_workers=len(self._lanes), thread_name_prefix="lane") as pool:
@@ -299,7 +374,9 @@ class Conductor:
         return all(lane.result() for lane in running)
 
     def _lane(self, done: frozenset[Key], pairs: Sequence[Pair]) -> bool:
-        for step in self._plan.block(self._ledger.block, self._ledger.is_open, done, self._boot, pairs):
+        for step in self._plan.block(
+            self._ledger.block, self._ledger.is_open, done, self._boot, pairs
+        ):
             if self._out_of_time():
                 return False
             if self._stop.is_set():
@@ -324,15 +401,29 @@ class Conductor:
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()
-            except (EngineError, HostError, WorkerLost, ProtocolError, StoreError, TimeoutError) as error:
+            except (
+                EngineError,
+                HostError,
+                WorkerLost,
+                ProtocolError,
+                StoreError,
+                TimeoutError,
+            ) as error:
                 left.append(str(error))
-        return f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries again" if left else ""
+        return (
+            f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries"
+            " again"
+            if left
+            else ""
+        )
 
     def _apply(self, step: Apply) -> None:
         self._entered(step.unit)
 
     def _entered(self, unit: Unit) -> bool:
-        """Whether hosts have taken a unit's settings; a cell whose settings they do not take is refused."""
+        """Whether hosts have taken a unit's settings; a cell whose settings they do not take is
+        refused.
+        """
         try:
             self._applied[unit.pair.name] = self._enter(unit)
         except SettingRefused as error:
@@ -391,31 +482,45 @@ class Conductor:
         return bool(unit.cell.settings or self._plan.campaign.settings)
 
     def _note_settings(self, unit: Unit, record: dict[str, Any]) -> None:
-        """What was asked and read before the run, and what reads otherwise after it: such a run does not count."""
+        """What was asked and read before the run, and what reads otherwise after it: such a run
+        does not count.
+        """
         read, moved = self._applied[unit.pair.name]
         campaign = self._plan.campaign
         asked = {side: asked_of(campaign, unit, side) for side in read}
         notes: dict[str, Any] = record.setdefault("settings", {})
         for side, levels in read.items():
             for key, level in levels.items():
-                notes.setdefault(side, {})[key] = {"asked": meant(campaign, key, asked[side][key]), "read": level}
+                notes.setdefault(side, {})[key] = {
+                    "asked": meant(campaign, key, asked[side][key]),
+                    "read": level,
+                }
         notes["moved"] = moved
         if record["status"] == "interrupted":
             return
         try:
             again = self._applier.read_again(unit)
         except SettingRefused as error:
-            record |= {"status": "failed", "reason": record["reason"] or f"settings could not be read after the run: {error}"}
+            record |= {
+                "status": "failed",
+                "reason": record["reason"] or f"settings could not be read after the run: {error}",
+            }
             return
         except (WorkerLost, ProtocolError) as error:
-            record |= {"status": "interrupted", "reason": f"settings could not be read after the run: {error}"}
+            record |= {
+                "status": "interrupted",
+                "reason": f"settings could not be read after the run: {error}",
+            }
             self._runner.replace_workers(unit)
             return
         for side, levels in again.items():
             for key, level in levels.items():
                 if level != read[side][key]:
                     notes[side][key]["after"] = level
-                    why = f"{side}: {key} read {read[side][key]} before the run and {level} after it; something else changes it"
+                    why = (
+                        f"{side}: {key} read {read[side][key]} before the run and {level} after it;"
+                        " something else changes it"
+                    )
                     record |= {"status": "failed", "reason": record["reason"] or why}
 
     def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
@@ -424,24 +529,42 @@ class Conductor:
         self._left.pop(unit.key, None)
         reason = str(record["reason"])
         if reason:
-            self._store.note(f"run {record['run']} {unit.cell.id} {unit.pair.name}: {record['status']}: {reason}")
+            self._store.note(
+                f"run {record['run']} {unit.cell.id} {unit.pair.name}: {record['status']}: {reason}"
+            )
             self._progress.say(f"run {record['run']}: {unit.cell.id}: {record['status']}: {reason}")
         text = standing(self._ledger.assessment(unit.key), self._plan.campaign.repeat.metrics)
-        self._progress.ran(record["run"], unit.cell.id, text, len(self._ledger.open_keys), self._time_left())
+        self._progress.ran(
+            record["run"], unit.cell.id, text, len(self._ledger.open_keys), self._time_left()
+        )
 
     def _time_left(self) -> float:
-        """Seconds with boots, were all open cells to become precise as intervals shrink with the square root of their runs."""
+        """Seconds with boots, were all open cells to become precise as intervals shrink with the
+        square root of their runs.
+        """
         runs = sum(self._left_of(unit) for unit in self._units if self._ledger.is_open(unit.key))
         return runs + self._plan.seconds_of_boots(self._ledger.block)
 
     def _left_of(self, unit: Unit) -> float:
-        """The same of one unit, reckoned once a run of it: over all units that would take longer than the run."""
+        """The same of one unit, reckoned once a run of it: over all units that would take longer
+        than the run.
+        """
         if unit.key not in self._left:
             repeat = self._plan.repeat
             found = self._ledger.assessment(unit.key)
-            widths = [found.intervals[m].precision for m in repeat.metrics if m in found.intervals and found.intervals[m].known]
-            wanted = math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2) if found.n else repeat.min
-            self._left[unit.key] = max(min(max(wanted, repeat.min), repeat.max) - found.n, 0) * run_seconds(unit)
+            widths = [
+                found.intervals[m].precision
+                for m in repeat.metrics
+                if m in found.intervals and found.intervals[m].known
+            ]
+            wanted = (
+                math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2)
+                if found.n
+                else repeat.min
+            )
+            self._left[unit.key] = max(
+                min(max(wanted, repeat.min), repeat.max) - found.n, 0
+            ) * run_seconds(unit)
         return self._left[unit.key]
 
     def _verify(self, step: Verify) -> None:
@@ -452,7 +575,9 @@ class Conductor:
             self._keep(step.unit, self._unmeasured(step.unit, status, why))
 
     def _verified(self, unit: Unit) -> tuple[str, str]:
-        """What verification found wrong, and the status that it means; again where a worker is lost over it."""
+        """What verification found wrong, and the status that it means; again where a worker is lost
+        over it.
+        """
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._runner.verify(unit), "failed"

@@ -1,4 +1,6 @@
-"""The workers of a campaign: one process a host and role, started when first needed, alive until the end."""
+"""The workers of a campaign: one process a host and role, started when first needed, alive until
+the end.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ def open_channel(host: Host) -> Channel:
         return LocalChannel(host.name)
     from netbench.hosts.ssh import SshChannel
 
-    return SshChannel(host.name, host.ssh, ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None)
+    return SshChannel(
+        host.name,
+        host.ssh,
+        ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None,
+    )
 
 
 def roles(campaign: Campaign) -> dict[str, str]:
-    """The hosts that take part, each with a role that it has in some pair: whose worker can be asked about the host."""
+    """The hosts that take part, each with a role that it has in some pair: whose worker can be
+    asked about the host.
+    """
     found = {pair.receiver: "receiver" for pair in campaign.pairs}
     return found | {pair.sender: "sender" for pair in campaign.pairs}
 
@@ -47,11 +55,17 @@ def changes_settings(campaign: Campaign) -> bool:
 
 
 def _own_digest(worker: Worker) -> str:
-    """SHA-256 of the engine's library that a worker on this machine has mapped, shortened; "" when it cannot be found."""
+    """SHA-256 of the engine's library that a worker on this machine has mapped, shortened; "" when
+    it cannot be found.
+    """
     try:
         maps, _ = worker.operate("file", "/proc/self/maps")
         libraries = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "/_native." in line}
-        return hashlib.sha256(Path(*libraries).read_bytes()).hexdigest()[:16] if len(libraries) == 1 else ""
+        return (
+            hashlib.sha256(Path(*libraries).read_bytes()).hexdigest()[:16]
+            if len(libraries) == 1
+            else ""
+        )
     except (EngineError, OSError):
         return ""
 
@@ -65,11 +79,15 @@ class HostsLost(HostError):
 
 
 class HostGone(HostError):
-    """A host that was lost did not come back in time, or in another boot: there is no use in trying again."""
+    """A host that was lost did not come back in time, or in another boot: there is no use in trying
+    again.
+    """
 
 
 class Crew:
-    """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all of them."""
+    """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all
+    of them.
+    """
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
         self._campaign = campaign
@@ -77,7 +95,9 @@ class Crew:
         self._open = channels
         self._channels: dict[str, Channel] = {}
         self._workers: dict[tuple[str, str], Worker] = {}
-        self._wanted = [(pair.sender, "sender") for pair in campaign.pairs] + [(p.receiver, "receiver") for p in campaign.pairs]
+        self._wanted = [(pair.sender, "sender") for pair in campaign.pairs] + [
+            (p.receiver, "receiver") for p in campaign.pairs
+        ]
         self._privileged = set(roles(campaign).items()) if changes_settings(campaign) else set()
         self._cpus: dict[str, Cpus] = {}
         self._interfaces: dict[str, str] = {}
@@ -92,7 +112,9 @@ class Crew:
         self.close()
 
     def worker(self, host: str, role: str) -> Worker:
-        """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError; HostGone."""
+        """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError;
+        HostGone.
+        """
         key = host, role
         if key not in self._workers:
             worker = self._restart(host, role) if host in self._lost else self._start(host, role)
@@ -111,7 +133,9 @@ class Crew:
         return Worker(self.channel(host).start_worker((host, role) in self._privileged), host)
 
     def _restart(self, host: str, role: str) -> Worker:
-        """A worker on a host that was lost, which may take a while to come back. Errors: HostGone."""
+        """A worker on a host that was lost, which may take a while to come back. Errors:
+        HostGone.
+        """
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
@@ -126,18 +150,22 @@ class Crew:
                 return worker
 
     def _refuse_another_boot(self, host: str, worker: Worker) -> None:
-        """What was set and read of a host holds for one boot: after a reboot of its own it is another host. Errors: HostGone."""
+        """What was set and read of a host holds for one boot: after a reboot of its own it is
+        another host. Errors: HostGone.
+        """
         now = worker.hello.boot_id
         before = self._boot_ids.setdefault(host, now)
         if before != now:
             worker.abandon()
             raise HostGone(
-                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why (its console, `last -x`), "
-                "then resume"
+                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why"
+                " (its console, `last -x`), then resume"
             )
 
     def start_all(self) -> None:
-        """Start every worker, all hosts at the same time. Errors: HostsLost with what is wrong with each host that failed."""
+        """Start every worker, all hosts at the same time. Errors: HostsLost with what is wrong with
+        each host that failed.
+        """
         errors: dict[str, NetbenchError] = {}
 
         def start(host: str) -> None:
@@ -153,13 +181,17 @@ class Crew:
             raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
 
     def each(self, act: Callable[[str], None]) -> None:
-        """Do something for every host that takes part, many at the same time; the first error is raised when all are done."""
+        """Do something for every host that takes part, many at the same time; the first error is
+        raised when all are done.
+        """
         hosts = list(dict.fromkeys(host for host, _ in self._wanted))
         with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(hosts))) as pool:
             list(pool.map(act, hosts))
 
     def dismiss(self, host: str, role: str) -> None:
-        """Let go of a worker that is lost; the next call of `worker` starts another, as soon as the host is back."""
+        """Let go of a worker that is lost; the next call of `worker` starts another, as soon as the
+        host is back.
+        """
         self._lost.add(host)
         worker = self._workers.pop((host, role), None)
         if worker is not None:
@@ -167,7 +199,9 @@ class Crew:
             worker.abandon()
 
     def release(self, host: str) -> None:
-        """Say goodbye to a host's workers, since it is going to be booted, and forget what was read there."""
+        """Say goodbye to a host's workers, since it is going to be booted, and forget what was read
+        there.
+        """
         for key in [key for key in list(self._workers) if key[0] == host]:
             worker = self._workers.pop(key)
             self._heart.remove(worker)
@@ -184,7 +218,9 @@ class Crew:
             channel.close()
 
     def address(self, host: str, ip: int) -> str:
-        """The data address of a host; of this machine the loopback, when the campaign names none."""
+        """The data address of a host; of this machine the loopback, when the campaign
+        names none.
+        """
         known = self._hosts[host].address
         return known or ("::1" if ip == 6 else "127.0.0.1")
 
@@ -192,20 +228,31 @@ class Crew:
         """The interface of a host's data address. Errors: EngineError when it has none."""
         if host not in self._interfaces:
             named = self._hosts[host].interface
-            self._interfaces[host] = named or self.worker(host, role).operate("interface", self.address(host, ip))[0].strip()
+            self._interfaces[host] = (
+                named
+                or self.worker(host, role).operate("interface", self.address(host, ip))[0].strip()
+            )
         return self._interfaces[host]
 
     def no_address(self, host: str, ip: int) -> str:
-        """Why a host has no interface with its data address, or "". Errors: those of losing its worker."""
+        """Why a host has no interface with its data address, or "". Errors: those of losing its
+        worker.
+        """
         try:
-            self.worker(host, roles(self._campaign)[host]).operate("interface", self.address(host, ip))
+            self.worker(host, roles(self._campaign)[host]).operate(
+                "interface", self.address(host, ip)
+            )
         except EngineError as error:
             return str(error)
         return ""
 
     def kernel(self, host: str) -> str:
         """What tells the kernel that a host runs from all others: its boot id."""
-        return next(worker.hello.boot_id for (name, _), worker in list(self._workers.items()) if name == host)
+        return next(
+            worker.hello.boot_id
+            for (name, _), worker in list(self._workers.items())
+            if name == host
+        )
 
     def interrupt(self) -> None:
         """Make whoever waits for a worker give up as by Ctrl-C, in its own thread."""
@@ -219,7 +266,10 @@ class Crew:
 
     def share_kernel(self, pair: Pair) -> bool:
         """Whether both hosts of a pair run on one kernel: their boot ids are equal."""
-        sender, receiver = self.worker(pair.sender, "sender"), self.worker(pair.receiver, "receiver")
+        sender, receiver = (
+            self.worker(pair.sender, "sender"),
+            self.worker(pair.receiver, "receiver"),
+        )
         return sender.hello.boot_id == receiver.hello.boot_id
 
     def cpus(self, host: str, role: str) -> Cpus:
@@ -227,7 +277,11 @@ class Crew:
         if host not in self._cpus:
             worker = self.worker(host, role)
             status, _ = worker.operate("file", "/proc/self/status")
-            allowed = next(line.split(":")[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:"))
+            allowed = next(
+                line.split(":")[1]
+                for line in status.splitlines()
+                if line.startswith("Cpus_allowed_list:")
+            )
             siblings: dict[int, tuple[int, ...]] = {}
             for cpu in parse_cpu_list(allowed):
                 with contextlib.suppress(EngineError):
@@ -267,14 +321,24 @@ class Crew:
         return {host: found[host] for host in roles_}
 
     def _named(self, host: str, role: str) -> dict[str, list[str]]:
-        """What facts may be about: the interface and the peer of a host, and the files that it reads and writes."""
+        """What facts may be about: the interface and the peer of a host, and the files that it
+        reads and writes.
+        """
         campaign = self._campaign
         sends = any(pair.sender == host for pair in campaign.pairs)
         receives = any(pair.receiver == host for pair in campaign.pairs)
-        peer = next(p.receiver if p.sender == host else p.sender for p in campaign.pairs if host in (p.sender, p.receiver))
+        peer = next(
+            p.receiver if p.sender == host else p.sender
+            for p in campaign.pairs
+            if host in (p.sender, p.receiver)
+        )
         transfers = [cell.transfer for cell in campaign.cells]
         ip = transfers[0].ip
-        read = [transfer.source for transfer in transfers if sends and transfer.source.kind in ("file", "files")]
+        read = [
+            transfer.source
+            for transfer in transfers
+            if sends and transfer.source.kind in ("file", "files")
+        ]
         found = {
             "peer": [self.address(peer, ip)],
             "source": [source.path or FILES_FOLDER for source in read],

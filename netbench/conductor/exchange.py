@@ -1,4 +1,6 @@
-"""One transfer between two workers: who is told what, in which order, and what both of them answered."""
+"""One transfer between two workers: who is told what, in which order, and what both of them
+answered.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, NetbenchError
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
-UNBOUNDED_SECONDS = 6 * 3600.0  # a bytes-bounded run has no known length; heartbeats tell whether the workers live
+UNBOUNDED_SECONDS = (
+    6 * 3600.0
+)  # a bytes-bounded run has no known length; heartbeats tell whether the workers live
 SETTLE_SECONDS = 1.0  # after one side has failed, for the other to say why
 
 
@@ -33,9 +37,14 @@ def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | s
 
 
 def exchange(
-    sender: Worker, receiver: Worker, send: Options, receive: Options, prepared: Callable[[], None] = lambda: None
+    sender: Worker,
+    receiver: Worker,
+    send: Options,
+    receive: Options,
+    prepared: Callable[[], None] = lambda: None,
 ) -> Exchange:
-    """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens. `prepared`: the receiver is ready.
+    """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
+    `prepared`: the receiver is ready.
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
@@ -82,7 +91,9 @@ def give_up(worker: Worker) -> None:
 
 
 def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
-    """Of two errors the one that explains the other: a connection that went away is a consequence."""
+    """Of two errors the one that explains the other: a connection that went away is a
+    consequence.
+    """
     found = [error]
     for worker in (sender, receiver):
         if error.code == Code.PEER:

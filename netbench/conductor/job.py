@@ -19,7 +19,12 @@ def _meters(names: Collection[str]) -> str:
 
 
 def _common(transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str]) -> Options:
-    options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup, "meters": _meters(meters)}
+    options: Options = {
+        "token": token,
+        "streams": transfer.streams,
+        "warmup": transfer.warmup,
+        "meters": _meters(meters),
+    }
     options["sample"] = transfer.sample
     if transfer.bytes is not None:
         options["bytes"] = transfer.bytes
@@ -57,22 +62,44 @@ def _sink(transfer: Transfer, made: Collection[str]) -> Options:
 
 
 def sender_options(
-    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str]
+    transfer: Transfer,
+    token: bytes,
+    cpu: int | None,
+    meters: Collection[str],
+    declared: Collection[str],
 ) -> Options:
-    """The sender's job, without the receiver's address and port. `declared`: options that its method declares."""
+    """The sender's job, without the receiver's address and port. `declared`: options that its
+    method declares.
+    """
     options = _common(transfer, token, cpu, meters) | _source(transfer.source)
-    options |= {"role": "send", "method": transfer.send, "chunk": transfer.chunk, "align": transfer.align}
+    options |= {
+        "role": "send",
+        "method": transfer.send,
+        "chunk": transfer.chunk,
+        "align": transfer.align,
+    }
     options |= {"preamble": transfer.preamble, "cache": transfer.cache, "rate": transfer.rate or 0}
     options["send_buffer"] = transfer.send_buffer or 0
     return options | own_options(transfer, declared)
 
 
 def receiver_options(
-    transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str], declared: Collection[str], made: Collection[str]
+    transfer: Transfer,
+    token: bytes,
+    cpu: int | None,
+    meters: Collection[str],
+    declared: Collection[str],
+    made: Collection[str],
 ) -> Options:
-    """The receiver's job, without the address that it listens on. `made`: files that this campaign made itself."""
+    """The receiver's job, without the address that it listens on. `made`: files that this campaign
+    made itself.
+    """
     options = _common(transfer, token, cpu, meters) | _sink(transfer, made)
-    options |= {"role": "receive", "method": transfer.receive, "receive_chunk": transfer.receive_chunk}
+    options |= {
+        "role": "receive",
+        "method": transfer.receive,
+        "receive_chunk": transfer.receive_chunk,
+    }
     options["receive_buffer"] = transfer.receive_buffer or 0
     low, high = transfer.port or (0, 0)
     return options | {"port_low": low, "port_high": high} | own_options(transfer, declared)

@@ -8,9 +8,11 @@ from netbench.model import Pair
 
 
 def lanes(pairs: Iterable[Pair], kernel_of: Callable[[str], str]) -> list[tuple[Pair, ...]]:
-    """Pairs in groups: within a group they take turns, the groups run side by side. `kernel_of` gives a host's boot id.
+    """Pairs in groups: within a group they take turns, the groups run side by side. `kernel_of`
+    gives a host's boot id.
 
-    Hosts on one kernel share its CPUs and counters. What two pairs have in common, even over a third, puts them into one lane.
+    Hosts on one kernel share its CPUs and counters. What two pairs have in common, even over a
+    third, puts them into one lane.
     """
     order = list(pairs)
     found: list[tuple[set[str], list[Pair]]] = []

@@ -40,7 +40,9 @@ class _Account:
 
 
 class Ledger:
-    """Units' values and whether they are closed; evaluated between blocks, as DESIGN section 9 asks."""
+    """Units' values and whether they are closed; evaluated between blocks, as DESIGN section 9
+    asks.
+    """
 
     def __init__(
         self,
@@ -109,7 +111,10 @@ class Ledger:
         """Where a unit stands."""
         tally = self._tally(key)
         values = {name: list(blocks.values()) for name, blocks in tally.by_block.items()}
-        boots = {name: [tally.boots.get(block, 0) for block in blocks] for name, blocks in tally.by_block.items()}
+        boots = {
+            name: [tally.boots.get(block, 0) for block in blocks]
+            for name, blocks in tally.by_block.items()
+        }
         return assess(values, self._repeat, boots, self._accounts[key].lost)
 
     def next_block(self) -> None:
@@ -135,11 +140,16 @@ class Ledger:
     @property
     def failed(self) -> bool:
         """Whether a unit was given up, or has nothing but failures to show."""
-        nothing = (a.failures and not self._tally(key).runs and not self._closed(key) for key, a in self._accounts.items())
+        nothing = (
+            a.failures and not self._tally(key).runs and not self._closed(key)
+            for key, a in self._accounts.items()
+        )
         return any(a.given_up == "failed" for a in self._accounts.values()) or any(nothing)
 
     def is_possible(self, block: int, records: int) -> bool:
-        """Whether the last of so many records can be of that block: without boots, every block leaves a record or more."""
+        """Whether the last of so many records can be of that block: without boots, every block
+        leaves a record or more.
+        """
         return block < (records if self._blocks is None else self._blocks)
 
     @property

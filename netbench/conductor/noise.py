@@ -1,8 +1,10 @@
-"""The noise gate: cheap readings of every host around each block, and what moved between them, kept beside the records.
+"""The noise gate: cheap readings of every host around each block, and what moved between them, kept
+beside the records.
 
-What is of a whole kernel is read once for all hosts that share it, what is of a network once for all hosts in one namespace. A
-reading never ends a campaign: what cannot be read is said in the entry. docs/records.md has the format, analysis/noise.py
-the meaning. Sources: proc(5), proc_net(5), the kernel's Documentation/networking/statistics.rst and Documentation/ABI.
+What is of a whole kernel is read once for all hosts that share it, what is of a network once for
+all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
+entry. docs/records.md has the format, analysis/noise.py the meaning. Sources: proc(5), proc_net(5),
+the kernel's Documentation/networking/statistics.rst and Documentation/ABI.
 """
 
 from __future__ import annotations
@@ -28,16 +30,29 @@ IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its sock
 MOST_POLICIES = 4  # whose frequency is read
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 OF_INTERFACE = ("bytes", "packets", "errors", "dropped", "fifo", "frame", "compressed", "multicast")
-OF_INTERFACE_OUT = ("bytes", "packets", "errors", "dropped", "fifo", "collisions", "carrier", "compressed")
+OF_INTERFACE_OUT = (
+    "bytes",
+    "packets",
+    "errors",
+    "dropped",
+    "fifo",
+    "collisions",
+    "carrier",
+    "compressed",
+)
 USUAL = ("bytes", "packets", "compressed", "multicast")
 
-# Counters of the protocols that stand still while all is well; what ends or probes a connection as it should is not among them.
+# Counters of the protocols that stand still while all is well; what ends or probes a connection as
+# it should is not among them.
 TROUBLE = re.compile(
     "Retrans|Timeout|Loss|Lost|Drop|Discard|Err|Fail|Overflow|Prune|Collapsed|Reneg|Reorder|MemoryPressure|NoRoutes|Unreachs"
     "|TimeExcds|PAWS|Spurious|AbortOnMemory|AbortOnTimeout|AbortFailed|UnknownProtos|Filter|TooBig|RcvQDrop"
 )
 ALL_WELL = ("TCPLossProbes", "MemoryPressuresChrono")
-OF_DEVICE = re.compile("pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout", re.IGNORECASE)
+OF_DEVICE = re.compile(
+    "pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout",
+    re.IGNORECASE,
+)
 
 
 def cpu_states(text: str) -> dict[str, int]:
@@ -49,7 +64,9 @@ def cpu_states(text: str) -> dict[str, int]:
 
 
 def protocols(text: str) -> dict[str, int]:
-    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still: `TcpExt.TCPTimeouts`."""
+    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
+    `TcpExt.TCPTimeouts`.
+    """
     found: dict[str, int] = {}
     lines = text.splitlines()
     for names, numbers in zip(lines[::2], lines[1::2], strict=False):
@@ -61,14 +78,18 @@ def protocols(text: str) -> dict[str, int]:
 
 
 def interface(text: str, name: str) -> dict[str, int]:
-    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError when it is not there."""
+    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError
+    when it is not there.
+    """
     for line in text.splitlines():
         found, colon, numbers = line.partition(":")
         if colon and found.strip() == name:
             values = [int(number) for number in numbers.split()]
             keys = [f"rx_{key}" for key in OF_INTERFACE] + [f"tx_{key}" for key in OF_INTERFACE_OUT]
             pairs = zip(keys, values, strict=False)
-            return {f"{name}.{key}": value for key, value in pairs if key.partition("_")[2] not in USUAL}
+            return {
+                f"{name}.{key}": value for key, value in pairs if key.partition("_")[2] not in USUAL
+            }
     raise ValueError(f"/proc/net/dev has no {name}")
 
 
@@ -83,19 +104,29 @@ def device(text: str, name: str) -> dict[str, int]:
 
 
 def softnet(text: str) -> dict[str, int]:
-    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a line a CPU)."""
-    return {"softnet.dropped": sum(int(line.split()[1], 16) for line in text.splitlines() if len(line.split()) > 1)}
+    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a
+    line a CPU).
+    """
+    return {
+        "softnet.dropped": sum(
+            int(line.split()[1], 16) for line in text.splitlines() if len(line.split()) > 1
+        )
+    }
 
 
 def process(text: str) -> tuple[int, int]:
-    """The number of a process, and the ticks that it and its children have used, of /proc/self/stat."""
+    """The number of a process, and the ticks that it and its children have used, of
+    /proc/self/stat.
+    """
     numbers = text.rpartition(")")[2].split()
     return int(text.split(maxsplit=1)[0]), sum(int(number) for number in numbers[11:15])
 
 
 @dataclass
 class Reading:
-    """What one host read at a moment: counters by name, and gauges. `cpu` and `own` where it speaks for its kernel."""
+    """What one host read at a moment: counters by name, and gauges. `cpu` and `own` where it speaks
+    for its kernel.
+    """
 
     ns: int
     counters: dict[str, int] = field(default_factory=dict)
@@ -144,16 +175,26 @@ def _of_kernel() -> dict[Question, Take]:
 
 def _of_policies(names: str) -> dict[Question, Take]:
     """Frequencies of some CPUs, spread over all of them, and the governor of the first."""
-    policies = sorted((name for name in names.split() if name.startswith("policy")), key=lambda name: int(name[6:]))
+    policies = sorted(
+        (name for name in names.split() if name.startswith("policy")),
+        key=lambda name: int(name[6:]),
+    )
     chosen = policies[:: max(1, -(-len(policies) // MOST_POLICIES))]
-    found: dict[Question, Take] = {("file", (f"{CPUS}/cpufreq/{name}/scaling_cur_freq",)): _frequency for name in chosen}
+    found: dict[Question, Take] = {
+        ("file", (f"{CPUS}/cpufreq/{name}/scaling_cur_freq",)): _frequency for name in chosen
+    }
     if chosen:
-        found["file", (f"{CPUS}/cpufreq/{chosen[0]}/scaling_governor",)] = _gauge("governor", str.strip)
+        found["file", (f"{CPUS}/cpufreq/{chosen[0]}/scaling_governor",)] = _gauge(
+            "governor", str.strip
+        )
     return found
 
 
 def _of_network() -> dict[Question, Take]:
-    return {("file", ("/proc/net/snmp",)): _counted(protocols), ("file", ("/proc/net/netstat",)): _counted(protocols)}
+    return {
+        ("file", ("/proc/net/snmp",)): _counted(protocols),
+        ("file", ("/proc/net/netstat",)): _counted(protocols),
+    }
 
 
 def _of_interface(name: str) -> dict[Question, Take]:
@@ -165,19 +206,27 @@ def _of_interface(name: str) -> dict[Question, Take]:
 
 
 class Watch:
-    """What is read on one host, with one request a worker. What cannot be read the first time is not asked for again."""
+    """What is read on one host, with one request a worker. What cannot be read the first time is
+    not asked for again.
+    """
 
     def __init__(self, worker: Worker, name: str, kernel: bool, network: bool) -> None:
-        """`name`: the data interface, "" where it is not known; `kernel`, `network`: whether the host speaks for these."""
+        """`name`: the data interface, "" where it is not known; `kernel`, `network`: whether the
+        host speaks for these.
+        """
         self.kernel = kernel
         self._takes: dict[Question, Take] = {}
         if kernel:
             policies = worker.ask([("list", (f"{CPUS}/cpufreq",))])[0]
-            self._takes |= _of_kernel() | _of_policies(policies if isinstance(policies, str) else "")
+            self._takes |= _of_kernel() | _of_policies(
+                policies if isinstance(policies, str) else ""
+            )
         if network:
             self._takes |= _of_network() | (_of_interface(name) if name else {})
         self._missing: dict[str, str] = (
-            {} if name or not network else {"interface": "the host does not say which has its address"}
+            {}
+            if name or not network
+            else {"interface": "the host does not say which has its address"}
         )
 
     def read(self, workers: list[Worker]) -> Reading:
@@ -195,7 +244,11 @@ class Watch:
 
     def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
         what = " ".join(question[1])
-        if isinstance(answer, EngineError) and question == IRQBALANCE and answer.errno == errno.ENOENT:
+        if (
+            isinstance(answer, EngineError)
+            and question == IRQBALANCE
+            and answer.errno == errno.ENOENT
+        ):
             answer = ""
         try:
             if isinstance(answer, EngineError):
@@ -209,7 +262,9 @@ class Watch:
 class Noise:
     """Readings around blocks. `keep` gets each entry of samples/noise.jsonl."""
 
-    def __init__(self, campaign: Campaign, crew: Crew, keep: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(
+        self, campaign: Campaign, crew: Crew, keep: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         self._campaign = campaign
         self._crew = crew
         self._keep = keep
@@ -222,7 +277,9 @@ class Noise:
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
-        """Read before a block and after it, also after one that is cut short, from hosts that still answer."""
+        """Read before a block and after it, also after one that is cut short, from hosts that still
+        answer.
+        """
         self.before()
         try:
             yield
@@ -254,10 +311,18 @@ class Noise:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(before, self._last, host, kernels.get(self._boot_id(host), [host]))
+                entry |= self._moved(
+                    before, self._last, host, kernels.get(self._boot_id(host), [host])
+                )
             self._keep(entry | ({"missing": missing} if missing else {}))
 
-    def _moved(self, before: Mapping[str, Reading], after: Mapping[str, Reading], host: str, mates: list[str]) -> dict[str, Any]:
+    def _moved(
+        self,
+        before: Mapping[str, Reading],
+        after: Mapping[str, Reading],
+        host: str,
+        mates: list[str],
+    ) -> dict[str, Any]:
         one, other = before[host], after[host]
         counters = {
             name: [one.counters[name], value]
@@ -269,10 +334,16 @@ class Noise:
             return entry
         entry["kernel"] = mates
         if one.cpu and other.cpu:
-            entry["cpu"] = {name: [one.cpu[name], value] for name, value in other.cpu.items() if name in one.cpu}
+            entry["cpu"] = {
+                name: [one.cpu[name], value] for name, value in other.cpu.items() if name in one.cpu
+            }
         if self._same_processes(before, after, mates) and not self._fetches():
             entry["own"] = [self._own(readings, host, mates) for readings in (before, after)]
-        entry["gauges"] = {name: [value, other.gauges[name]] for name, value in one.gauges.items() if name in other.gauges}
+        entry["gauges"] = {
+            name: [value, other.gauges[name]]
+            for name, value in one.gauges.items()
+            if name in other.gauges
+        }
         return entry
 
     def _own(self, readings: Mapping[str, Reading], host: str, mates: list[str]) -> int:
@@ -282,23 +353,36 @@ class Noise:
         )
 
     @staticmethod
-    def _same_processes(before: Mapping[str, Reading], after: Mapping[str, Reading], mates: list[str]) -> bool:
+    def _same_processes(
+        before: Mapping[str, Reading], after: Mapping[str, Reading], mates: list[str]
+    ) -> bool:
         """Whether no worker of a kernel was replaced: else nobody knows what the lost one used."""
-        sets = [{(mate, pid) for mate in mates if mate in r for pid in r[mate].workers} for r in (before, after)]
+        sets = [
+            {(mate, pid) for mate in mates if mate in r for pid in r[mate].workers}
+            for r in (before, after)
+        ]
         return sets[0] == sets[1] and all(mate in before for mate in mates)
 
     def _fetches(self) -> bool:
-        """Whether kernel threads move data in some cell: then what is not our workers' may be the transfer's all the same."""
+        """Whether kernel threads move data in some cell: then what is not our workers' may be the
+        transfer's all the same.
+        """
         workers = self._crew.workers().values()
         send = next(iter(workers)).catalogue.send if workers else {}
-        used = {cell.transfer.send for cell in self._campaign.cells if cell.transfer.tool.kind == "none"}
+        used = {
+            cell.transfer.send for cell in self._campaign.cells if cell.transfer.tool.kind == "none"
+        }
         return any(name in send and send[name].has("fetches") for name in used)
 
     def _workers(self, host: str) -> list[Worker]:
         """The workers that a host has now, the one that is asked about the host first."""
         there = self._crew.workers()
         first = there.get((host, self._roles[host]))
-        others = [worker for (name, role), worker in there.items() if name == host and role != self._roles[host]]
+        others = [
+            worker
+            for (name, role), worker in there.items()
+            if name == host and role != self._roles[host]
+        ]
         return [first, *others] if first is not None else []
 
     def _boot_id(self, host: str) -> str:
@@ -326,7 +410,9 @@ class Noise:
             try:
                 if host not in self._watches or self._watches[host].kernel != (host in speakers):
                     network = host not in local[1:]
-                    self._watches[host] = Watch(workers[0], self._interface(host), host in speakers, network)
+                    self._watches[host] = Watch(
+                        workers[0], self._interface(host), host in speakers, network
+                    )
                 found[host] = self._watches[host].read(workers)
                 if workers[0].hello.boot_id == self._here:
                     found[host].controller = int(sum(os.times()[:4]) * workers[0].hello.clock_ticks)
@@ -341,6 +427,8 @@ class Noise:
 
     def _interface(self, host: str) -> str:
         try:
-            return self._crew.interface(host, self._roles[host], self._campaign.cells[0].transfer.ip)
+            return self._crew.interface(
+                host, self._roles[host], self._campaign.cells[0].transfer.ip
+            )
         except EngineError:
             return ""

@@ -10,7 +10,9 @@ from netbench.model import Pin
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List format"."""
+    """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List
+    format".
+    """
     cpus: list[int] = []
     for part in text.strip().split(","):
         low, _, high = part.partition("-")
@@ -27,11 +29,14 @@ class Cpus:
     siblings: Mapping[int, Sequence[int]]
 
 
-def choose(pin: Pin, sender: Cpus, receiver: Cpus, one_machine: bool) -> tuple[int | None, int | None]:
+def choose(
+    pin: Pin, sender: Cpus, receiver: Cpus, one_machine: bool
+) -> tuple[int | None, int | None]:
     """CPUs for the sender's and the receiver's flows, None for not pinned.
 
-    `same` and `apart` speak of one machine; between two machines both pin each side to its first CPU. `apart` takes another core
-    where there is one, else another CPU of the same core. Errors: RequestError when there is no such CPU.
+    `same` and `apart` speak of one machine; between two machines both pin each side to its first
+    CPU. `apart` takes another core where there is one, else another CPU of the same core. Errors:
+    RequestError when there is no such CPU.
     """
     if pin.kind == "none":
         return None, None
@@ -46,7 +51,9 @@ def choose(pin: Pin, sender: Cpus, receiver: Cpus, one_machine: bool) -> tuple[i
         return first, first
     others = [cpu for cpu in receiver.allowed if cpu != first]
     if not others:
-        raise RequestError("pin: apart needs two CPUs, this host lets the worker use one; use pin: none or same")
+        raise RequestError(
+            "pin: apart needs two CPUs, this host lets the worker use one; use pin: none or same"
+        )
     cores = [cpu for cpu in others if cpu not in sender.siblings.get(first, ())]
     return first, (cores or others)[0]
 
@@ -54,4 +61,6 @@ def choose(pin: Pin, sender: Cpus, receiver: Cpus, one_machine: bool) -> tuple[i
 def _check(cpu: int | None, cpus: Cpus, side: str) -> None:
     if cpu is not None and cpu not in cpus.allowed:
         allowed = ", ".join(map(str, cpus.allowed))
-        raise RequestError(f"pin: {side}: CPU {cpu} is not there or not allowed; the worker may use {allowed}")
+        raise RequestError(
+            f"pin: {side}: CPU {cpu} is not there or not allowed; the worker may use {allowed}"
+        )

@@ -1,4 +1,6 @@
-"""What the user sees while a campaign runs: a bar on a terminal, plain lines otherwise; always on standard error."""
+"""What the user sees while a campaign runs: a bar on a terminal, plain lines otherwise; always on
+standard error.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Progress(Protocol):
         """`units` to measure in at least `runs` runs."""
 
     def ran(self, run: int, cell: str, text: str, open_units: int, left: float) -> None:
-        """A run is over: `text` says how the cell stands, `left` is the estimated time in seconds."""
+        """A run is over: `text` says how the cell stands, `left` is the estimated time in
+        seconds.
+        """
 
     def say(self, message: str) -> None:
         """Something the user should know."""
@@ -72,7 +76,10 @@ class Lines:
             return
         self._last = time.monotonic()
         closed = self._units - open_units
-        self._print(f"run {run}: {cell}: {text}; {closed} of {count(self._units, 'cell')} closed, {format_duration(left)} left")
+        self._print(
+            f"run {run}: {cell}: {text}; {closed} of {count(self._units, 'cell')} closed,"
+            f" {format_duration(left)} left"
+        )
 
     def say(self, message: str) -> None:
         self._print(message)
@@ -82,7 +89,9 @@ class Lines:
 
 
 class Bar(Lines):
-    """A progress bar: runs done, the cell just measured with its running mean, cells closed, time left."""
+    """A progress bar: runs done, the cell just measured with its running mean, cells closed, time
+    left.
+    """
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -91,7 +100,9 @@ class Bar(Lines):
     def begin(self, units: int, runs: int) -> None:
         self._units = units
         layout = "{n_fmt} runs |{bar:8}| {desc}"
-        self._bar = tqdm(total=runs, file=self._out, bar_format=layout, leave=False, dynamic_ncols=True)
+        self._bar = tqdm(
+            total=runs, file=self._out, bar_format=layout, leave=False, dynamic_ncols=True
+        )
 
     def ran(self, run: int, cell: str, text: str, open_units: int, left: float) -> None:
         if self._bar is None:
@@ -117,7 +128,9 @@ class Bar(Lines):
 
 def _fold(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip())) * 2
-    return textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def for_terminal() -> Progress:

@@ -1,4 +1,6 @@
-"""Whether hosts are quiet and steady enough to measure: what `check` warns of before a campaign. Only reads."""
+"""Whether hosts are quiet and steady enough to measure: what `check` warns of before a campaign.
+Only reads.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,17 @@ class _Look:
     texts: dict[Question, str] = field(default_factory=dict)
     cpu: list[dict[str, int]] = field(default_factory=list)
     at: list[float] = field(default_factory=list)
-    own: list[float] = field(default_factory=list)  # seconds that this process used, where it is on that kernel
+    own: list[float] = field(
+        default_factory=list
+    )  # seconds that this process used, where it is on that kernel
 
 
-def warnings(campaign: Campaign, crew: Crew, entries: Entries, look: float = 0.0) -> Iterator[Unrest]:
-    """Everything noticed. `look`: for how many seconds to watch the CPUs; 0: not at all. Errors: those of losing a host."""
+def warnings(
+    campaign: Campaign, crew: Crew, entries: Entries, look: float = 0.0
+) -> Iterator[Unrest]:
+    """Everything noticed. `look`: for how many seconds to watch the CPUs; 0: not at all. Errors:
+    those of losing a host.
+    """
     looks = _looks(campaign, crew, entries, look)
     spoken: set[str] = set()
     for host, entry in entries.items():
@@ -66,11 +74,19 @@ def _looks(campaign: Campaign, crew: Crew, entries: Entries, seconds: float) -> 
     def read(host: str, questions: list[Question]) -> None:
         answers = dict(zip(questions, crew.worker(host, who[host]).ask(questions), strict=True))
         seen = found[host]
-        if STAT in answers and isinstance(text := answers.pop(STAT), str) and text.startswith("cpu "):  # hidden in a container
+        if (
+            STAT in answers
+            and isinstance(text := answers.pop(STAT), str)
+            and text.startswith("cpu ")
+        ):  # hidden in a container
             seen.cpu.append(cpu_states(text))
             seen.at.append(time.monotonic())
             seen.own.append(sum(os.times()[:4]) if entries[host]["boot_id"] == here else 0.0)
-        seen.texts |= {question: answer for question, answer in answers.items() if not isinstance(answer, EngineError)}
+        seen.texts |= {
+            question: answer
+            for question, answer in answers.items()
+            if not isinstance(answer, EngineError)
+        }
 
     def first(host: str) -> None:
         name = entries[host]["facts"].get("interface")
@@ -89,12 +105,24 @@ def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[Unrest]:
     facts = entry["facts"]
     load = facts.get("load")
     if load and float(load.split()[0]) > BUSY_SHARE * int(entry["cpus"]):
-        yield Unrest(host, f"the load average is {load.split()[0]}", "stop what else runs here, or expect wider intervals")
+        yield Unrest(
+            host,
+            f"the load average is {load.split()[0]}",
+            "stop what else runs here, or expect wider intervals",
+        )
     governor = facts.get("governor")
     if governor and governor != "performance":
-        yield Unrest(host, f"the frequency governor is {governor}", "set it to performance for steadier numbers")
+        yield Unrest(
+            host,
+            f"the frequency governor is {governor}",
+            "set it to performance for steadier numbers",
+        )
     if facts.get("turbo") == "on":
-        yield Unrest(host, "turbo is on", "turn it off for steadier numbers, or expect drift with temperature")
+        yield Unrest(
+            host,
+            "turbo is on",
+            "turn it off for steadier numbers, or expect drift with temperature",
+        )
     if facts.get("irqbalance") == "running":
         what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
         yield Unrest(host, what, "stop it, and set irq_affinity")
@@ -109,20 +137,28 @@ def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[Unrest]:
     ]
     if clocks and max(clocks) > min(clocks) * (1 + FREQUENCY_SPREAD):
         what = f"its CPUs run at {min(clocks):.0f} to {max(clocks):.0f} MHz now"
-        yield Unrest(host, what, "set governor to performance, or warm up longer than clocks take to rise")
+        yield Unrest(
+            host, what, "set governor to performance, or warm up longer than clocks take to rise"
+        )
     if len(look.cpu) < 2:
         return
     seconds = look.at[1] - look.at[0]
     per_second = int(entry["clock_ticks"]) * seconds
     moved = {name: value - look.cpu[0].get(name, 0) for name, value in look.cpu[1].items()}
-    used = sum(moved[name] for name in ("user", "nice", "system", "irq", "softirq") if name in moved)
+    used = sum(
+        moved[name] for name in ("user", "nice", "system", "irq", "softirq") if name in moved
+    )
     others = used / per_second - (look.own[1] - look.own[0]) / seconds
     if others >= BUSY_CPUS:
         what = f"{others:.1f} CPUs are busy with something else"
         yield Unrest(host, what, "stop what else runs here (`top`), or expect wider intervals")
     stolen = moved.get("steal", 0) / per_second
     if stolen >= STOLEN_CPUS:
-        yield Unrest(host, f"the hypervisor takes {stolen:.2f} CPUs away", "use a machine whose CPUs are not shared")
+        yield Unrest(
+            host,
+            f"the hypervisor takes {stolen:.2f} CPUs away",
+            "use a machine whose CPUs are not shared",
+        )
 
 
 def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterator[Unrest]:
@@ -132,7 +168,11 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
     state = look.texts.get(("link", (name, "state")), "up").strip()
     if state != "up":
         what = f"{name} is not up ({state}): no run will get through"
-        yield Unrest(host, what, "look at the cable and the other end, bring the link up, or name another interface")
+        yield Unrest(
+            host,
+            what,
+            "look at the cable and the other end, bring the link up, or name another interface",
+        )
     try:
         counted = interface(look.texts.get(("file", ("/proc/net/dev",)), ""), name)
     except ValueError:
@@ -140,15 +180,27 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
     bad = [f"{key.partition('.')[2]} {value}" for key, value in counted.items() if value]
     if bad:
         what = f"{name} has counted {', '.join(bad)} since it came up"
-        yield Unrest(host, what, "see whether they grow (`ethtool -S`); the report says what moves during each block")
+        yield Unrest(
+            host,
+            what,
+            "see whether they grow (`ethtool -S`); the report says what moves during each block",
+        )
     if facts.get("duplex") == "half":
-        yield Unrest(host, f"{name} runs at half duplex", "let both ends negotiate, or set full duplex at both")
+        yield Unrest(
+            host,
+            f"{name} runs at half duplex",
+            "let both ends negotiate, or set full duplex at both",
+        )
 
 
 def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[Unrest]:
     """Two ends whose links differ."""
     for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
-        one, other = (str(entries[end]["facts"].get(fact) or "unknown") for end in (sender, receiver))
+        one, other = (
+            str(entries[end]["facts"].get(fact) or "unknown") for end in (sender, receiver)
+        )
         if "unknown" not in (one, other) and one != other:
             what = f"its link has {fact} {one}{unit}, that of {receiver} {other}{unit}"
-            yield Unrest(sender, what, "the slower end bounds throughput, and a queue on the way may drop")
+            yield Unrest(
+                sender, what, "the slower end bounds throughput, and a queue on the way may drop"
+            )

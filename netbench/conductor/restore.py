@@ -16,7 +16,9 @@ from netbench.store import Store
 
 
 def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_channel) -> list[str]:
-    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError, EngineError."""
+    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
+    EngineError.
+    """
     store.lock()
     try:
         entries = store.journal_entries()
@@ -24,7 +26,9 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         lines: list[str] = []
         with Crew(campaign, channels) as crew:
             boots = Boots(campaign, crew, store.journal, store.journal_entries, store.note)
-            locks = Applier(campaign, crew, holder_of(campaign, store.path), store.journal, lambda: [])
+            locks = Applier(
+                campaign, crew, holder_of(campaign, store.path), store.journal, lambda: []
+            )
             failed: list[NetbenchError] = []
 
             def boot_back() -> None:
@@ -36,7 +40,10 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                 locks.lock(host)
                 worker = crew.worker(host, roles(campaign)[host])
                 for line in put_back(
-                    worker, worker.hello.boot_id, changes, lambda number: store.journal({"restored": [number], "host": host})
+                    worker,
+                    worker.hello.boot_id,
+                    changes,
+                    lambda number: store.journal({"restored": [number], "host": host}),
                 ):
                     lines.append(f"{host}: {line}")
 
@@ -60,7 +67,9 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
 
 
 def _refuse_others(locks: Applier, host: str) -> None:
-    """A host that another campaign uses is not booted; one that does not answer is used by none. Errors: HostBusy."""
+    """A host that another campaign uses is not booted; one that does not answer is used by none.
+    Errors: HostBusy.
+    """
     try:
         locks.lock(host)
     except HostBusy:

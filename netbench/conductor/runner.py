@@ -1,4 +1,6 @@
-"""Executors of the steps that move data: Run and Verify. Each turns what happened, good or bad, into one record."""
+"""Executors of the steps that move data: Run and Verify. Each turns what happened, good or bad,
+into one record.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any
 
 from netbench.conductor import job, pins, record, tools
 from netbench.conductor.crew import Crew, HostGone
-from netbench.conductor.exchange import SETTLE_SECONDS, SLACK_SECONDS, UNBOUNDED_SECONDS, exchange, give_up
+from netbench.conductor.exchange import (
+    SETTLE_SECONDS,
+    SLACK_SECONDS,
+    UNBOUNDED_SECONDS,
+    exchange,
+    give_up,
+)
 from netbench.conductor.lanes import lanes
 from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.catalogue import Catalogue
@@ -42,16 +50,24 @@ class Runner:
     """Moves data between a pair's workers."""
 
     def __init__(
-        self, campaign: Campaign, crew: Crew, made_sinks: Collection[Sink] = (), made: Callable[[Sink], None] | None = None
+        self,
+        campaign: Campaign,
+        crew: Crew,
+        made_sinks: Collection[Sink] = (),
+        made: Callable[[Sink], None] | None = None,
     ) -> None:
-        """`made_sinks`: files that this campaign made earlier, and so may write again; `made` is told of each new one."""
+        """`made_sinks`: files that this campaign made earlier, and so may write again; `made` is
+        told of each new one.
+        """
         self._campaign = campaign
         self._crew = crew
         self._made_sinks = set(made_sinks)
         self._made = made
 
     def run(self, step: Run, number: int) -> Taken:
-        """One measured run. What a run can meet becomes the record's status and reason. Errors: HostGone, before it began."""
+        """One measured run. What a run can meet becomes the record's status and reason. Errors:
+        HostGone, before it began.
+        """
         unit = step.unit
         taken = Taken(
             {
@@ -82,7 +98,9 @@ class Runner:
         return taken
 
     def _note_cuts(self, unit: Unit, taken: Taken) -> None:
-        """A worker that was silent for longer than its heart allows was cut off for a while; the run went on without us."""
+        """A worker that was silent for longer than its heart allows was cut off for a while; the
+        run went on without us.
+        """
         for side, worker in zip(("sender", "receiver"), self._workers(unit), strict=True):
             if worker.silence > CUT_SECONDS:
                 taken.record.setdefault("cut", {})[side] = round(worker.silence, 1)
@@ -110,10 +128,14 @@ class Runner:
         self._fill(unit, taken, sender, done.sender, receiver, done.receiver)
 
     def _workers(self, unit: Unit) -> tuple[Worker, Worker]:
-        return self._crew.worker(unit.pair.sender, "sender"), self._crew.worker(unit.pair.receiver, "receiver")
+        return self._crew.worker(unit.pair.sender, "sender"), self._crew.worker(
+            unit.pair.receiver, "receiver"
+        )
 
     def _meters(self, unit: Unit, worker: Worker, side: str) -> list[str]:
-        """Meters to read on a side: those of the whole kernel once a kernel, in the sender's worker."""
+        """Meters to read on a side: those of the whole kernel once a kernel, in the sender's
+        worker.
+        """
         known = worker.catalogue.meters
         wanted = [name for name in self._campaign.meters if name in known]
         if side == "receiver" and self._crew.share_kernel(unit.pair):
@@ -137,8 +159,12 @@ class Runner:
             [row.name for row in receiver.catalogue.receive[transfer.receive].options],
         )
         made = {path for host, path in self._made_sinks if host == unit.pair.receiver}
-        send = job.sender_options(transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0])
-        receive = job.receiver_options(transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made)
+        send = job.sender_options(
+            transfer, token, cpus[0], self._meters(unit, sender, "sender"), declared[0]
+        )
+        receive = job.receiver_options(
+            transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made
+        )
         if receiver.catalogue.receive[transfer.receive].has("fetches"):
             receive |= job.fetched(transfer, self._crew.address(unit.pair.sender, transfer.ip))
         if self._campaign.hosts[unit.pair.sender].address:
@@ -146,7 +172,9 @@ class Runner:
         return send | {"address": address}, receive | {"address": address}
 
     def _remember_sink(self, unit: Unit) -> None:
-        """The receiver is prepared, so the sink's files are there, and they are this campaign's: whatever becomes of the run."""
+        """The receiver is prepared, so the sink's files are there, and they are this campaign's:
+        whatever becomes of the run.
+        """
         for path in job.sink_paths(unit.cell.transfer):
             sink = unit.pair.receiver, path
             if sink not in self._made_sinks:
@@ -154,9 +182,20 @@ class Runner:
                 if self._made is not None:
                     self._made(sink)
 
-    def _fill(self, unit: Unit, taken: Taken, sender: Worker, sent: Outcome, receiver: Worker, received: Outcome) -> None:
+    def _fill(
+        self,
+        unit: Unit,
+        taken: Taken,
+        sender: Worker,
+        sent: Outcome,
+        receiver: Worker,
+        received: Outcome,
+    ) -> None:
         transfer = unit.cell.transfer
-        sides = {"sender": (unit.pair.sender, sender, sent), "receiver": (unit.pair.receiver, receiver, received)}
+        sides = {
+            "sender": (unit.pair.sender, sender, sent),
+            "receiver": (unit.pair.receiver, receiver, received),
+        }
         settings: dict[str, Any] = {}
         proof: dict[str, Any] = {}
         for side, (host, worker, outcome) in sides.items():
@@ -164,33 +203,48 @@ class Runner:
             notes = {name: read[name] for name in KEPT if read.get(name) is not None}
             notes |= {name: read[name] for name in COUNTED if read.get(name)}
             notes |= {"cache": transfer.cache} if "resident" in notes else {}
-            taken.record[side] = {"host": host} | record.counters(outcome.result, worker.catalogue) | notes
+            taken.record[side] = (
+                {"host": host} | record.counters(outcome.result, worker.catalogue) | notes
+            )
             settings[side] = record.asked_and_read(_asked(transfer, side), read)
             proof[side] = record.proofs(outcome.result, worker.catalogue)
             taken.samples += _lines(side, outcome.result, outcome.samples, worker.catalogue)
         taken.record |= {"settings": settings | {"moved": {}}, "proof": proof}
 
     def verify(self, unit: Unit) -> str:
-        """Show that what arrives is what was sent. Returns what went wrong, or "" (also where nothing is delivered).
+        """Show that what arrives is what was sent. Returns what went wrong, or "" (also where
+        nothing is delivered).
 
         Errors: those of a run.
         """
         sender, receiver = self._workers(unit)
         transfer = unit.cell.transfer
-        send_row, receive_row = sender.catalogue.send[transfer.send], receiver.catalogue.receive[transfer.receive]
+        send_row, receive_row = (
+            sender.catalogue.send[transfer.send],
+            receiver.catalogue.receive[transfer.receive],
+        )
         fetches = send_row.has("fetches") and receive_row.has("fetches")
-        if transfer.tool.kind != "none" or not (fetches or (send_row.has("delivers") and receive_row.has("delivers"))):
+        if transfer.tool.kind != "none" or not (
+            fetches or (send_row.has("delivers") and receive_row.has("delivers"))
+        ):
             return ""
         size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
-        bounds: dict[str, Any] = {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
+        bounds: dict[str, Any] = (
+            {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
+        )
         # Paced verification would only take longer: the bytes are the same.
         send, receive = self._jobs(unit, replace(transfer, **bounds, warmup=0, sample=0, rate=None))
         remember = lambda: self._remember_sink(unit)  # noqa: E731
-        done = exchange(sender, receiver, send | {"verify": 1}, receive | {"verify": 1}, prepared=remember)
+        done = exchange(
+            sender, receiver, send | {"verify": 1}, receive | {"verify": 1}, prepared=remember
+        )
         left = record.readbacks(done.sender.result, sender.catalogue).get("digest")
         arrived = record.readbacks(done.receiver.result, receiver.catalogue).get("digest")
         if left is None or left != arrived:
-            return f"verify: what arrived is not what was sent: digests {left} and {arrived} over {size} bytes; {DISTRUST}"
+            return (
+                f"verify: what arrived is not what was sent: digests {left} and {arrived} over"
+                f" {size} bytes; {DISTRUST}"
+            )
         return ""
 
     def _tool(self, unit: Unit, number: int, taken: Taken) -> None:
@@ -199,10 +253,16 @@ class Runner:
         address = self._crew.address(unit.pair.receiver, transfer.ip)
         cpus = self._pins(unit)
         lines = tools.commands(transfer, address, tools.port_of(transfer, number), cpus)
-        client = _tool_options(lines.client, self._meters(unit, sender, "sender"), lines.warmup, lines.window)
+        client = _tool_options(
+            lines.client, self._meters(unit, sender, "sender"), lines.warmup, lines.window
+        )
         if cpus[0] is not None and transfer.tool.kind != "iperf3":
             client["cpu"] = cpus[0]
-        server = _tool_options(lines.server, self._meters(unit, receiver, "receiver"), 0, 0) if lines.server else {}
+        server = (
+            _tool_options(lines.server, self._meters(unit, receiver, "receiver"), 0, 0)
+            if lines.server
+            else {}
+        )
         if server:
             server |= {"marks": 1, "await": lines.ready}
         sent, received = _both_tools(sender, receiver, client, server, lines.window)
@@ -210,10 +270,15 @@ class Runner:
         output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
         taken.output = f"$ {' '.join(lines.client)}\n{output}{errors}"
         said = tools.reading(transfer, output, errors, int(read.get("tool_status", 0)))
-        taken.record["sender"] = {"host": unit.pair.sender} | record.counters(sent.result, sender.catalogue)
+        taken.record["sender"] = {"host": unit.pair.sender} | record.counters(
+            sent.result, sender.catalogue
+        )
         theirs = record.counters(received.result, receiver.catalogue) if received else {}
         taken.record["receiver"] = {"host": unit.pair.receiver} | theirs | {"tool": said}
-        taken.record |= {"settings": {"sender": {}, "receiver": {}, "moved": {}}, "proof": {"sender": {}, "receiver": {}}}
+        taken.record |= {
+            "settings": {"sender": {}, "receiver": {}, "moved": {}},
+            "proof": {"sender": {}, "receiver": {}},
+        }
         taken.samples += record.edge_lines("sender", sent.result, sender.catalogue)
 
 
@@ -227,13 +292,19 @@ class Interrupted(Exception):
 
 def status_of(error: Exception) -> str:
     """The status of a run that ended with this error."""
-    if isinstance(error, RequestError) or (isinstance(error, EngineError) and error.code == Code.UNSUPPORTED):
+    if isinstance(error, RequestError) or (
+        isinstance(error, EngineError) and error.code == Code.UNSUPPORTED
+    ):
         return "unsupported"
     return "failed"
 
 
 def _asked(transfer: Transfer, side: str) -> dict[str, Any]:
-    buffer = {"send_buffer": transfer.send_buffer} if side == "sender" else {"receive_buffer": transfer.receive_buffer}
+    buffer = (
+        {"send_buffer": transfer.send_buffer}
+        if side == "sender"
+        else {"receive_buffer": transfer.receive_buffer}
+    )
     return buffer | {"congestion": transfer.congestion}
 
 
@@ -244,8 +315,15 @@ def _lines(
     yield from record.sample_lines(side, samples, catalogue)
 
 
-def _tool_options(argv: tuple[str, ...], meters: list[str], warmup: int, window: int) -> job.Options:
-    options: job.Options = {"role": "tool", "argv": "\0".join(argv), "meters": "\0".join(meters), "sample": 0}
+def _tool_options(
+    argv: tuple[str, ...], meters: list[str], warmup: int, window: int
+) -> job.Options:
+    options: job.Options = {
+        "role": "tool",
+        "argv": "\0".join(argv),
+        "meters": "\0".join(meters),
+        "sample": 0,
+    }
     return options | {"warmup": warmup, "duration": window}
 
 
@@ -273,12 +351,16 @@ def _both_tools(
         sent = sender.result(UNBOUNDED_SECONDS)
         if not server:
             return sent, None
-        receiver.await_edge(Edge.CLOSE, SLACK_SECONDS)  # without a window the server leaves with its client
+        receiver.await_edge(
+            Edge.CLOSE, SLACK_SECONDS
+        )  # without a window the server leaves with its client
         receiver.stop()
         return sent, receiver.result(SLACK_SECONDS)
     except EngineError as error:
         if error.code == Code.PEER:
-            other = receiver.last_word(SETTLE_SECONDS) if server and error.host == sender.host else None
+            other = (
+                receiver.last_word(SETTLE_SECONDS) if server and error.host == sender.host else None
+            )
             error = other or error
         give_up(sender)
         give_up(receiver)

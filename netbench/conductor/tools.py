@@ -1,4 +1,6 @@
-"""External programs as cells: their command lines, and what their output says. Pure, apart from asking workers."""
+"""External programs as cells: their command lines, and what their output says. Pure, apart from
+asking workers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
 
 @dataclass(frozen=True)
 class Commands:
-    """A tool's command lines; `server` is empty where it needs none. The client's window in ns; 0: its whole life."""
+    """A tool's command lines; `server` is empty where it needs none. The client's window in ns; 0:
+    its whole life.
+    """
 
     client: tuple[str, ...]
     server: tuple[str, ...] = ()
@@ -31,12 +35,16 @@ class Commands:
 
 
 def port_of(transfer: Transfer, run: int) -> int:
-    """A port for the tool's server: it cannot let the kernel choose one, so each run takes the next of a range."""
+    """A port for the tool's server: it cannot let the kernel choose one, so each run takes the next
+    of a range.
+    """
     low, high = transfer.port or (FIRST_PORT, FIRST_PORT + PORTS - 1)
     return low + run % (high - low + 1)
 
 
-def commands(transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]) -> Commands:
+def commands(
+    transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]
+) -> Commands:
     """Command lines for a cell. Errors: RequestError for what the tool cannot do."""
     if transfer.tool.kind == "iperf3":
         return _iperf3(transfer, address, port, cpus)
@@ -62,33 +70,59 @@ def unable(transfer: Transfer) -> str:
     if transfer.tool.kind != "iperf3":
         return ""
     reasons = {
-        "it sends by write or sendfile (-Z)": transfer.send not in ("write", "readwrite", "sendfile"),
+        "it sends by write or sendfile (-Z)": (
+            transfer.send not in ("write", "readwrite", "sendfile")
+        ),
         "it receives by read": transfer.receive != "read",
         "it writes to no file in this form": transfer.sink.kind != "discard",
         "it takes memory or one file as source": transfer.source.kind not in ("memory", "file"),
         "it knows no preamble": transfer.preamble > 0,
         "it knows no alignment": transfer.align > 0,
         "its calls have a size": transfer.chunk == 0,
-        "it has one size of buffer for both sides": bool(transfer.receive_buffer)
-        and transfer.receive_buffer != transfer.send_buffer,
+        "it has one size of buffer for both sides": (
+            bool(transfer.receive_buffer) and transfer.receive_buffer != transfer.send_buffer
+        ),
         "it leaves the page cache as it is": transfer.cache == "cold",
     }
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]) -> Commands:
+def _iperf3(
+    transfer: Transfer, address: str, port: int, cpus: tuple[int | None, int | None]
+) -> Commands:
     why = unable(transfer)
     if why:
         raise RequestError(f"iperf3 cannot do this cell: {why}; exclude it")
-    client = ["iperf3", "-c", address, "-p", str(port), "-J", "-l", str(transfer.chunk), "-P", str(transfer.streams)]
-    seconds, omitted = math.ceil((transfer.duration or 0) / 1e9), math.ceil(transfer.warmup / 1e9)  # it takes whole seconds
-    client += ["-n", str(transfer.bytes)] if transfer.bytes else ["-t", str(seconds), *(["-O", str(omitted)] if omitted else [])]
+    client = [
+        "iperf3",
+        "-c",
+        address,
+        "-p",
+        str(port),
+        "-J",
+        "-l",
+        str(transfer.chunk),
+        "-P",
+        str(transfer.streams),
+    ]
+    seconds, omitted = (
+        math.ceil((transfer.duration or 0) / 1e9),
+        math.ceil(transfer.warmup / 1e9),
+    )  # it takes whole seconds
+    client += (
+        ["-n", str(transfer.bytes)]
+        if transfer.bytes
+        else ["-t", str(seconds), *(["-O", str(omitted)] if omitted else [])]
+    )
     client += ["-w", str(transfer.send_buffer)] if transfer.send_buffer else []
     client += ["-C", transfer.congestion] if transfer.congestion else []
     client += ["-b", str(transfer.rate // transfer.streams)] if transfer.rate else []
     client += ["-Z"] if transfer.send == "sendfile" else []
     client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []
-    client += ["-i", "0"]  # with a report a second, a long one is larger than what is kept of an output
+    client += [
+        "-i",
+        "0",
+    ]  # with a report a second, a long one is larger than what is kept of an output
     client += ["-A", str(cpus[0])] if cpus[0] is not None else []
     pinned = ("-A", str(cpus[1])) if cpus[1] is not None else ()
     server = ("iperf3", "-s", "-1", "-B", address, "-p", str(port), "--forceflush", *pinned)
@@ -97,23 +131,32 @@ def _iperf3(transfer: Transfer, address: str, port: int, cpus: tuple[int | None,
 
 
 def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[str, Any]:
-    """What the tool says it moved: `{bytes, seconds}` or `{rate}`, in its own words. Errors: ValueError with what it printed."""
+    """What the tool says it moved: `{bytes, seconds}` or `{rate}`, in its own words. Errors:
+    ValueError with what it printed.
+    """
     if status:
-        raise ValueError(f"{_program(transfer)}: exit status {status}: {_complaint(output, errors)}; {BY_HAND}")
+        raise ValueError(
+            f"{_program(transfer)}: exit status {status}: {_complaint(output, errors)}; {BY_HAND}"
+        )
     if transfer.tool.kind == "iperf3":
         return _iperf3_reading(output)
     match = re.search(transfer.tool.pattern, output + "\n" + errors)
     if match is None:
         raise ValueError(
-            f"{_program(transfer)}: its output does not match the pattern {transfer.tool.pattern!r}: {output.strip()[:200]!r}; "
-            "correct tool.pattern"
+            f"{_program(transfer)}: its output does not match the pattern"
+            f" {transfer.tool.pattern!r}: {output.strip()[:200]!r}; correct tool.pattern"
         )
     found = match.groupdict()
     if found.get("rate"):
-        parse_rate(found["rate"])  # what cannot be read as a rate is a failure of this run, not a missing number
+        parse_rate(
+            found["rate"]
+        )  # what cannot be read as a rate is a failure of this run, not a missing number
         return {"rate": found["rate"]}
     if not (found.get("bytes") and found.get("seconds")):
-        raise ValueError(f"{_program(transfer)}: no number where the pattern matches {match[0][:200]!r}; {BY_HAND}")
+        raise ValueError(
+            f"{_program(transfer)}: no number where the pattern matches {match[0][:200]!r};"
+            f" {BY_HAND}"
+        )
     return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
 
 
@@ -134,4 +177,6 @@ def _iperf3_reading(output: str) -> dict[str, Any]:
         received = report["end"]["sum_received"]
         return {"bytes": int(received["bytes"]), "seconds": float(received["seconds"])}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"iperf3: it printed no result: {output.strip()[:200]!r}; {BY_HAND}") from error
+        raise ValueError(
+            f"iperf3: it printed no result: {output.strip()[:200]!r}; {BY_HAND}"
+        ) from error

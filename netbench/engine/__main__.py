@@ -1,4 +1,6 @@
-"""A worker in a process of its own, served by the library through cffi: `python -m netbench.engine`."""
+"""A worker in a process of its own, served by the library through cffi: `python -m
+netbench.engine`.
+"""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """The only module that touches the cffi module: descriptors, frames, and the serve loop.
 
-Everything that crosses it is plain Python: bytes, ints, strings and the dataclasses below. Layouts and constants come from
-native/include/netbench.h, so they are kept in one place.
+Everything that crosses it is plain Python: bytes, ints, strings and the dataclasses below. Layouts
+and constants come from native/include/netbench.h, so they are kept in one place.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ class Hello:
 
 @dataclass(frozen=True)
 class Vector:
-    """Numbers or a text of one row at one edge; `ns` is the worker's CLOCK_MONOTONIC. A number that could not be read is None."""
+    """Numbers or a text of one row at one edge; `ns` is the worker's CLOCK_MONOTONIC. A number that
+    could not be read is None.
+    """
 
     row: int
     edge: int
@@ -199,7 +201,9 @@ def describe() -> list[Row]:
 
 
 def serve(read_fd: int, write_fd: int) -> int:
-    """Run a worker in this process until its controller leaves. Returns an enum nb_code (0: done)."""
+    """Run a worker in this process until its controller leaves. Returns an enum nb_code
+    (0: done).
+    """
     return int(lib.nb_serve(read_fd, write_fd))
 
 
@@ -224,7 +228,9 @@ def frame(kind: Frame, tag: int, payload: bytes = b"") -> bytes:
 
 
 def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
-    """Take the first whole frame off a buffer: (type, tag, payload), or None if it is not whole yet. Errors: ProtocolError."""
+    """Take the first whole frame off a buffer: (type, tag, payload), or None if it is not whole
+    yet. Errors: ProtocolError.
+    """
     if len(buffer) < FRAME_HEADER:
         return None
     header = ffi.new("struct nb_frame *")
@@ -244,23 +250,32 @@ def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
 
 
 def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
-    """A worker's hello and its rows, refused when version, layout or byte order are not ours. Errors: ProtocolError."""
+    """A worker's hello and its rows, refused when version, layout or byte order are not ours.
+    Errors: ProtocolError.
+    """
     size, row_size = ffi.sizeof("struct nb_hello"), ffi.sizeof("struct nb_row")
     if len(payload) < size:
-        raise ProtocolError(f"the worker's hello is {len(payload)} bytes long, expected at least {size}{SAME}")
+        raise ProtocolError(
+            f"the worker's hello is {len(payload)} bytes long, expected at least {size}{SAME}"
+        )
     data = ffi.from_buffer(payload)
     hello = ffi.cast("struct nb_hello *", data)
     if hello.magic != lib.NB_MAGIC or hello.byte_order != lib.NB_BYTE_ORDER:
         raise ProtocolError(
-            "the worker's byte order is not this controller's; run the controller on a machine of the same byte order"
+            "the worker's byte order is not this controller's; run the controller on a machine of"
+            " the same byte order"
         )
     if hello.version != lib.NB_PROTOCOL or hello.layout != own_layout():
         raise ProtocolError(
-            f"the worker has protocol {hello.version} layout {hello.layout:016x}, this controller has protocol {lib.NB_PROTOCOL} "
-            f"layout {own_layout():016x}; build both from the same sources (`make`) and deploy the worker again"
+            f"the worker has protocol {hello.version} layout {hello.layout:016x}, this controller"
+            f" has protocol {lib.NB_PROTOCOL} layout {own_layout():016x}; build both from the same"
+            " sources (`make`) and deploy the worker again"
         )
     if len(payload) != size + hello.rows * row_size:
-        raise ProtocolError(f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of them{SAME}")
+        raise ProtocolError(
+            f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of"
+            f" them{SAME}"
+        )
     table = ffi.cast("struct nb_row *", data + size)
     names = [field.name for field in fields(Hello)]
     values = [getattr(hello, name) for name in names]
@@ -272,7 +287,9 @@ def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
     """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes."""
     parts: list[bytes] = []
     for row, value in values.items():
-        text = value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
+        text = (
+            value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
+        )
         number = value if isinstance(value, int) else 0
         head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
         parts += [bytes(ffi.buffer(head)), text, b"\0" * (-len(text) % 8)]
@@ -280,28 +297,38 @@ def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
 
 
 def decode_vectors(payload: bytes) -> Iterator[Vector]:
-    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything out of bounds."""
+    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything
+    out of bounds.
+    """
     size, at = ffi.sizeof("struct nb_vector"), 0
     data = ffi.from_buffer(payload)
     while at < len(payload):
         if len(payload) - at < size:
-            raise ProtocolError(f"{len(payload) - at} bytes are left over behind the last vector{SAME}")
+            raise ProtocolError(
+                f"{len(payload) - at} bytes are left over behind the last vector{SAME}"
+            )
         head = ffi.cast("struct nb_vector *", data + at)
         at += size
         length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
         if length > len(payload) - at:
-            raise ProtocolError(f"a vector of {length} bytes where {len(payload) - at} are left{SAME}")
+            raise ProtocolError(
+                f"a vector of {length} bytes where {len(payload) - at} are left{SAME}"
+            )
         if head.text:
             text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
             yield Vector(head.row, head.edge, head.ns, (), text)
         else:
             raw = ffi.unpack(ffi.cast("uint64_t *", data + at), head.count) if head.count else []
-            yield Vector(head.row, head.edge, head.ns, tuple(None if n == MISSING else n for n in raw), None)
+            yield Vector(
+                head.row, head.edge, head.ns, tuple(None if n == MISSING else n for n in raw), None
+            )
         at += length
 
 
 def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
-    """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors: ProtocolError."""
+    """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors:
+    ProtocolError.
+    """
     value = int.from_bytes(payload[:4], sys.byteorder)
     if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
         raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge{SAME}")
@@ -309,8 +336,20 @@ def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
 
 
 def decode_error(payload: bytes, host: str) -> EngineError:
-    """The error that an ERROR frame carries. Errors: ProtocolError when the frame has another size."""
+    """The error that an ERROR frame carries. Errors: ProtocolError when the frame has
+    another size.
+    """
     if len(payload) != ffi.sizeof("struct nb_error"):
-        raise ProtocolError(f"an error frame of {len(payload)} bytes, expected {ffi.sizeof('struct nb_error')}{SAME}")
+        raise ProtocolError(
+            f"an error frame of {len(payload)} bytes, expected"
+            f" {ffi.sizeof('struct nb_error')}{SAME}"
+        )
     error = ffi.cast("struct nb_error *", ffi.from_buffer(payload))
-    return EngineError(error.code, error.error, _text(error.operation), _text(error.message), _text(error.remedy), host)
+    return EngineError(
+        error.code,
+        error.error,
+        _text(error.operation),
+        _text(error.message),
+        _text(error.remedy),
+        host,
+    )

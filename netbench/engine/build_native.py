@@ -1,4 +1,5 @@
-"""How the native engine is compiled: the cffi module (API mode) and the static worker executable, from the same sources.
+"""How the native engine is compiled: the cffi module (API mode) and the static worker executable,
+from the same sources.
 
 Used by setup.py at build time; imports nothing of netbench, since nothing is built yet.
 """
@@ -36,7 +37,9 @@ def declarations() -> str:
 
 
 def layout() -> str:
-    """A hash of the declarations: controller and worker compare it, since a struct that differs would be read wrongly."""
+    """A hash of the declarations: controller and worker compare it, since a struct that differs
+    would be read wrongly.
+    """
     return "0x" + hashlib.sha256(declarations().encode()).hexdigest()[:16]
 
 
@@ -52,7 +55,9 @@ def worker_name() -> str:
 
 
 def worker_command(target: Path) -> list[str]:
-    """The compiler's command line for the static worker: symbols stay, what only a debugger reads would be copied for nothing."""
+    """The compiler's command line for the static worker: symbols stay, what only a debugger reads
+    would be copied for nothing.
+    """
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
     return [*compiler(), *flags, *sources(), str(NATIVE / "src" / "main.c"), "-o", str(target)]
@@ -70,9 +75,15 @@ def write_source(target: Path) -> None:
     """
     flags = [flag for flag in CFLAGS if flag != "-Werror"]  # another compiler knows other warnings
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
-    files = sorted(path for path in (ROOT / NATIVE).rglob("*.[ch]") if "tests" not in path.relative_to(ROOT).parts)
+    files = sorted(
+        path
+        for path in (ROOT / NATIVE).rglob("*.[ch]")
+        if "tests" not in path.relative_to(ROOT).parts
+    )
     texts = {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
-    texts["arguments"] = "\n".join([*flags, *places, *(name for name in texts if name.endswith(".c"))]).encode()
+    texts["arguments"] = "\n".join(
+        [*flags, *places, *(name for name in texts if name.endswith(".c"))]
+    ).encode()
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in texts.items():
             entry = tarfile.TarInfo(name)

@@ -1,6 +1,8 @@
-"""The names that an engine offers, from its descriptors: methods, meters, options, counters and proofs.
+"""The names that an engine offers, from its descriptors: methods, meters, options, counters and
+proofs.
 
-Pure data over rows; nothing here runs the engine except `local()`, which asks the library loaded in this process.
+Pure data over rows; nothing here runs the engine except `local()`, which asks the library loaded in
+this process.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Row:
-    """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none; `why`: why not, or "".
+    """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none;
+    `why`: why not, or "".
 
-    kind: send receive meter op option counter proof readback. type: count size time rate flag word text.
-    per: run stream cpu. `minimum` and `maximum` bound an option's number, in base units.
+    kind: send receive meter op option counter proof readback. type: count size time rate flag word
+    text. per: run stream cpu. `minimum` and `maximum` bound an option's number, in base units.
     """
 
     id: int
@@ -47,7 +50,9 @@ class Named:
         return self.row.name
 
     def has(self, flag: str) -> bool:
-        """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always, host_wide, ..."""
+        """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always,
+        host_wide, ...
+        """
         return flag in self.row.flags
 
 
@@ -77,7 +82,9 @@ class Catalogue:
                 if row.kind == kind:
                     mine = owned.get(row.id, [])
                     options = tuple(r for r in mine if r.kind == "option")
-                    found[row.name] = Named(row, options, tuple(r for r in mine if r.kind in ("counter", "proof")))
+                    found[row.name] = Named(
+                        row, options, tuple(r for r in mine if r.kind in ("counter", "proof"))
+                    )
             return found
 
         return Catalogue(
@@ -93,7 +100,9 @@ class Catalogue:
 
 @cache
 def local() -> Catalogue:
-    """The catalogue of the engine library on this machine. Errors: EngineError when the library cannot be loaded."""
+    """The catalogue of the engine library on this machine. Errors: EngineError when the library
+    cannot be loaded.
+    """
     from netbench.engine import binding
 
     return Catalogue.of(binding.describe())

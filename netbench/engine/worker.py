@@ -21,7 +21,9 @@ from netbench.errors import EngineError, ProtocolError, WorkerLost
 
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
-PREPARE_SECONDS = 6 * 3600.0  # a source of any size is brought into the page cache; heartbeats tell whether the worker lives
+PREPARE_SECONDS = (
+    6 * 3600.0
+)  # a source of any size is brought into the page cache; heartbeats tell whether the worker lives
 GOODBYE_SECONDS = 5.0
 ABANDON_SECONDS = 1.0
 LOOK_SECONDS = 0.5
@@ -40,14 +42,18 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left in one worker: the vectors of its result, and of its samples in time order."""
+    """What a run left in one worker: the vectors of its result, and of its samples in
+    time order.
+    """
 
     result: tuple[Vector, ...]
     samples: tuple[Vector, ...]
 
 
 class Worker:
-    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (it refused), TimeoutError."""
+    """One engine process. Errors of every method: WorkerLost, ProtocolError, EngineError (it
+    refused), TimeoutError.
+    """
 
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
@@ -57,13 +63,17 @@ class Worker:
         self._tag = 0
         self._samples: list[Vector] = []
         self._interrupted = threading.Event()
-        self.silence = 0.0  # the longest wait for a word of it since `prepare`, in seconds; it says something every three
+        # the longest wait for a word of it since `prepare`, in seconds; it says something every
+        # three
+        self.silence = 0.0
         self.hello, self.catalogue = self._greet()
 
     def _greet(self) -> tuple[Hello, Catalogue]:
         kind, _, payload = self._next(time.monotonic() + HELLO_SECONDS)
         if kind is not Frame.HELLO:
-            raise ProtocolError(f"{self.host}: the worker began with {kind.name}, expected HELLO{binding.SAME}")
+            raise ProtocolError(
+                f"{self.host}: the worker began with {kind.name}, expected HELLO{binding.SAME}"
+            )
         with self._named():
             hello, rows = binding.decode_hello(payload)
         self._write(binding.frame(Frame.HELLO, 0, binding.own_hello()))
@@ -82,7 +92,10 @@ class Worker:
         with self._named():
             vectors = tuple(binding.decode_vectors(payload))
         if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
-            raise ProtocolError(f"{self.host}: the worker sent numbers of something that it never described{binding.SAME}")
+            raise ProtocolError(
+                f"{self.host}: the worker sent numbers of something that it never"
+                f" described{binding.SAME}"
+            )
         return vectors
 
     def _write(self, data: bytes) -> None:
@@ -94,7 +107,11 @@ class Worker:
 
     def _obituary(self, what: str) -> str:
         complaint = self._stream.complaint()
-        said = f"; it said: {complaint}" if complaint else f"; `dmesg` on {self.host} may say why, or the way to it is cut"
+        said = (
+            f"; it said: {complaint}"
+            if complaint
+            else f"; `dmesg` on {self.host} may say why, or the way to it is cut"
+        )
         return f"{self.host}: the worker is gone: {what}{said}"
 
     def _fill(self, deadline: float) -> None:
@@ -104,9 +121,12 @@ class Worker:
         except TimeoutError as error:
             if left < binding.SILENCE_SECONDS:
                 raise TimeoutError(
-                    f"{self.host}: the worker lives, but did not answer in time; look at the path between the data addresses"
+                    f"{self.host}: the worker lives, but did not answer in time; look at the path"
+                    " between the data addresses"
                 ) from error
-            raise WorkerLost(self._obituary(f"it fell silent for {binding.SILENCE_SECONDS} s")) from error
+            raise WorkerLost(
+                self._obituary(f"it fell silent for {binding.SILENCE_SECONDS} s")
+            ) from error
         except OSError as error:
             raise WorkerLost(self._obituary(str(error))) from error
         if not data:
@@ -114,7 +134,9 @@ class Worker:
         self._buffer += data
 
     def _read(self, seconds: float) -> bytes:
-        """What comes within that time, looking up now and then for `interrupt`. Errors: TimeoutError; OSError."""
+        """What comes within that time, looking up now and then for `interrupt`. Errors:
+        TimeoutError; OSError.
+        """
         began = time.monotonic()
         while True:
             left = began + seconds - time.monotonic()
@@ -148,7 +170,8 @@ class Worker:
                 return found
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
-        """The payload of the next frame of that kind for the request under way; answers to earlier requests are passed over.
+        """The payload of the next frame of that kind for the request under way; answers to earlier
+        requests are passed over.
 
         Errors: TimeoutError when the worker lives but does not answer within `seconds`.
         """
@@ -165,7 +188,10 @@ class Worker:
             elif kind is wanted:
                 return payload
             elif kind is not Frame.EDGE:
-                raise ProtocolError(f"{self.host}: the worker sent {kind.name}, expected {wanted.name}{binding.SAME}")
+                raise ProtocolError(
+                    f"{self.host}: the worker sent {kind.name}, expected"
+                    f" {wanted.name}{binding.SAME}"
+                )
 
     def _request(self, kind: Frame, payload: bytes = b"") -> None:
         self._tag = self._tag % 65535 + 1
@@ -174,15 +200,26 @@ class Worker:
     def _order(self, kind: Frame, payload: bytes = b"") -> None:
         self._write(binding.frame(kind, self._tag, payload))
 
-    def values(self, options: Mapping[str, int | str | bytes], method: str = "", role: str = "") -> dict[int, int | str | bytes]:
-        """Options by name as values by row id; a method's own options are found through its descriptor."""
+    def values(
+        self, options: Mapping[str, int | str | bytes], method: str = "", role: str = ""
+    ) -> dict[int, int | str | bytes]:
+        """Options by name as values by row id; a method's own options are found through its
+        descriptor.
+        """
         ids = {name: row.id for name, row in self.catalogue.options.items()}
         table = self.catalogue.send if role == "send" else self.catalogue.receive
         if method in table:
             ids |= {row.name: row.id for row in table[method].options}
         unknown = [name for name in options if name not in ids]
         if unknown:
-            raise EngineError(0, 0, "job", f"this worker has no option {unknown[0]!r}", "deploy the worker again", self.host)
+            raise EngineError(
+                0,
+                0,
+                "job",
+                f"this worker has no option {unknown[0]!r}",
+                "deploy the worker again",
+                self.host,
+            )
         return {ids[name]: value for name, value in options.items()}
 
     def prepare(self, options: Mapping[str, int | str | bytes]) -> tuple[Vector, ...]:
@@ -198,7 +235,9 @@ class Worker:
         self._order(Frame.GO)
 
     def mark(self, arrived: bytes = b"") -> None:
-        """Open (or, for a tool, close) the measured window, once the warm-up that `await_edge` of the sender told has arrived."""
+        """Open (or, for a tool, close) the measured window, once the warm-up that `await_edge` of
+        the sender told has arrived.
+        """
         self._order(Frame.MARK, arrived)
 
     def stop(self) -> None:
@@ -206,7 +245,9 @@ class Worker:
         self._order(Frame.STOP)
 
     def await_edge(self, edge: Edge, seconds: float) -> bytes:
-        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each stream, for `mark`)."""
+        """Wait until the run has passed an edge; returns what it carries (WARM: bytes of each
+        stream, for `mark`).
+        """
         deadline = time.monotonic() + seconds
         while True:
             payload = self._await(Frame.EDGE, deadline - time.monotonic())
@@ -233,7 +274,8 @@ class Worker:
     def abort(self) -> None:
         """Give up the run under way, if there is one; the worker is idle afterwards."""
         self._order(Frame.ABORT)
-        # An operation that only reads is answered after the abort, whether or not there was a run to give up.
+        # An operation that only reads is answered after the abort, whether or not there was a run
+        # to give up.
         with contextlib.suppress(EngineError):
             self.operate("file", "/proc/sys/kernel/random/boot_id")
 
@@ -246,11 +288,17 @@ class Worker:
         undo: Iterable[str] = (),
         scope: int = 0,
     ) -> tuple[str, str | None]:
-        """One operation on the host: (what was there before, what is there after a change). Lists are argv.
+        """One operation on the host: (what was there before, what is there after a change). Lists
+        are argv.
 
-        What is held in a scope (0 to 255, none below one that is held) is put back together with all scopes above it.
+        What is held in a scope (0 to 255, none below one that is held) is put back together with
+        all scopes above it.
         """
-        rows = {row.name: row.id for row in self.catalogue.rows if row.kind == "option" and row.owner in self.catalogue.ops}
+        rows = {
+            row.name: row.id
+            for row in self.catalogue.rows
+            if row.kind == "option" and row.owner in self.catalogue.ops
+        }
         values: dict[int, int | str | bytes] = {rows["op"]: op}
         values[rows["target"]] = target if isinstance(target, str) else "\0".join(target)
         if value is not None:
@@ -264,11 +312,14 @@ class Worker:
         self._request(Frame.OP, binding.encode_values(values))
         texts = [v.text or "" for v in self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))]
         if not texts:
-            raise ProtocolError(f"{self.host}: the worker answered an operation with nothing{binding.SAME}")
+            raise ProtocolError(
+                f"{self.host}: the worker answered an operation with nothing{binding.SAME}"
+            )
         return texts[0], texts[1] if len(texts) > 1 else None
 
     def ask(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> list[str | EngineError]:
-        """Operations that only read, as (name, target), all sent before the first is answered: the answers, in order.
+        """Operations that only read, as (name, target), all sent before the first is answered: the
+        answers, in order.
 
         An error stands in place of an answer that the worker refuses.
         """
@@ -277,13 +328,21 @@ class Worker:
             answers += self._asked(questions[first : first + ASKED_AT_ONCE])
         return answers
 
-    def _asked(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[str | EngineError]:
-        rows = {row.name: row.id for row in self.catalogue.rows if row.kind == "option" and row.owner in self.catalogue.ops}
+    def _asked(
+        self, questions: Sequence[tuple[str, tuple[str, ...]]]
+    ) -> Iterator[str | EngineError]:
+        rows = {
+            row.name: row.id
+            for row in self.catalogue.rows
+            if row.kind == "option" and row.owner in self.catalogue.ops
+        }
         frames, tags = b"", list[int]()
         for op, target in questions:
             tags.append(tags[-1] % 65535 + 1 if tags else self._tag % 65535 + 1)
             frames += binding.frame(
-                Frame.OP, tags[-1], binding.encode_values({rows["op"]: op, rows["target"]: "\0".join(target)})
+                Frame.OP,
+                tags[-1],
+                binding.encode_values({rows["op"]: op, rows["target"]: "\0".join(target)}),
             )
         self._tag = tags[-1]
         self._write(frames)
@@ -295,18 +354,24 @@ class Worker:
                     yield error
                     continue
                 if not vectors:
-                    raise ProtocolError(f"{self.host}: the worker answered an operation with nothing{binding.SAME}")
+                    raise ProtocolError(
+                        f"{self.host}: the worker answered an operation with nothing{binding.SAME}"
+                    )
                 yield vectors[0].text or ""
         finally:
             self._tag = tags[-1]
 
     def undo(self, scope: int = 0) -> None:
-        """Put back what operations hold in this scope and those above it, in reverse, and see that it reads as it did."""
+        """Put back what operations hold in this scope and those above it, in reverse, and see that
+        it reads as it did.
+        """
         self._request(Frame.UNDO, struct.pack("<I", scope))
         self._await(Frame.UNDONE, ANSWER_SECONDS)
 
     def beat(self) -> None:
-        """Say that the controller is alive; never waits and never raises: who talks to the worker will see what is wrong."""
+        """Say that the controller is alive; never waits and never raises: who talks to the worker
+        will see what is wrong.
+        """
         if not self._lock.acquire(blocking=False):
             return  # something is being said
         try:
@@ -319,7 +384,8 @@ class Worker:
     def close(self) -> None:
         """Say goodbye and wait until the process has put everything back and left; never raises.
 
-        It may take as long as it shows life: a worker killed in the middle of its undo would leave the host half changed.
+        It may take as long as it shows life: a worker killed in the middle of its undo would leave
+        the host half changed.
         """
         self.calm()
         with contextlib.suppress(WorkerLost):
@@ -331,13 +397,17 @@ class Worker:
             self._stream.finish(GOODBYE_SECONDS)
 
     def abandon(self) -> None:
-        """Let go of a lost worker without waiting for a word of it; never raises. One that lives undoes what it holds."""
+        """Let go of a lost worker without waiting for a word of it; never raises. One that lives
+        undoes what it holds.
+        """
         with self._lock:
             self._stream.finish(ABANDON_SECONDS)
 
 
 class Heart:
-    """Tells all workers every few seconds that the controller is alive; a channel that is stuck does not hold up others."""
+    """Tells all workers every few seconds that the controller is alive; a channel that is stuck
+    does not hold up others.
+    """
 
     def __init__(self) -> None:
         self._workers: list[Worker] = []
@@ -352,7 +422,9 @@ class Heart:
         while not self._stop.wait(binding.BEAT_SECONDS):
             with self._lock:
                 workers = list(self._workers)
-            self._beating = {worker: beat for worker, beat in self._beating.items() if not beat.done()}
+            self._beating = {
+                worker: beat for worker, beat in self._beating.items() if not beat.done()
+            }
             for worker in workers:
                 if worker not in self._beating:
                     self._beating[worker] = self._pool.submit(worker.beat)

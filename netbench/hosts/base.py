@@ -1,4 +1,6 @@
-"""What a host can do, however it is reached: run a command, copy a file, start a program that is talked to."""
+"""What a host can do, however it is reached: run a command, copy a file, start a program that is
+talked to.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Process(Protocol):
     """A started program, talked to through its standard input and output."""
 
     def read(self, timeout: float) -> bytes:
-        """Bytes that are there, waiting at most `timeout` seconds; b"" at the end. Errors: TimeoutError."""
+        """Bytes that are there, waiting at most `timeout` seconds; b"" at the end. Errors:
+        TimeoutError.
+        """
 
     def write(self, data: bytes) -> None:
         """Write all of it. Errors: OSError when the program is gone."""
@@ -40,7 +44,9 @@ class Channel(Protocol):
     name: str
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
-        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than `timeout` seconds."""
+        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than
+        `timeout` seconds.
+        """
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         """Copy a file to the host. Errors: HostError."""
@@ -52,7 +58,9 @@ class Channel(Protocol):
         """Start a program. Errors: HostError."""
 
     def start_worker(self, privileged: bool = False) -> Process:
-        """Start a worker; `privileged`: as root, by `sudo -n` where the user is not root. Errors: HostError."""
+        """Start a worker; `privileged`: as root, by `sudo -n` where the user is not root. Errors:
+        HostError.
+        """
 
     def close(self) -> None:
         """Let go of the host."""

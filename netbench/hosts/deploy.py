@@ -1,8 +1,9 @@
 """The worker on a host: copied once per content, checked, started, and gone with its channel.
 
-The script below finds a folder that keeps and runs programs: the user's cache, and where that is read-only, full or mounted
-noexec, the places after it. Where anybody can write, only a folder of the user's own counts. A worker is started only when its
-SHA-256 is the one that was sent (or, built on the host, the one that was built) and when it has just run once.
+The script below finds a folder that keeps and runs programs: the user's cache, and where that is
+read-only, full or mounted noexec, the places after it. Where anybody can write, only a folder of
+the user's own counts. A worker is started only when its SHA-256 is the one that was sent (or, built
+on the host, the one that was built) and when it has just run once.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from netbench.hosts.base import Process
 from netbench.hosts.shell import Shell
 
 PACKAGE = Path(__file__).resolve().parent.parent / "engine"
-SOURCE = "source.tar"  # made by the build (engine/build_native.py): C files, and `arguments` for the compiler
+# made by the build (engine/build_native.py): C files, and `arguments` for the compiler
+SOURCE = "source.tar"
 START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # some MB over a slow link
 BUILD_SECONDS = 600.0
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 
-# It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256, size, `sudo` or `plain`.
+# It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
+# size, `sudo` or `plain`.
 _SCRIPT = """\
 mask=$(umask)
 umask 077
@@ -74,13 +77,16 @@ keep() {
   [ "$(digest "$temp")" = "$hash" ] || { why=${why:-what arrived is not what was sent}; return 1; }
   case $kind in source)
     echo netbench:building
-    why=$(build 2>&1) || { why="it cannot be built: $(printf '%s\\n' "$why" | tail -n 5)"; return 1; };;
+    why=$(build 2>&1) || {
+      why="it cannot be built: $(printf '%s\\n' "$why" | tail -n 5)"; return 1; };;
   esac
   why=$(chmod 700 "$temp" 2>&1 && mv -f "$temp" "$file" 2>&1) || return 1
-  runs "$file" || { why="programs cannot be run from there: $why"; rm -f "$file" "$file.sum"; return 1; }
+  runs "$file" || {
+    why="programs cannot be run from there: $why"; rm -f "$file" "$file.sum"; return 1; }
 }
 prune() {
-  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | tail -n +4 | while read -r old; do rm -f "$old" "$old.sum"; done
+  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | tail -n +4 |
+    while read -r old; do rm -f "$old" "$old.sum"; done
 }
 
 found=
@@ -124,7 +130,9 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Parcel:
-    """What is sent to a host: the worker itself (`kind` worker), or what it is built from (`source`)."""
+    """What is sent to a host: the worker itself (`kind` worker), or what it is built from
+    (`source`).
+    """
 
     kind: str
     data: bytes
@@ -138,13 +146,16 @@ def _pack(kind: str, file: Path, changed: int) -> Parcel:
 
 
 def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
-    """The worker for a machine type (`uname -m`), or its source where this installation has none. Errors: HostError."""
+    """The worker for a machine type (`uname -m`), or its source where this installation has none.
+    Errors: HostError.
+    """
     for kind, name in (("worker", f"worker-{machine}"), ("source", SOURCE)):
         file = package / name
         if machine and "/" not in machine and file.is_file():
             return _pack(kind, file, file.stat().st_mtime_ns)
     raise HostError(
-        f"{host}: this installation of netbench has no worker for {machine or 'an unnamed machine'}; build it with `make`"
+        f"{host}: this installation of netbench has no worker for"
+        f" {machine or 'an unnamed machine'}; build it with `make`"
     )
 
 
@@ -152,31 +163,39 @@ def _refusal(shell: Shell, said: list[str], account: str) -> HostError:
     """What a word of the script means, and what to do."""
     match said:
         case ["tool", tool]:
-            return shell.failure(f"the host has no `{tool}`, which starting a worker needs; install coreutils or busybox there")
+            return shell.failure(
+                f"the host has no `{tool}`, which starting a worker needs; install coreutils or"
+                " busybox there"
+            )
         case ["compiler", tool]:
             return shell.failure(
-                f"no worker is built for {shell.machine}, and the host cannot build one: it has no `{tool}`; install "
-                "a C compiler and tar there (Debian: gcc libc6-dev), or run `make` on such a machine and copy its "
-                f"netbench/engine/worker-{shell.machine} into this installation"
+                f"no worker is built for {shell.machine}, and the host cannot build one: it has no"
+                f" `{tool}`; install a C compiler and tar there (Debian: gcc libc6-dev), or run"
+                f" `make` on such a machine and copy its netbench/engine/worker-{shell.machine}"
+                " into this installation"
             )
         case ["nowhere"]:
             return shell.failure(
-                "no folder of the host keeps and runs the worker; make room in one of them, or set XDG_CACHE_HOME to a folder of "
-                "the user's own that is not mounted noexec"
+                "no folder of the host keeps and runs the worker; make room in one of them, or set"
+                " XDG_CACHE_HOME to a folder of the user's own that is not mounted noexec"
             )
         case ["nosudo"]:
-            return shell.failure(f"settings need root, and the host has no `sudo`; connect as root, not as {account}")
+            return shell.failure(
+                f"settings need root, and the host has no `sudo`; connect as root, not as {account}"
+            )
         case ["sudo", sha256, *path]:
             rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)}"
             return shell.failure(
-                f"`sudo -n` does not start the worker for {account}; connect as root, or allow this one program there with\n"
-                f"  echo {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench\n"
+                f"`sudo -n` does not start the worker for {account}; connect as root, or allow this"
+                f" one program there with\n  echo {shlex.quote(rule)} | sudo tee"
+                " /etc/sudoers.d/netbench\n"
             )
     return shell.failure("the worker could not be started")
 
 
 def start_worker(shell: Shell, privileged: bool, account: str, package: Path = PACKAGE) -> Process:
-    """Start the worker in place of a host's shell; `privileged`: as root, by `sudo -n` where the user (`account`) is another.
+    """Start the worker in place of a host's shell; `privileged`: as root, by `sudo -n` where the
+    user (`account`) is another.
 
     Errors: HostError.
     """

@@ -1,4 +1,5 @@
-"""What an OpenSSH destination means on this machine, as `ssh -G` resolves it: aliases, Include, Match, ports, jumps, keys.
+"""What an OpenSSH destination means on this machine, as `ssh -G` resolves it: aliases, Include,
+Match, ports, jumps, keys.
 
 Source: ssh_config(5). `ssh -G` prints keywords in lower case, one a line, tokens not expanded.
 """
@@ -17,7 +18,8 @@ from pathlib import Path
 from netbench.errors import HostError
 
 RESOLVE_SECONDS = 20.0
-# ProxyCommand and `Match exec` hand host and user to a shell of this machine, so they may hold nothing that a shell reads.
+# ProxyCommand and `Match exec` hand host and user to a shell of this machine, so they may hold
+# nothing that a shell reads.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
 _JUMP = re.compile(r"([^@]*@)?(?:\[([^]]*)\]|([^:\[\]]*))(?::(\d+))?")
 _TOKEN = re.compile(r"%(.?)")
@@ -55,8 +57,17 @@ def check_destination(destination: str) -> None:
     bare = destination.removeprefix("ssh://")
     user, _, host = bare.rpartition("@")
     encoded = bare is not destination and "%" in bare  # a URI may hide any character
-    if not host or host.startswith("-") or user.startswith("-") or encoded or _UNSAFE.search(destination):
-        raise HostError(f"{destination!r} is no SSH destination; write [user@]host, ssh://[user@]host[:port] or an alias")
+    if (
+        not host
+        or host.startswith("-")
+        or user.startswith("-")
+        or encoded
+        or _UNSAFE.search(destination)
+    ):
+        raise HostError(
+            f"{destination!r} is no SSH destination; write [user@]host, ssh://[user@]host[:port] or"
+            " an alias"
+        )
 
 
 def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[str, list[str]]:
@@ -65,15 +76,28 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
     argv = ["ssh", "-G", *options, "--", destination]
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, stdin=subprocess.DEVNULL, errors="replace"
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=RESOLVE_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            errors="replace",
         )
     except FileNotFoundError as error:
-        raise HostError("the program `ssh` is missing on this machine; install the OpenSSH client") from error
+        raise HostError(
+            "the program `ssh` is missing on this machine; install the OpenSSH client"
+        ) from error
     except subprocess.TimeoutExpired as error:
-        raise HostError(f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; look at its `Match exec`") from error
+        raise HostError(
+            f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; look at its `Match"
+            " exec`"
+        ) from error
     if done.returncode:
         words = [line for line in done.stderr.splitlines() if "seudo-terminal" not in line]
-        raise HostError(f"ssh cannot resolve {destination!r}: {'; '.join(words)}; correct the SSH configuration")
+        raise HostError(
+            f"ssh cannot resolve {destination!r}: {'; '.join(words)}; correct the SSH configuration"
+        )
     said: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         keyword, _, value = line.partition(" ")
@@ -84,7 +108,10 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
 def _expand(text: str, tokens: Mapping[str, str]) -> str:
     def token(found: re.Match[str]) -> str:
         if found[1] not in tokens:
-            raise HostError(f"the SSH configuration has {text!r}: netbench does not know the token %{found[1]}; write it out")
+            raise HostError(
+                f"the SSH configuration has {text!r}: netbench does not know the token %{found[1]};"
+                " write it out"
+            )
         return tokens[found[1]]
 
     return _TOKEN.sub(token, text)
@@ -115,7 +142,8 @@ def _seconds(value: str) -> int | None:
 
 
 def resolve(destination: str, config: Path | None = None, port: int | None = None) -> Destination:
-    """What a destination means; `config` stands in for the user's and the system's SSH configuration, `port` for its port.
+    """What a destination means; `config` stands in for the user's and the system's SSH
+    configuration, `port` for its port.
 
     Errors: HostError.
     """
@@ -127,15 +155,35 @@ def resolve(destination: str, config: Path | None = None, port: int | None = Non
         return default if value == "none" else value
 
     if one("proxyusefdpass") == "yes":
-        raise HostError(f"the SSH configuration of {destination} has ProxyUseFdpass, which netbench does not do; leave it out")
+        raise HostError(
+            f"the SSH configuration of {destination} has ProxyUseFdpass, which netbench does not"
+            " do; leave it out"
+        )
     hostname, user, alias = one("hostname"), one("user", getpass.getuser()), one("hostkeyalias")
     check_destination(f"{user.replace(chr(92), '')}@{hostname}")
     here = socket.gethostname()
     tokens = {
-        **{"%": "%", "h": hostname, "p": one("port", "22"), "r": user, "n": one("host", destination), "k": alias or hostname},
-        **{"d": str(Path.home()), "i": str(os.getuid()), "u": getpass.getuser(), "l": here, "L": here.split(".")[0]},
+        **{
+            "%": "%",
+            "h": hostname,
+            "p": one("port", "22"),
+            "r": user,
+            "n": one("host", destination),
+            "k": alias or hostname,
+        },
+        **{
+            "d": str(Path.home()),
+            "i": str(os.getuid()),
+            "u": getpass.getuser(),
+            "l": here,
+            "L": here.split(".")[0],
+        },
     }
-    known = [name for keyword in ("userknownhostsfile", "globalknownhostsfile") for name in _files(one(keyword))]
+    known = [
+        name
+        for keyword in ("userknownhostsfile", "globalknownhostsfile")
+        for name in _files(one(keyword))
+    ]
     return Destination(
         given=destination,
         hostname=hostname,
@@ -143,13 +191,19 @@ def resolve(destination: str, config: Path | None = None, port: int | None = Non
         user=user,
         jumps=tuple(jump for jump in one("proxyjump").split(",") if jump),
         proxy=_expand(one("proxycommand"), tokens),
-        identities=tuple(_path(name, tokens) for name in said.get("identityfile", []) if name != "none"),
-        certificates=tuple(_path(name, tokens) for name in said.get("certificatefile", []) if name != "none"),
+        identities=tuple(
+            _path(name, tokens) for name in said.get("identityfile", []) if name != "none"
+        ),
+        certificates=tuple(
+            _path(name, tokens) for name in said.get("certificatefile", []) if name != "none"
+        ),
         identities_only=one("identitiesonly") == "yes",
         agent=_agent(said.get("identityagent", [""])[0], tokens),
         known_hosts=tuple(_path(name, tokens) for name in known),
         key_alias=alias.lower(),
-        family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
+        family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(
+            one("addressfamily"), socket.AF_UNSPEC
+        ),
         bind=one("bindaddress"),
         connect_timeout=_seconds(one("connecttimeout")),
         keepalive=_seconds(one("serveraliveinterval")),
@@ -158,7 +212,9 @@ def resolve(destination: str, config: Path | None = None, port: int | None = Non
 
 
 def resolve_jump(jump: str, config: Path | None = None) -> Destination:
-    """A hop of ProxyJump: `[user@]host[:port]`, an IPv6 address in brackets, or a URI. Errors: HostError."""
+    """A hop of ProxyJump: `[user@]host[:port]`, an IPv6 address in brackets, or a URI. Errors:
+    HostError.
+    """
     found = _JUMP.fullmatch(jump)
     if jump.startswith("ssh://") or not found:
         return resolve(jump, config)

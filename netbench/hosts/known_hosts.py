@@ -1,4 +1,6 @@
-"""Known hosts: which key a host must show, from the files that OpenSSH would read (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+"""Known hosts: which key a host must show, from the files that OpenSSH would read (sshd(8),
+SSH_KNOWN_HOSTS FILE FORMAT).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SSH_PORT = 22
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a known hosts file; `number` is 1-based, `marker` is "", `@cert-authority` or `@revoked`."""
+    """One line of a known hosts file; `number` is 1-based, `marker` is "", `@cert-authority` or
+    `@revoked`.
+    """
 
     file: Path
     number: int
@@ -56,7 +60,9 @@ def _read(file: Path) -> Iterator[Line]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise HostError(f"{file}: known hosts cannot be read: {error.strerror}; check who may read them") from error
+        raise HostError(
+            f"{file}: known hosts cannot be read: {error.strerror}; check who may read them"
+        ) from error
     for number, line in enumerate(text.splitlines(), 1):
         parsed = _parse(file, number, line)
         if parsed:
@@ -86,9 +92,13 @@ def names_match(names: str, name: str) -> bool:
 
 
 class KnownHosts:
-    """The lines about one host, by the name under which its key is kept. `who` names it in messages."""
+    """The lines about one host, by the name under which its key is kept. `who` names it in
+    messages.
+    """
 
-    def __init__(self, who: str, files: Sequence[Path], hostname: str, port: int, alias: str = "") -> None:
+    def __init__(
+        self, who: str, files: Sequence[Path], hostname: str, port: int, alias: str = ""
+    ) -> None:
         plain = hostname.lower()
         self.name = alias or (plain if port == SSH_PORT else f"[{plain}]:{port}")
         self._who = who
@@ -96,7 +106,11 @@ class KnownHosts:
         lines = [line for file in files for line in _read(file)]
         self._lines = [line for line in lines if names_match(line.names, self.name)]
         # Like ssh: a key that is known without the port counts, a different one does not.
-        self._elsewhere = [line for line in lines if not alias and line not in self._lines and names_match(line.names, plain)]
+        self._elsewhere = [
+            line
+            for line in lines
+            if not alias and line not in self._lines and names_match(line.names, plain)
+        ]
 
     def kinds(self) -> list[str]:
         """Key types that are known for the host."""
@@ -108,20 +122,30 @@ class KnownHosts:
         for line in [*self._lines, *self._elsewhere]:
             if line.marker == "@revoked" and line.key == key:
                 raise HostKeyError(
-                    f"{self._who}: its key {shown} is revoked by {line.place}; give the host a new key, then accept that one",
+                    f"{self._who}: its key {shown} is revoked by {line.place}; give the host a new"
+                    " key, then accept that one",
                     fingerprint(key),
                 )
         mine = [line for line in self._lines if not line.marker]
-        if any(line.key == key for line in [*mine, *(line for line in self._elsewhere if not line.marker)]):
+        if any(
+            line.key == key
+            for line in [*mine, *(line for line in self._elsewhere if not line.marker)]
+        ):
             return
         if mine:
             self._refuse_other(mine, kind, key)
         self._refuse_unknown(kind, key)
 
     def _accept(self, kind: str, key: bytes) -> str:
-        """The command that accepts exactly this key, also behind a jump host or an alias, where ssh-keyscan cannot look."""
+        """The command that accepts exactly this key, also behind a jump host or an alias, where
+        ssh-keyscan cannot look.
+        """
         line = f"{self.name} {kind} {base64.b64encode(key).decode()}"
-        make = "" if self._accept_into.parent.is_dir() else f"mkdir -p -m 700 {shlex.quote(str(self._accept_into.parent))} && "
+        make = (
+            ""
+            if self._accept_into.parent.is_dir()
+            else f"mkdir -p -m 700 {shlex.quote(str(self._accept_into.parent))} && "
+        )
         return f"{make}echo {shlex.quote(line)} >> {shlex.quote(str(self._accept_into))}"
 
     def _refuse_other(self, mine: Sequence[Line], kind: str, key: bytes) -> None:
@@ -129,24 +153,34 @@ class KnownHosts:
         line = (same or mine)[0]
         forget = f"ssh-keygen -f {shlex.quote(str(line.file))} -R {shlex.quote(self.name)}"
         accept = self._accept(kind, key)
-        what = "its host key has changed" if same else f"it shows a key of another kind ({kind}) than the one that is known"
+        what = (
+            "its host key has changed"
+            if same
+            else f"it shows a key of another kind ({kind}) than the one that is known"
+        )
         raise HostKeyError(
-            f"{self._who}: {what}: it shows {kind} {fingerprint(key)}, but {line.place} has {line.kind} {fingerprint(line.key)}. "
-            "Either the host was installed anew, or something else answers in its place. If you know why, forget the old key\n"
-            f"  {forget}\nand accept the new one with\n  {accept}",
+            f"{self._who}: {what}: it shows {kind} {fingerprint(key)}, but {line.place} has"
+            f" {line.kind} {fingerprint(line.key)}. Either the host was installed anew, or"
+            " something else answers in its place. If you know why, forget the old key\n "
+            f" {forget}\nand accept the new one with\n  {accept}",
             fingerprint(key),
             f"{forget} && {accept}",
         )
 
     def _refuse_unknown(self, kind: str, key: bytes) -> None:
         authority = next((line for line in self._lines if line.marker == "@cert-authority"), None)
-        why = f" ({authority.place} trusts a certificate authority for it, which netbench does not check)" if authority else ""
+        why = (
+            f" ({authority.place} trusts a certificate authority for it, which netbench does not"
+            " check)"
+            if authority
+            else ""
+        )
         short = kind.removeprefix("ssh-").split("-")[0]
         accept = self._accept(kind, key)
         raise HostKeyError(
-            f"{self._who}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it with what\n"
-            f"  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host itself; if they are equal, accept it with\n"
-            f"  {accept}",
+            f"{self._who}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it"
+            f" with what\n  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host"
+            f" itself; if they are equal, accept it with\n  {accept}",
             fingerprint(key),
             accept,
         )

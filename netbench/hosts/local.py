@@ -22,11 +22,15 @@ PATIENCE_SECONDS = 10  # that a program may leave what is written to it unread
 
 
 class LocalProcess:
-    """A child in a session of its own, so that a Ctrl-C at the terminal reaches only the controller."""
+    """A child in a session of its own, so that a Ctrl-C at the terminal reaches only the
+    controller.
+    """
 
     def __init__(self, argv: Sequence[str]) -> None:
         pipe = subprocess.PIPE
-        self._child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0)
+        self._child = subprocess.Popen(
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0
+        )
         if self._child.stdin is None or self._child.stdout is None or self._child.stderr is None:
             raise OSError("a child without pipes")  # Popen made them: for the type checker
         self._in, self._out, self._err = self._child.stdin, self._child.stdout, self._child.stderr
@@ -59,7 +63,9 @@ class LocalProcess:
             status: int | None = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
             status = None
-            with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):  # one by sudo is root's: its input has ended
+            with contextlib.suppress(
+                PermissionError, subprocess.TimeoutExpired
+            ):  # one by sudo is root's: its input has ended
                 self._child.kill()
                 self._child.wait(timeout)
         self._out.close()
@@ -73,7 +79,9 @@ class LocalProcess:
 
 
 class LocalChannel:
-    """The machine that the controller runs on. `worker` replaces the command that starts a worker."""
+    """The machine that the controller runs on. `worker` replaces the command that starts
+    a worker.
+    """
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
@@ -81,12 +89,24 @@ class LocalChannel:
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
-            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
-            why = error.strerror if isinstance(error, OSError) else f"it did not end within {timeout:.0f} s"
-            raise HostError(f"{self.name}: cannot run {argv[0]}: {why}; check that it is there and ends by itself") from error
+            why = (
+                error.strerror
+                if isinstance(error, OSError)
+                else f"it did not end within {timeout:.0f} s"
+            )
+            raise HostError(
+                f"{self.name}: cannot run {argv[0]}: {why}; check that it is there and ends by"
+                " itself"
+            ) from error
         return Result(
-            tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+            tuple(argv),
+            done.returncode,
+            done.stdout.decode("utf-8", "replace"),
+            done.stderr.decode("utf-8", "replace"),
         )
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
@@ -94,19 +114,26 @@ class LocalChannel:
             shutil.copyfile(source, target)
             Path(target).chmod(mode)
         except OSError as error:
-            raise HostError(f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths") from error
+            raise HostError(
+                f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths"
+            ) from error
 
     def get(self, source: str) -> bytes:
         try:
             return Path(source).read_bytes()
         except OSError as error:
-            raise HostError(f"{self.name}: cannot read {source}: {error.strerror}; check the path and who may read it") from error
+            raise HostError(
+                f"{self.name}: cannot read {source}: {error.strerror}; check the path and who may"
+                " read it"
+            ) from error
 
     def start(self, argv: Sequence[str]) -> LocalProcess:
         try:
             return LocalProcess(argv)
         except OSError as error:
-            raise HostError(f"{self.name}: cannot start {argv[0]}: {error.strerror}; see that it may be run") from error
+            raise HostError(
+                f"{self.name}: cannot start {argv[0]}: {error.strerror}; see that it may be run"
+            ) from error
 
     def start_worker(self, privileged: bool = False) -> LocalProcess:
         if privileged and os.geteuid() != 0:
@@ -115,14 +142,17 @@ class LocalChannel:
         return self.start(self._worker)
 
     def _check_sudo(self) -> None:
-        """Let a worker begin and end under sudo: its refusal would else be a worker that is silent."""
+        """Let a worker begin and end under sudo: its refusal would else be a worker that
+        is silent.
+        """
         done = self.run((*SUDO, *self._worker))
         if done.status:
             user, command = getpass.getuser(), shlex.join(self._worker)
             raise HostError(
-                f"{self.name}: settings need root, and `sudo -n` does not start a worker for {user} ({done.stderr.strip()}); "
-                f"run netbench as root, or allow it with\n  echo {shlex.quote(f'{user} ALL=(root) NOPASSWD: {command}')} "
-                "| sudo tee /etc/sudoers.d/netbench"
+                f"{self.name}: settings need root, and `sudo -n` does not start a worker for {user}"
+                f" ({done.stderr.strip()}); run netbench as root, or allow it with\n  echo"
+                f" {shlex.quote(f'{user} ALL=(root) NOPASSWD: {command}')} | sudo tee"
+                " /etc/sudoers.d/netbench"
             )
 
     def worker_argv(self) -> Sequence[str]:

@@ -1,4 +1,6 @@
-"""Reading a host's facts: each question is asked once, and as many at a time as are known to be needed."""
+"""Reading a host's facts: each question is asked once, and as many at a time as are known to be
+needed.
+"""
 
 from __future__ import annotations
 
@@ -65,25 +67,33 @@ class _Texts:
         missing = [question for question in questions if question not in self._known]
         if missing:
             raise _Unasked(missing)
-        return "".join(f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True))
+        return "".join(
+            f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True)
+        )
 
     def targets(self, way: Way) -> list[tuple[str, ...]]:
-        """A way's target for each thing that the host has of what it names. Errors: ValueError when that is not known."""
+        """A way's target for each thing that the host has of what it names. Errors: ValueError when
+        that is not known.
+        """
         for name in ("interface", "peer", "source", "sink"):
             if any(f"{{{name}}}" in part for part in way.target):
                 if name not in self._names:
                     raise ValueError(f"its {name} is not known")
-                return [tuple(part.replace(f"{{{name}}}", value) for part in way.target) for value in self._names[name]]
+                return [
+                    tuple(part.replace(f"{{{name}}}", value) for part in way.target)
+                    for value in self._names[name]
+                ]
         return [way.target]
 
 
 def read_facts(
     ask: Ask, names: Mapping[str, Sequence[str]], wanted: Iterable[Fact] = FACTS
 ) -> tuple[dict[str, str | None], dict[str, str]]:
-    """(facts, missing): every fact by name, None where it could not be read, and then the reason in `missing`.
+    """(facts, missing): every fact by name, None where it could not be read, and then the reason in
+    `missing`.
 
-    `names`: what of `interface`, `peer`, `source` and `sink` the host has; facts of what it has none of are left out, those of
-    what is not there are missing. Errors: those of losing the host.
+    `names`: what of `interface`, `peer`, `source` and `sink` the host has; facts of what it has
+    none of are left out, those of what is not there are missing. Errors: those of losing the host.
     """
     texts = _Texts(names)
     settled: dict[str, tuple[str | None, str] | None] = {}
@@ -108,7 +118,9 @@ def read_facts(
 
 
 def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
-    """(value, "") or (None, why); None where the host has none of what the fact is about. Errors: _Unasked."""
+    """(value, "") or (None, why); None where the host has none of what the fact is about. Errors:
+    _Unasked.
+    """
     whys: dict[str, None] = {}
     for way in fact.ways:
         try:

@@ -1,9 +1,11 @@
-"""Talking to a host's shell: one constant line starts it, everything else (scripts, paths, arguments, files) goes over its input.
+"""Talking to a host's shell: one constant line starts it, everything else (scripts, paths,
+arguments, files) goes over its input.
 
-The line names no value and begins with a mark, so whatever a login shell prints before (a banner, an `echo` in .bashrc) is passed
-over. It then reads a script, whose length is known, one byte at a time, so that what follows is left for the script. Scripts are
-constant too; where one wants bytes it says so first, and nothing is sent before: `head` may read more than it was asked for.
-A host needs sh, dd, head, cat and what a script names; no sftp.
+The line names no value and begins with a mark, so whatever a login shell prints before (a banner,
+an `echo` in .bashrc) is passed over. It then reads a script, whose length is known, one byte at a
+time, so that what follows is left for the script. Scripts are constant too; where one wants bytes
+it says so first, and nothing is sent before: `head` may read more than it was asked for. A host
+needs sh, dd, head, cat and what a script names; no sftp.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from typing import Protocol
 from netbench.errors import HostError
 from netbench.hosts.base import Process, Result
 
-LINE = 'exec sh -c \'echo "netbench:shell $(uname -m)"; IFS= read -r n && eval "$(dd bs=1 count="$n" 2>/dev/null)"\''
+LINE = (
+    'exec sh -c \'echo "netbench:shell $(uname -m)"; IFS= read -r n && eval "$(dd bs=1 count="$n"'
+    " 2>/dev/null)\"'"
+)
 MARK = b"netbench:shell "
 WORD = "netbench:"
 NOISE_LIMIT = 1 << 20
@@ -58,7 +63,8 @@ trap 'rm -f "$temp"' EXIT
 (true > "$temp") || exit 1
 echo netbench:send
 head -c "$bytes" | {{ cat > "$temp" || cat > /dev/null; }}
-[ "$(($(wc -c < "$temp")))" = "$bytes" ] && chmod "$mode" "$temp" && mv -f "$temp" "$target" && echo netbench:done
+[ "$(($(wc -c < "$temp")))" = "$bytes" ] && chmod "$mode" "$temp" &&
+  mv -f "$temp" "$target" && echo netbench:done
 """
 
 
@@ -73,7 +79,9 @@ class Session(Process, Protocol):
 
 
 class Shell:
-    """A host's shell under LINE, past its banner. `host` is its name in messages, `machine` what `uname -m` says."""
+    """A host's shell under LINE, past its banner. `host` is its name in messages, `machine` what
+    `uname -m` says.
+    """
 
     def __init__(self, process: Session, host: str, seconds: float) -> None:
         self.host = host
@@ -92,7 +100,10 @@ class Shell:
         try:
             data = self.process.read(max(0.0, self._deadline - time.monotonic()))
         except TimeoutError as error:
-            what = "the host's shell did not answer in time; see what its login scripts do, and whether the host is overloaded"
+            what = (
+                "the host's shell did not answer in time; see what its login scripts do, and"
+                " whether the host is overloaded"
+            )
             raise HostError(f"{self.host}: {what}{self._words()}") from error
         except OSError as error:
             raise self._lost(error) from error
@@ -100,7 +111,10 @@ class Shell:
         return bool(data)
 
     def _lost(self, error: OSError) -> HostError:
-        return HostError(f"{self.host}: {error.strerror or error}; see whether the host is up, and the way to it{self._words()}")
+        return HostError(
+            f"{self.host}: {error.strerror or error}; see whether the host is up, and the way to"
+            f" it{self._words()}"
+        )
 
     def _words(self) -> str:
         said = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
@@ -111,8 +125,8 @@ class Shell:
             if len(self._buffer) > NOISE_LIMIT or not self._fill():
                 self.remarks = self._buffer[-200:].decode("utf-8", "replace").split("\n")[-3:]
                 raise HostError(
-                    f"{self.host}: the login shell did not run a command{self._words()}; netbench needs an account "
-                    "whose shell can run `sh`, without a forced command"
+                    f"{self.host}: the login shell did not run a command{self._words()}; netbench"
+                    " needs an account whose shell can run `sh`, without a forced command"
                 )
         del self._buffer[: at + len(MARK)]
         return self._take_line()
@@ -142,7 +156,9 @@ class Shell:
         self.tell(b"%d\n%b%b" % (len(text), text, data))
 
     def hear(self) -> list[str]:
-        """The words of the next line that is for us; other lines are kept as `remarks`. At the end: an empty list."""
+        """The words of the next line that is for us; other lines are kept as `remarks`. At the end:
+        an empty list.
+        """
         while True:
             while b"\n" not in self._buffer:
                 if not self._fill():
@@ -188,7 +204,9 @@ def _absolute(path: str) -> str:
 
 
 def start(shell: Shell, argv: Sequence[str]) -> Session:
-    """Start a program in place of the shell: what it writes is all that will be read. Errors: HostError."""
+    """Start a program in place of the shell: what it writes is all that will be read. Errors:
+    HostError.
+    """
     _check(shell.host, *argv)
     if not argv or not argv[0] or argv[0].startswith("-"):
         raise HostError(f"{shell.host}: {argv!r} names no program")
@@ -199,7 +217,9 @@ def start(shell: Shell, argv: Sequence[str]) -> Session:
         return shell.process
     shell.finish()
     if said == ["missing"]:
-        raise HostError(f"{shell.host}: cannot run {argv[0]}: it is no program on the host; install it there")
+        raise HostError(
+            f"{shell.host}: cannot run {argv[0]}: it is no program on the host; install it there"
+        )
     raise shell.failure(f"cannot run {argv[0]}")
 
 

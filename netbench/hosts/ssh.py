@@ -1,8 +1,9 @@
 """Hosts over SSH: the only module that knows fabric and paramiko.
 
-OpenSSH's configuration says where to go (destination.py), known hosts are enforced (known_hosts.py), keys and an agent
-authenticate and passwords never do. Every wait has a deadline. A worker is talked to over one plain session: no terminal, no
-sftp; the host's shell sees one constant line (shell.py).
+OpenSSH's configuration says where to go (destination.py), known hosts are enforced
+(known_hosts.py), keys and an agent authenticate and passwords never do. Every wait has a deadline.
+A worker is talked to over one plain session: no terminal, no sftp; the host's shell sees one
+constant line (shell.py).
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 @contextlib.contextmanager
 def _deadline(seconds: float, hang_up: Callable[[], None]) -> Iterator[threading.Event]:
-    """Hang up when the body takes longer: whatever it waits for then fails. Gives an event that tells whether that happened."""
+    """Hang up when the body takes longer: whatever it waits for then fails. Gives an event that
+    tells whether that happened.
+    """
     over = threading.Event()
 
     def ring() -> None:
@@ -69,7 +72,9 @@ class _StrictPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # par
 
 
 class _Agent(AgentSSH):  # type: ignore[misc]
-    """An agent by its socket: paramiko's own takes the socket from the environment, which all threads share."""
+    """An agent by its socket: paramiko's own takes the socket from the environment, which all
+    threads share.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -106,7 +111,9 @@ class _Keys:
                 return
         except paramiko.BadAuthenticationType as error:
             self.methods = tuple(error.allowed_types)
-        if "publickey" in self.methods and any(self._try(transport, *key) for key in self._candidates()):
+        if "publickey" in self.methods and any(
+            self._try(transport, *key) for key in self._candidates()
+        ):
             return
         raise _Refused
 
@@ -145,7 +152,10 @@ class _Keys:
             self.tried.append(f"the SSH agent does not answer ({error})")
             return
         try:
-            keys = sorted(agent.get_keys(), key=lambda key: listed.index(key.blob) if key.blob in listed else len(listed))
+            keys = sorted(
+                agent.get_keys(),
+                key=lambda key: listed.index(key.blob) if key.blob in listed else len(listed),
+            )
             for key in keys:
                 if key.blob in listed or not self._place.identities_only:
                     self._seen.add(key.blob)
@@ -231,14 +241,22 @@ def _said(error: Exception) -> str:
 def _how_far(transport: Any, seconds: float) -> str:
     """What a connection that ran out of time was waiting for."""
     if transport is None or not transport.remote_version:
-        return f"it took the connection, but sent no SSH banner within {seconds:.0f} s; is that an SSH server, and is it well?"
+        return (
+            f"it took the connection, but sent no SSH banner within {seconds:.0f} s; is that an SSH"
+            " server, and is it well?"
+        )
     if not transport.initial_kex_done:
-        return f"it began, but agreed on no keys within {seconds:.0f} s; the host or the network may be overloaded"
+        return (
+            f"it began, but agreed on no keys within {seconds:.0f} s; the host or the network may"
+            " be overloaded"
+        )
     return f"it did not finish authentication within {seconds:.0f} s; the host may be overloaded"
 
 
 class _Dialler:
-    """Makes one host's links. `name` is the campaign's name for it; `config` stands in for the user's SSH configuration."""
+    """Makes one host's links. `name` is the campaign's name for it; `config` stands in for the
+    user's SSH configuration.
+    """
 
     def __init__(self, name: str, config: Path | None, seconds: float) -> None:
         self._name = name
@@ -247,11 +265,20 @@ class _Dialler:
 
     def dial(self, place: Destination, deadline: float, hops: int = 0) -> _Link:
         """Connect and authenticate before `deadline` (time.monotonic). Errors: HostError."""
-        who = f"{self._name} ({place})" if not hops else f"{self._name}: jump host {place.given} ({place})"
+        who = (
+            f"{self._name} ({place})"
+            if not hops
+            else f"{self._name}: jump host {place.given} ({place})"
+        )
         if hops > MAX_HOPS:
-            raise HostError(f"{who}: more than {MAX_HOPS} jump hosts; does ProxyJump lead in a circle?")
+            raise HostError(
+                f"{who}: more than {MAX_HOPS} jump hosts; does ProxyJump lead in a circle?"
+            )
         if place.revoked_keys:
-            raise HostError(f"{who}: its SSH configuration has RevokedHostKeys, which netbench cannot check; use @revoked lines")
+            raise HostError(
+                f"{who}: its SSH configuration has RevokedHostKeys, which netbench cannot check;"
+                " use @revoked lines"
+            )
         known = KnownHosts(who, place.known_hosts, place.hostname, place.port, place.key_alias)
         through, proxy = None, None
         if place.jumps:
@@ -268,7 +295,9 @@ class _Dialler:
             if through:
                 through.close()
             words = proxy.complaint() if proxy and not isinstance(error, HostKeyError) else ""
-            raise HostError(f"{error}; ProxyCommand said: {words}") if words else error from error.__cause__
+            raise (
+                HostError(f"{error}; ProxyCommand said: {words}") if words else error
+            ) from error.__cause__
         return _Link(place, connection, wire, through)
 
     def _hop(self, jumps: tuple[str, ...], deadline: float, hops: int) -> _Link:
@@ -282,13 +311,23 @@ class _Dialler:
             with _deadline(deadline - time.monotonic(), through.close):
                 left = max(0.1, deadline - time.monotonic())
                 target = (place.hostname, place.port)
-                return Wire(through.transport.open_channel("direct-tcpip", target, ("127.0.0.1", 0), timeout=left))
+                return Wire(
+                    through.transport.open_channel(
+                        "direct-tcpip", target, ("127.0.0.1", 0), timeout=left
+                    )
+                )
         except (paramiko.SSHException, OSError, EOFError) as error:
             through.close()
-            remedy = "see that it forwards connections (AllowTcpForwarding), and that the host is up"
-            raise HostError(f"{who}: the jump host {through.place} cannot reach it ({_said(error)}); {remedy}") from error
+            remedy = (
+                "see that it forwards connections (AllowTcpForwarding), and that the host is up"
+            )
+            raise HostError(
+                f"{who}: the jump host {through.place} cannot reach it ({_said(error)}); {remedy}"
+            ) from error
 
-    def _greet(self, place: Destination, wire: Wire, known: KnownHosts, deadline: float, who: str) -> Any:
+    def _greet(
+        self, place: Destination, wire: Wire, known: KnownHosts, deadline: float, who: str
+    ) -> Any:
         left = max(0.1, deadline - time.monotonic())
         keys = _Keys(place)
         options = {
@@ -303,7 +342,9 @@ class _Dialler:
             forward_agent=False,
             connect_timeout=int(left) + 1,
             connect_kwargs=options,
-            config=fabric.Config(lazy=True, ssh_config=paramiko.SSHConfig()),  # ssh -G has read the configuration
+            config=fabric.Config(
+                lazy=True, ssh_config=paramiko.SSHConfig()
+            ),  # ssh -G has read the configuration
         )
         connection.client.set_missing_host_key_policy(_StrictPolicy(known))
         with _deadline(left, wire.close) as over:
@@ -324,17 +365,25 @@ class _Dialler:
     @staticmethod
     def _no_entry(place: Destination, keys: _Keys, who: str) -> str:
         tried = "".join(f"\n  {line}" for line in keys.tried) or "\n  nothing: there are no keys"
-        takes = f" The host takes {', '.join(keys.methods)}; netbench sends no passwords." if keys.methods else ""
+        takes = (
+            f" The host takes {', '.join(keys.methods)}; netbench sends no passwords."
+            if keys.methods
+            else ""
+        )
         port = "" if place.port == 22 else f"-p {place.port} "
         return (
-            f"{who}: the host lets none of the keys in:{tried}\n{takes.strip()} Put a key of yours on the host with\n"
-            f"  ssh-copy-id {port}{place.user}@{place.hostname}\nor name the right one by IdentityFile in the SSH configuration"
+            f"{who}: the host lets none of the keys in:{tried}\n{takes.strip()} Put a key of yours"
+            f" on the host with\n  ssh-copy-id {port}{place.user}@{place.hostname}\nor name the"
+            " right one by IdentityFile in the SSH configuration"
         )
 
 
 def _broken(transport: Any, error: Exception) -> str:
     if transport is None or not transport.remote_version:
-        return f"it hung up or is no SSH server ({error or 'end of data'}); is the port right? Does it refuse so many at once?"
+        return (
+            f"it hung up or is no SSH server ({error or 'end of data'}); is the port right? Does it"
+            " refuse so many at once?"
+        )
     if not transport.initial_kex_done:
         return f"no key exchange ({error or 'end of data'}); do both sides share algorithms?"
     return f"the connection broke during authentication ({error or 'end of data'})"
@@ -353,7 +402,8 @@ class SshProcess:
         deadline = time.monotonic() + timeout
         while True:
             self._take_errors()
-            # The session has one timeout for both directions: short turns keep a reader's from holding up a writer.
+            # The session has one timeout for both directions: short turns keep a reader's from
+            # holding up a writer.
             self._session.settimeout(min(max(deadline - time.monotonic(), 0.001), TURN_SECONDS))
             try:
                 data = self._session.recv(1 << 16)
@@ -375,10 +425,14 @@ class SshProcess:
                 sent = self._session.send(bytes(view[:PACKET]))
             except TimeoutError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the program takes no input for {STALL_SECONDS:.0f} s") from None
+                    raise TimeoutError(
+                        f"the program takes no input for {STALL_SECONDS:.0f} s"
+                    ) from None
                 continue
             except (paramiko.SSHException, EOFError) as error:
-                raise BrokenPipeError(str(error) or f"the SSH connection to {self._link.place} is lost") from error
+                raise BrokenPipeError(
+                    str(error) or f"the SSH connection to {self._link.place} is lost"
+                ) from error
             if not sent:
                 raise BrokenPipeError("the program is gone")
             view = view[sent:]
@@ -388,7 +442,9 @@ class SshProcess:
         try:
             self._session.shutdown_write()
         except (paramiko.SSHException, EOFError) as error:
-            raise BrokenPipeError(str(error) or f"the SSH connection to {self._link.place} is lost") from error
+            raise BrokenPipeError(
+                str(error) or f"the SSH connection to {self._link.place} is lost"
+            ) from error
 
     def finish(self, timeout: float) -> int | None:
         with contextlib.suppress(OSError):
@@ -425,10 +481,12 @@ class SshProcess:
 
 
 class SshChannel:
-    """A host that an OpenSSH destination names. It connects when first used, and again after a loss, from any thread.
+    """A host that an OpenSSH destination names. It connects when first used, and again after a
+    loss, from any thread.
 
-    `ssh_config` stands in for the user's and the system's SSH configuration; `connect_timeout` covers everything from TCP to
-    authentication over all jump hosts, unless the configuration has ConnectTimeout. Errors of every method: HostError.
+    `ssh_config` stands in for the user's and the system's SSH configuration; `connect_timeout`
+    covers everything from TCP to authentication over all jump hosts, unless the configuration has
+    ConnectTimeout. Errors of every method: HostError.
     """
 
     def __init__(
@@ -466,7 +524,9 @@ class SshChannel:
         try:
             self._place = self._place or resolve(self._destination, self._config)
             seconds = min(self._place.connect_timeout or self._connect_timeout, within or math.inf)
-            return _Dialler(self.name, self._config, seconds).dial(self._place, time.monotonic() + seconds)
+            return _Dialler(self.name, self._config, seconds).dial(
+                self._place, time.monotonic() + seconds
+            )
         except HostError as error:
             if str(error).startswith(self.name):
                 raise
@@ -484,7 +544,9 @@ class SshChannel:
             if not isinstance(error, paramiko.ChannelException):
                 link.close()  # the next try begins anew
             remedy = "see whether its sshd is well, and how many sessions it allows (MaxSessions)"
-            raise HostError(f"{self.name} ({link.place}): the host opens no session ({_said(error)}); {remedy}") from error
+            raise HostError(
+                f"{self.name} ({link.place}): the host opens no session ({_said(error)}); {remedy}"
+            ) from error
         return SshProcess(session, link)
 
     @contextlib.contextmanager
@@ -507,7 +569,10 @@ class SshChannel:
         try:
             data = source.read_bytes()
         except OSError as error:
-            raise HostError(f"{self.name}: cannot copy {source}: {error.strerror}; check the path and who may read it") from error
+            raise HostError(
+                f"{self.name}: cannot copy {source}: {error.strerror}; check the path and who may"
+                " read it"
+            ) from error
         with self._shell(deploy.SEND_SECONDS) as host:
             shell.put(host, data, target, mode)
 
@@ -520,7 +585,9 @@ class SshChannel:
             return shell.start(host, argv)
 
     def start_worker(self, privileged: bool = False) -> Process:
-        """Start a worker, copied to the host if need be; `privileged`: as root, by `sudo -n` where the user is not root."""
+        """Start a worker, copied to the host if need be; `privileged`: as root, by `sudo -n` where
+        the user is not root.
+        """
         with self._shell(deploy.START_SECONDS, keep=True) as host:
             account = self._place.user if self._place else ""
             return deploy.start_worker(host, privileged, account, self._package)

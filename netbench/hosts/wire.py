@@ -1,4 +1,6 @@
-"""What an SSH connection runs over: a TCP socket, the program of ProxyCommand, or a channel of a jump host."""
+"""What an SSH connection runs over: a TCP socket, the program of ProxyCommand, or a channel of a
+jump host.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from netbench.errors import HostError
 from netbench.hosts.destination import Destination
 
 TURN_SECONDS = 0.5  # how often a waiting thread looks whether it should still wait
-STALL_SECONDS = 10.0  # a peer that takes no byte for so long is gone (as long as a worker waits for its controller)
+# a peer that takes no byte for so long is gone (as long as a worker waits for its controller)
+STALL_SECONDS = 10.0
 DEAD_SECONDS = 20  # TCP gives up what was not acknowledged for so long
 
 
@@ -30,7 +33,9 @@ class Stream(Protocol):
 
 
 class Wire:
-    """A stream for an SSH transport, which asks for ever when it cannot write: this one gives up after STALL_SECONDS."""
+    """A stream for an SSH transport, which asks for ever when it cannot write: this one gives up
+    after STALL_SECONDS.
+    """
 
     def __init__(self, stream: Stream, hang_up: Callable[[], None] | None = None) -> None:
         stream.settimeout(TURN_SECONDS)
@@ -60,7 +65,9 @@ class Wire:
 
 
 class TcpWire(Wire):
-    """A TCP socket that acknowledges at once: sshd leaves Nagle's algorithm on, so its second small packet would wait 40 ms."""
+    """A TCP socket that acknowledges at once: sshd leaves Nagle's algorithm on, so its second small
+    packet would wait 40 ms.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock, partial(_shut, sock))
@@ -69,13 +76,18 @@ class TcpWire(Wire):
     def recv(self, count: int) -> bytes:
         data = self._sock.recv(count)
         with contextlib.suppress(OSError):
-            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)  # the kernel forgets it: tcp(7)
+            self._sock.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1
+            )  # the kernel forgets it: tcp(7)
         return data
 
 
 def _reason(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return f"the name cannot be resolved ({error.strerror}); correct the destination, or HostName in the SSH configuration"
+        return (
+            f"the name cannot be resolved ({error.strerror}); correct the destination, or HostName"
+            " in the SSH configuration"
+        )
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens on that port; is sshd running there, and is the port right?"
     if isinstance(error, TimeoutError):
@@ -89,7 +101,9 @@ def _shut(sock: socket.socket) -> None:
     sock.close()
 
 
-def _connect_one(place: Destination, family: int, address: tuple[object, ...], deadline: float) -> socket.socket:
+def _connect_one(
+    place: Destination, family: int, address: tuple[object, ...], deadline: float
+) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -106,10 +120,14 @@ def _connect_one(place: Destination, family: int, address: tuple[object, ...], d
 
 
 def over_tcp(place: Destination, deadline: float, who: str) -> Wire:
-    """Connect to the first address of the host that answers before `deadline` (time.monotonic). Errors: HostError."""
+    """Connect to the first address of the host that answers before `deadline` (time.monotonic).
+    Errors: HostError.
+    """
     failed: OSError | None = None
     try:
-        for family, _, _, _, address in socket.getaddrinfo(place.hostname, place.port, place.family, socket.SOCK_STREAM):
+        for family, _, _, _, address in socket.getaddrinfo(
+            place.hostname, place.port, place.family, socket.SOCK_STREAM
+        ):
             try:
                 sock = _connect_one(place, family, address, deadline)
             except OSError as error:
@@ -122,7 +140,9 @@ def over_tcp(place: Destination, deadline: float, who: str) -> Wire:
 
 
 class Proxy:
-    """The program that ProxyCommand names, run as OpenSSH does: by the user's shell, its input and output one socket."""
+    """The program that ProxyCommand names, run as OpenSSH does: by the user's shell, its input and
+    output one socket.
+    """
 
     def __init__(self, command: str) -> None:
         ours, theirs = socket.socketpair()
@@ -130,7 +150,9 @@ class Proxy:
         argv: list[str] = [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {command}"]
         try:
             end = theirs.fileno()
-            self._child = subprocess.Popen(argv, stdin=end, stdout=end, stderr=self._words, start_new_session=True)
+            self._child = subprocess.Popen(
+                argv, stdin=end, stdout=end, stderr=self._words, start_new_session=True
+            )
         except BaseException:
             ours.close()
             raise
@@ -161,5 +183,7 @@ def over_proxy(place: Destination, who: str) -> tuple[Wire, Proxy]:
     try:
         proxy = Proxy(place.proxy)
     except OSError as error:
-        raise HostError(f"{who}: ProxyCommand cannot be run: {error.strerror}; correct it, or SHELL") from error
+        raise HostError(
+            f"{who}: ProxyCommand cannot be run: {error.strerror}; correct it, or SHELL"
+        ) from error
     return Wire(proxy.socket, proxy.close), proxy

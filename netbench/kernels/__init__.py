@@ -1,5 +1,13 @@
 """Kernels that are files of this machine: packages, the output of build trees, images."""
 
-from netbench.kernels.source import Unpacked, digest, found, image_release, index, on_this_machine, unpack
+from netbench.kernels.source import (
+    Unpacked,
+    digest,
+    found,
+    image_release,
+    index,
+    on_this_machine,
+    unpack,
+)
 
 __all__ = ["Unpacked", "digest", "found", "image_release", "index", "on_this_machine", "unpack"]

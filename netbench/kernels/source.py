@@ -32,7 +32,9 @@ SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A kernel as files: `image` (a bzImage), `modules` (the folder that holds `modules.dep`; None: it has no modules)."""
+    """A kernel as files: `image` (a bzImage), `modules` (the folder that holds `modules.dep`; None:
+    it has no modules).
+    """
 
     release: str
     image: Path
@@ -45,7 +47,9 @@ def on_this_machine(kernel: Kernel) -> bool:
 
 
 def found(kernel: Kernel) -> Path:
-    """The file (or, of a tree, perhaps the folder) that a kernel comes from. Errors: RequestError when there is none."""
+    """The file (or, of a tree, perhaps the folder) that a kernel comes from. Errors: RequestError
+    when there is none.
+    """
     if kernel.deb:
         return _file(kernel, "deb", kernel.deb)
     if kernel.tree:
@@ -56,7 +60,9 @@ def found(kernel: Kernel) -> Path:
 
 
 def digest(place: Path) -> str:
-    """SHA-256, as 64 hex digits, of a file, or of a folder's names and files. Errors: RequestError."""
+    """SHA-256, as 64 hex digits, of a file, or of a folder's names and files. Errors:
+    RequestError.
+    """
     total = hashlib.sha256()
     try:
         for file in _files(place):
@@ -70,7 +76,8 @@ def digest(place: Path) -> str:
 
 
 def unpack(kernel: Kernel, folder: Path) -> Unpacked:
-    """Bring a kernel's files into an empty folder of ours, or leave them where they are; modules get a `modules.dep`.
+    """Bring a kernel's files into an empty folder of ours, or leave them where they are; modules
+    get a `modules.dep`.
 
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
@@ -81,62 +88,91 @@ def unpack(kernel: Kernel, folder: Path) -> Unpacked:
         _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(folder)), "dpkg")
         return _within(kernel, folder, folder)
     if ARCHIVE.match(place.name):
-        _run(kernel.name, place, ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder)), "tar xz-utils zstd")
+        _run(
+            kernel.name,
+            place,
+            ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder)),
+            "tar xz-utils zstd",
+        )
         return _within(kernel, folder, folder)
     return Unpacked(image_release(place, kernel.name), place, None)
 
 
 def image_release(image: Path, name: str = "") -> str:
-    """The release that a bzImage says it is (Documentation/arch/x86/boot.rst, kernel_version). Errors: RequestError."""
+    """The release that a bzImage says it is (Documentation/arch/x86/boot.rst, kernel_version).
+    Errors: RequestError.
+    """
     who = f"kernel {name}: " if name else ""
     try:
         with image.open("rb") as raw:
             header = raw.read(_HEADER)
-            raw.seek(_SETUP_AT + struct.unpack_from("<H", header, _VERSION_AT)[0] if len(header) == _HEADER else 0)
+            raw.seek(
+                _SETUP_AT + struct.unpack_from("<H", header, _VERSION_AT)[0]
+                if len(header) == _HEADER
+                else 0
+            )
             version = raw.read(_VERSION_MAX)
     except OSError as error:
         raise RequestError(f"{who}cannot read {image}: {error.strerror}") from error
     words = version.partition(b"\0")[0].decode(errors="replace").split()
     if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or not words:
-        raise RequestError(f"{who}{image} is no x86 kernel image; expected a bzImage, such as /boot/vmlinuz-RELEASE")
+        raise RequestError(
+            f"{who}{image} is no x86 kernel image; expected a bzImage, such as"
+            " /boot/vmlinuz-RELEASE"
+        )
     return words[0]
 
 
 def _file(kernel: Kernel, key: str, path: str) -> Path:
     place = Path(path).expanduser()
     if not place.is_file():
-        raise RequestError(f"kernel {kernel.name}: no file {place} on this machine; correct `{key}`")
+        raise RequestError(
+            f"kernel {kernel.name}: no file {place} on this machine; correct `{key}`"
+        )
     return place
 
 
 def _files(place: Path) -> Iterator[Path]:
     if place.is_dir():
-        yield from sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink())
+        yield from sorted(
+            file for file in place.rglob("*") if file.is_file() and not file.is_symlink()
+        )
     else:
         yield place
 
 
 def _output(kernel: Kernel, tree: Path) -> Path:
-    """The newest package, archive or installed folder that a build has made; of the tree's own release, if one has it."""
+    """The newest package, archive or installed folder that a build has made; of the tree's own
+    release, if one has it.
+    """
     if not tree.is_dir():
-        raise RequestError(f"kernel {kernel.name}: no folder {tree} on this machine; correct `tree`")
+        raise RequestError(
+            f"kernel {kernel.name}: no folder {tree} on this machine; correct `tree`"
+        )
     release = _tree_release(tree)
-    candidates = [place for place in _outputs(tree, beside=bool(release)) if _DEBUG not in place.name]
+    candidates = [
+        place for place in _outputs(tree, beside=bool(release)) if _DEBUG not in place.name
+    ]
     own = [place for place in candidates if not release or _is_of(place, release)]
     best = max(own, key=lambda place: place.stat().st_mtime_ns, default=None)
     if best is None:
         raise RequestError(
-            f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or {_TAR_INSTALL}{f' of {release}' if release else ''} in "
-            f"{tree}{' or beside it' if release else ''}; {_TREE_REMEDY}"
+            f"kernel {kernel.name}: no linux-image-*.deb, linux-*.tar* or"
+            f" {_TAR_INSTALL}{f' of {release}' if release else ''} in"
+            f" {tree}{' or beside it' if release else ''}; {_TREE_REMEDY}"
         )
     return best
 
 
 def _is_of(place: Path, release: str) -> bool:
-    """Whether an output of a build is of that release: beside a tree may lie those of other trees."""
+    """Whether an output of a build is of that release: beside a tree may lie those of
+    other trees.
+    """
     if place.is_dir():
         return (place / "boot" / f"vmlinuz-{release}").exists()
-    return place.name.startswith((f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar"))
+    return place.name.startswith(
+        (f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar")
+    )
 
 
 def _tree_release(tree: Path) -> str:
@@ -161,7 +197,10 @@ def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
     images = sorted(file for file in (root / "boot").glob("vmlinuz*") if file.is_file())
     if len(images) != 1:
         many = ", ".join(image.name for image in images) or "none"
-        raise RequestError(f"kernel {kernel.name}: expected one boot/vmlinuz-RELEASE in {found(kernel)}, found {many}")
+        raise RequestError(
+            f"kernel {kernel.name}: expected one boot/vmlinuz-RELEASE in {found(kernel)}, found"
+            f" {many}"
+        )
     release = image_release(images[0], kernel.name)
     for base in (root, root / "usr"):
         modules = base / "lib" / "modules" / release
@@ -171,11 +210,18 @@ def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
 
 
 def _indexed(kernel: Kernel, modules: Path, release: str, folder: Path) -> Path:
-    """The modules with `modules.dep`: made where they are if that is our folder, else in a copy of them."""
+    """The modules with `modules.dep`: made where they are if that is our folder, else in a copy of
+    them.
+    """
     if (modules / "modules.dep").is_file():
         return modules
     if not modules.is_relative_to(folder):
-        modules = shutil.copytree(modules, folder / "modules", symlinks=True, ignore=shutil.ignore_patterns("build", "source"))
+        modules = shutil.copytree(
+            modules,
+            folder / "modules",
+            symlinks=True,
+            ignore=shutil.ignore_patterns("build", "source"),
+        )
     index(modules, kernel.name, release)
     return modules
 
@@ -186,14 +232,18 @@ def index(modules: Path, name: str, release: str) -> None:
         place = Path(scratch, "usr", "lib", "modules")
         place.mkdir(parents=True)
         (place / release).symlink_to(modules.absolute())
-        Path(scratch, "lib").symlink_to("usr/lib")  # depmod looks in the one or the other, by its version
+        Path(scratch, "lib").symlink_to(
+            "usr/lib"
+        )  # depmod looks in the one or the other, by its version
         _run(name, modules, ("depmod", "-b", scratch, release), "kmod")
 
 
 def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
     program = shutil.which(argv[0], path=SYSTEM_FOLDERS)
     if program is None:
-        raise RequestError(f"kernel {name}: {argv[0]} is not found here; on Debian: apt install {packages}")
+        raise RequestError(
+            f"kernel {name}: {argv[0]} is not found here; on Debian: apt install {packages}"
+        )
     environment = {"PATH": SYSTEM_FOLDERS, "LC_ALL": "C"}
     try:
         done = subprocess.run(
@@ -209,4 +259,6 @@ def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
         raise RequestError(f"kernel {name}: {argv[0]} of {place} failed: {error}") from error
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-        raise RequestError(f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {said}")
+        raise RequestError(
+            f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {said}"
+        )

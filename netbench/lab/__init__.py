@@ -8,7 +8,17 @@ from dataclasses import replace
 
 from netbench.errors import LabRefused
 from netbench.lab import command, state
-from netbench.lab.base import HostStatus, Kind, Lab, LabHost, LabKernel, LabStatus, Wish, host_names, lab_name
+from netbench.lab.base import (
+    HostStatus,
+    Kind,
+    Lab,
+    LabHost,
+    LabKernel,
+    LabStatus,
+    Wish,
+    host_names,
+    lab_name,
+)
 from netbench.lab.netns import NETNS
 from netbench.lab.qemu import QEMU, boot, console, find, kernel_for
 from netbench.lab.takedown import remove
@@ -46,11 +56,12 @@ def up(
 ) -> Lab:
     """Make hosts on this machine and wait until all of them can be logged in to.
 
-    `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns) hold for the data link, each way.
-    `kernels` are those of guests, who start on the first (left out: the newest of this machine's Debian); a release means
-    Debian's cloud kernel. With `disk`, each guest has a /boot that outlives its boots, and those kernels in it. The lab stays
-    until `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a kernel's files, LabError
-    when making it failed.
+    `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns)
+    hold for the data link, each way. `kernels` are those of guests, who start on the first (left
+    out: the newest of this machine's Debian); a release means Debian's cloud kernel. With `disk`,
+    each guest has a /boot that outlives its boots, and those kernels in it. The lab stays until
+    `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a
+    kernel's files, LabError when making it failed.
     """
     wish = _wish(kind, hosts, rate, delay, name)
     wish = _with_kernels(wish, kernels, disk)
@@ -73,17 +84,25 @@ def up(
 
 
 def down(name: str | None = None) -> list[str]:
-    """Remove a lab, or all but those of campaigns that run: processes, interfaces, namespaces and files, also what a killed `up`
-    left of it.
+    """Remove a lab, or all but those of campaigns that run: processes, interfaces, namespaces and
+    files, also what a killed `up` left of it.
 
-    Returns a line for each thing that was removed; nothing to remove is no error. Errors: LabRefused, LabError.
+    Returns a line for each thing that was removed; nothing to remove is no error. Errors:
+    LabRefused, LabError.
     """
     wanted = [] if name is None else [lab_name(name)]
     _need_root("removing a lab")
     with state.locked() as lock:
         tools = command.find(("ip",), lock)
-        spared = [one for one in state.names() if _maker(one) and os.path.exists(f"/proc/{_maker(one)}")]
-        return [line for one in (wanted or state.names()) if wanted or one not in spared for line in remove(one, tools)]
+        spared = [
+            one for one in state.names() if _maker(one) and os.path.exists(f"/proc/{_maker(one)}")
+        ]
+        return [
+            line
+            for one in wanted or state.names()
+            if wanted or one not in spared
+            for line in remove(one, tools)
+        ]
 
 
 def status() -> tuple[LabStatus, ...]:
@@ -96,25 +115,36 @@ def _status(name: str) -> LabStatus:
     lab = state.read(name)
     if lab is None:
         return LabStatus(name, "", "unfinished", folder, (), tuple(spaces))
-    hosts = tuple(HostStatus(h, h.namespace in spaces, KINDS[lab.kind].alive(folder, h.name)) for h in lab.hosts.values())
+    hosts = tuple(
+        HostStatus(h, h.namespace in spaces, KINDS[lab.kind].alive(folder, h.name))
+        for h in lab.hosts.values()
+    )
     whole = all(host.namespace and host.sshd for host in hosts)
     return LabStatus(name, lab.kind, "up" if whole else "broken", folder, hosts, tuple(spaces))
 
 
-def _wish(kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None) -> Wish:
+def _wish(
+    kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None
+) -> Wish:
     if kind not in KINDS:
         raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
     for key, value in (("rate", rate), ("delay", delay)):
         if value is not None and value <= 0:
             raise LabRefused(f"expected a {key} above 0, got {value}")
     if name and _maker(name) and name != own_name():
-        raise LabRefused(f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got {name!r}")
+        raise LabRefused(
+            f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got"
+            f" {name!r}"
+        )
     return Wish(kind, lab_name(name), host_names(hosts), rate, delay)
 
 
 def _with_kernels(wish: Wish, kernels: Sequence[Kernel], disk: bool) -> Wish:
     if wish.kind != "qemu" and (kernels or disk):
-        raise LabRefused(f"hosts of {wish.kind} share this machine's kernel and files: kernels and a disk are for a lab of qemu")
+        raise LabRefused(
+            f"hosts of {wish.kind} share this machine's kernel and files: kernels and a disk are"
+            " for a lab of qemu"
+        )
     names = [kernel.name for kernel in kernels]
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
@@ -124,14 +154,20 @@ def _with_kernels(wish: Wish, kernels: Sequence[Kernel], disk: bool) -> Wish:
 
 def _need_root(what: str) -> None:
     if os.geteuid() != 0:
-        raise LabRefused(f"{what} needs root, this is user {os.geteuid()}: run it as root, for example with sudo")
+        raise LabRefused(
+            f"{what} needs root, this is user {os.geteuid()}: run it as root, for example with sudo"
+        )
 
 
 def _refuse_second(name: str) -> None:
     if state.read(name) is not None:
-        raise LabRefused(f"the lab {name} is already up: `lab down` removes it, or give this one another name")
+        raise LabRefused(
+            f"the lab {name} is already up: `lab down` removes it, or give this one another name"
+        )
     if state.folder(name).exists() or state.namespaces(name):
-        raise LabRefused(f"the lab {name} was left by an `up` that did not finish: `lab down` removes it")
+        raise LabRefused(
+            f"the lab {name} was left by an `up` that did not finish: `lab down` removes it"
+        )
 
 
 def own_name() -> str:
@@ -141,7 +177,11 @@ def own_name() -> str:
 
 def reap() -> list[str]:
     """Remove labs that campaigns made whose process is gone. Errors: LabRefused, LabError."""
-    gone = [name for name in state.names() if _maker(name) and not os.path.exists(f"/proc/{_maker(name)}")]
+    gone = [
+        name
+        for name in state.names()
+        if _maker(name) and not os.path.exists(f"/proc/{_maker(name)}")
+    ]
     return [line for name in gone for line in down(name)]
 
 

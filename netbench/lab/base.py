@@ -17,7 +17,9 @@ from netbench.model import Kernel
 DEFAULT_NAME = "lab"
 SWITCH = "switch"
 HOSTS_MAX = 250  # both links are a /24
-_LAB = re.compile(r"[A-Za-z0-9_]{1,12}\Z")  # a dash ends it in a namespace's name; nb-NAME is an interface
+_LAB = re.compile(
+    r"[A-Za-z0-9_]{1,12}\Z"
+)  # a dash ends it in a namespace's name; nb-NAME is an interface
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
@@ -25,8 +27,9 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 class LabHost:
     """A host of a lab.
 
-    `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the kernel has none), `interface`
-    are the data link's; `management` and `port` are where SSH goes to; `namespace` is the network namespace of its data link.
+    `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the
+    kernel has none), `interface` are the data link's; `management` and `port` are where SSH goes
+    to; `namespace` is the network namespace of its data link.
     """
 
     name: str
@@ -41,7 +44,8 @@ class LabHost:
 
 @dataclass(frozen=True)
 class LabKernel:
-    """A kernel that a lab's guests can be started on, as files of this machine; `source` is what it was made from.
+    """A kernel that a lab's guests can be started on, as files of this machine; `source` is what it
+    was made from.
 
     `append` is added to the kernel's command line.
     """
@@ -56,9 +60,11 @@ class LabKernel:
 
 @dataclass(frozen=True)
 class Lab:
-    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` is in the order asked for.
+    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` is
+    in the order asked for.
 
-    `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that guests are made with.
+    `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that
+    guests are made with.
     """
 
     name: str
@@ -72,7 +78,8 @@ class Lab:
     def block(self) -> dict[str, Any]:
         """The keys of a campaign that runs on this lab."""
         hosts: dict[str, dict[str, Any]] = {
-            h.name: {"ssh": h.ssh, "address": h.address, "interface": h.interface} for h in self.hosts.values()
+            h.name: {"ssh": h.ssh, "address": h.address, "interface": h.interface}
+            for h in self.hosts.values()
         }
         block: dict[str, Any] = {"hosts": hosts, "ssh_config": str(self.ssh_config)}
         if self.kernels:
@@ -92,7 +99,9 @@ def _kernel(kernel: LabKernel) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator) are still there."""
+    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator) are
+    still there.
+    """
 
     host: LabHost
     namespace: bool
@@ -101,7 +110,9 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class LabStatus:
-    """What is there of a lab. `state`: `up`, `broken` (something is gone), `unfinished` (being made, or its maker died)."""
+    """What is there of a lab. `state`: `up`, `broken` (something is gone), `unfinished` (being
+    made, or its maker died).
+    """
 
     name: str
     kind: str
@@ -113,9 +124,11 @@ class LabStatus:
 
 @dataclass(frozen=True)
 class Wish:
-    """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as fast as the machine is.
+    """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as
+    fast as the machine is.
 
-    `kernels` are those of guests, `disk` gives each guest one; `ready` is what `Kind.prepare` has made of the kernels.
+    `kernels` are those of guests, `disk` gives each guest one; `ready` is what `Kind.prepare` has
+    made of the kernels.
     """
 
     kind: str
@@ -131,10 +144,12 @@ class Wish:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make hosts: the tools that a wish needs, and the making of it in an empty folder; names lead back to all of it.
+    """A way to make hosts: the tools that a wish needs, and the making of it in an empty folder;
+    names lead back to all of it.
 
-    `alive` says whether a host's server is there, from the lab's folder and the host's name. `prepare`, if there is one, does
-    what takes long and leaves nothing but a cache, before labs are locked: a wish as it can be made.
+    `alive` says whether a host's server is there, from the lab's folder and the host's name.
+    `prepare`, if there is one, does what takes long and leaves nothing but a cache, before labs are
+    locked: a wish as it can be made.
     """
 
     needs: Callable[[Wish], Sequence[str]]
@@ -158,7 +173,9 @@ def lab_name(name: str | None) -> str:
     if name is None:
         return DEFAULT_NAME
     if not _LAB.match(name):
-        raise LabRefused(f"expected a lab's name of 1 to 12 letters, digits and underscores, got {name!r}")
+        raise LabRefused(
+            f"expected a lab's name of 1 to 12 letters, digits and underscores, got {name!r}"
+        )
     return name
 
 
@@ -174,7 +191,8 @@ def host_names(hosts: Sequence[str] | int) -> tuple[str, ...]:
     for i, name in enumerate(hosts):
         if not _HOST.match(name) or name == SWITCH:
             raise LabRefused(
-                f"expected a host's name of at most 63 letters, digits, dots, dashes and underscores, not {SWITCH}, got {name!r}"
+                "expected a host's name of at most 63 letters, digits, dots, dashes and"
+                f" underscores, not {SWITCH}, got {name!r}"
             )
         if name in hosts[:i]:
             raise LabRefused(f"expected each host once, got {name} again")

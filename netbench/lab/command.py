@@ -38,16 +38,24 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs by name. All of them inherit `lock`, if it is held, so that a lab stays locked until the last child of a killed
-    maker is gone."""
+    """Programs by name. All of them inherit `lock`, if it is held, so that a lab stays locked until
+    the last child of a killed maker is gone.
+    """
 
     paths: Mapping[str, str]
     lock: int | None = None
 
     def attempt(
-        self, argv: Iterable[str], text: str = "", *, seconds: float = _DEADLINE, cwd: Path | None = None
+        self,
+        argv: Iterable[str],
+        text: str = "",
+        *,
+        seconds: float = _DEADLINE,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program, its name replaced by its path, with `text` as its input. Errors: LabError when it hangs."""
+        """Run a program, its name replaced by its path, with `text` as its input. Errors: LabError
+        when it hangs.
+        """
         words = list(argv)
         words[0] = self.paths.get(words[0], words[0])
         environment = {"PATH": os.pathsep.join(SYSTEM_FOLDERS), "LC_ALL": "C"}
@@ -73,7 +81,10 @@ class Tools:
         words = list(argv)
         done = self.attempt(words, text)
         if done.returncode:
-            raise LabError(f"{' '.join(words)} failed (exit {done.returncode}): {_complaint(done.stderr or done.stdout, text)}")
+            raise LabError(
+                f"{' '.join(words)} failed (exit {done.returncode}):"
+                f" {_complaint(done.stderr or done.stdout, text)}"
+            )
         return done.stdout
 
     def batch(self, argv: Iterable[str], lines: Iterable[str]) -> None:
@@ -82,18 +93,24 @@ class Tools:
 
 
 def find(names: Iterable[str], lock: int | None = None) -> Tools:
-    """The named programs. Errors: LabRefused with everything that is missing and the packages that have it."""
+    """The named programs. Errors: LabRefused with everything that is missing and the packages that
+    have it.
+    """
     folders = os.pathsep.join((os.environ.get("PATH", ""), *SYSTEM_FOLDERS))
     paths = {name: shutil.which(name, path=folders) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
         packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
-        raise LabRefused(f"a lab needs {', '.join(missing)}, not found here; on Debian: apt install {packages}")
+        raise LabRefused(
+            f"a lab needs {', '.join(missing)}, not found here; on Debian: apt install {packages}"
+        )
     return Tools({name: path for name, path in paths.items() if path}, lock)
 
 
 def together(call: Callable[[_T], None], items: Iterable[_T]) -> None:
-    """Call for every item, in parallel. Errors: the first item's that failed, after all have ended."""
+    """Call for every item, in parallel. Errors: the first item's that failed, after all
+    have ended.
+    """
     with ThreadPoolExecutor(_TOGETHER) as pool:
         waiting = [pool.submit(call, item) for item in items]
     for one in waiting:

@@ -1,4 +1,6 @@
-"""Archives that a kernel unpacks as its first root: cpio's "new ASCII" format (Documentation/driver-api/early-userspace)."""
+"""Archives that a kernel unpacks as its first root: cpio's "new ASCII" format
+(Documentation/driver-api/early-userspace).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _BLOCK = 512
 
 
 class Archive:
-    """Folders, files and links, all of root's, in the order added; folders above them are made with them."""
+    """Folders, files and links, all of root's, in the order added; folders above them are made with
+    them.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -49,7 +53,9 @@ class Archive:
         self._parts.append(_entry(len(self._parts) + 1, path, mode, content, major, minor))
 
 
-def _entry(inode: int, path: str, mode: int, content: bytes, major: int = 0, minor: int = 0) -> bytes:
+def _entry(
+    inode: int, path: str, mode: int, content: bytes, major: int = 0, minor: int = 0
+) -> bytes:
     name = path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(mode) else 1
     fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, major, minor, len(name), 0)

@@ -1,4 +1,6 @@
-"""Debian's packages of kernels and of what guests are made of: found by apt, verified by apt, kept in a cache."""
+"""Debian's packages of kernels and of what guests are made of: found by apt, verified by apt, kept
+in a cache.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ _CACHED = re.compile(r"linux-image-(\d+\.\d+\.\d+\S*-cloud-amd64)_[^_]+_amd64\.d
 _DEPENDS = re.compile(r"^\s*Depends: linux-image-(\S+)$", re.MULTILINE)
 _SERIES = re.compile(r"\d+\.\d+")
 _FIELD = re.compile(r"^(Version|Architecture|SHA256): (\S+)$", re.MULTILINE)
-_APT = ("/var/lib/apt/lists", "/etc/apt", "/etc/apt/sources.list.d", "/etc/apt/preferences.d", "/var/lib/dpkg/status")
+_APT = (
+    "/var/lib/apt/lists",
+    "/etc/apt",
+    "/etc/apt/sources.list.d",
+    "/etc/apt/preferences.d",
+    "/var/lib/dpkg/status",
+)
 _DOWNLOAD_SECONDS = 300.0
 _UPDATE = "run `apt-get update`"
 
@@ -50,7 +58,8 @@ def cache() -> Path:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LabRefused(
-            f"cannot make {place}: {error.strerror}; set XDG_CACHE_HOME to a folder that can be written to"
+            f"cannot make {place}: {error.strerror}; set XDG_CACHE_HOME to a folder that can be"
+            " written to"
         ) from error
     return place
 
@@ -62,7 +71,9 @@ def series(release: str) -> str:
 
 
 def fits(release: str, word: str) -> bool:
-    """Whether a word is a release, or its beginning: 6.1 is that of 6.1.0-44-cloud-amd64, not of 6.12.0."""
+    """Whether a word is a release, or its beginning: 6.1 is that of 6.1.0-44-cloud-amd64, not of
+    6.12.0.
+    """
     return bool(word) and re.match(re.escape(word) + r"(?!\d)", release) is not None
 
 
@@ -78,12 +89,17 @@ def newest(tools: Tools) -> str:
         return match[1]
     kept = sorted(_kept(""), key=order)
     if not kept:
-        raise LabRefused(f"apt knows no {META}, and none was kept from before: {_UPDATE}, or name a kernel of this machine")
+        raise LabRefused(
+            f"apt knows no {META}, and none was kept from before: {_UPDATE}, or name a kernel of"
+            " this machine"
+        )
     return kept[-1]
 
 
 def kernel(word: str, tools: Tools) -> Path:
-    """The package of the newest cloud kernel whose release is `word` or begins with it. Errors: LabRefused."""
+    """The package of the newest cloud kernel whose release is `word` or begins with it. Errors:
+    LabRefused.
+    """
     known = sorted(_known(tools), key=order, reverse=True)
     why = ""
     for package in _offered((release for release in known if fits(release, word)), tools):
@@ -98,15 +114,21 @@ def kernel(word: str, tools: Tools) -> Path:
     if why:
         raise LabRefused(why)
     if not known:
-        raise LabRefused(f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none was kept from before: {_UPDATE}")
+        raise LabRefused(
+            f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none was kept from before:"
+            f" {_UPDATE}"
+        )
     there = ", ".join(dict.fromkeys(map(series, reversed(known))))
     raise LabRefused(
-        f"kernel {word}: this machine's Debian has no such cloud kernel, it has {there}; or give a deb, tree or image"
+        f"kernel {word}: this machine's Debian has no such cloud kernel, it has {there}; or give a"
+        " deb, tree or image"
     )
 
 
 def _ask(tools: Tools, *words: str) -> str:
-    """What apt-cache says, "" where it knows nothing. It takes a second: kept as long as apt's lists stay what they are."""
+    """What apt-cache says, "" where it knows nothing. It takes a second: kept as long as apt's
+    lists stay what they are.
+    """
     place = cache() / "apt" / _lists()
     answer = place / sha256(" ".join(words).encode()).hexdigest()
     with contextlib.suppress(OSError):
@@ -146,7 +168,11 @@ def _offered(releases: Iterable[str], tools: Tools) -> Iterator[Package]:
 
 def _kept(word: str) -> dict[str, Path]:
     """Packages of kernels in the cache, by release, that fit a word ("": all)."""
-    found = ((match[1], file) for file in cache().glob("linux-image-*.deb") if (match := _CACHED.match(file.name)))
+    found = (
+        (match[1], file)
+        for file in cache().glob("linux-image-*.deb")
+        if (match := _CACHED.match(file.name))
+    )
     return {release: file for release, file in found if not word or fits(release, word)}
 
 
@@ -159,7 +185,9 @@ def package(name: str, tools: Tools) -> Package | None:
 
 
 def fetch(wanted: Sequence[Package], tools: Tools) -> list[Path]:
-    """Packages' files: those kept from before that are whole, the others downloaded. Errors: LabRefused."""
+    """Packages' files: those kept from before that are whole, the others downloaded. Errors:
+    LabRefused.
+    """
     places = [cache() / one.file for one in wanted]
     lacking = [one for one, place in zip(wanted, places, strict=True) if not _whole(place, one)]
     if lacking:
@@ -178,7 +206,14 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
         done = tools.attempt(words, seconds=_DOWNLOAD_SECONDS, cwd=Path(scratch))
         made = {file.name: file for file in Path(scratch).glob("*.deb")}
         if done.returncode or not all(one.file in made for one in wanted):
-            said = next((line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")), "")
+            said = next(
+                (
+                    line.removeprefix("E: ")
+                    for line in done.stderr.splitlines()
+                    if line.startswith("E: ")
+                ),
+                "",
+            )
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LabRefused(
                 f"cannot download {names[0]}{others}: {said or 'apt-get said nothing'}; "
@@ -190,18 +225,24 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
 
 
 def unpacked(name: str, tools: Tools) -> Path:
-    """A folder of the cache with the content of a package, and of the libraries that it needs and this machine has not.
+    """A folder of the cache with the content of a package, and of the libraries that it needs and
+    this machine has not.
 
     Errors: LabRefused.
     """
     own = package(name, tools)
     if own is None:
-        raise LabRefused(f"guests need the Debian package {name}, which is not installed here and apt does not know: {_UPDATE}")
+        raise LabRefused(
+            f"guests need the Debian package {name}, which is not installed here and apt does not"
+            f" know: {_UPDATE}"
+        )
     place = cache() / "programs" / f"{own.name}_{own.version.replace(':', '%3a')}"
     if place.exists():
         return place
     place.parent.mkdir(exist_ok=True)
-    libraries = (found for library in _missing_libraries(name, tools) if (found := package(library, tools)))
+    libraries = (
+        found for library in _missing_libraries(name, tools) if (found := package(library, tools))
+    )
     files = fetch((own, *libraries), tools)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         draft = Path(scratch, "draft")
@@ -213,9 +254,13 @@ def unpacked(name: str, tools: Tools) -> Path:
 
 
 def _missing_libraries(name: str, tools: Tools) -> list[str]:
-    """The packages of libraries that a package depends on, however indirectly, and that are not installed."""
+    """The packages of libraries that a package depends on, however indirectly, and that are not
+    installed.
+    """
     kinds = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
     said = _ask(tools, "depends", "--recurse", *(f"--no-{kind}" for kind in kinds), name)
     needed = [line for line in said.splitlines() if line.startswith("lib")]
-    installed = tools.attempt(("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed)).stdout.splitlines()
+    installed = tools.attempt(
+        ("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed)
+    ).stdout.splitlines()
     return [library for library in needed if f"{library} installed" not in installed]

@@ -1,4 +1,6 @@
-"""QEMU processes: how one is started for a guest, found again by what its command line says, and ended."""
+"""QEMU processes: how one is started for a guest, found again by what its command line says, and
+ended.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,31 @@ from netbench.lab.command import SYSTEM_FOLDERS
 
 PROGRAM = "qemu-system-x86_64"
 TUN = Path("/dev/net/tun")
-MEMORY = 1536  # MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot to boot
+# MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot
+# to boot
+MEMORY = 1536
 # No KVM: a machine that is itself a guest may offer one that stock kernels do not boot in.
 MACHINE = (
-    *("-M", "pc", "-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max", "-smp", "1", "-m", str(MEMORY)),
+    *(
+        "-M",
+        "pc",
+        "-accel",
+        "tcg,thread=multi,tb-size=64",
+        "-cpu",
+        "max",
+        "-smp",
+        "1",
+        "-m",
+        str(MEMORY),
+    ),
     *("-nodefaults", "-no-user-config", "-display", "none"),
 )
-# A guest that panics starts again at once: its console tells. The kernel's tests of its own ciphers take a sixth of a boot.
-APPEND = "console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on mitigations=off cryptomgr.notests"
+# A guest that panics starts again at once: its console tells. The kernel's tests of its own ciphers
+# take a sixth of a boot.
+APPEND = (
+    "console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on mitigations=off"
+    " cryptomgr.notests"
+)
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA  # linux/if_tun.h
 _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
@@ -39,7 +58,9 @@ _DEADLINE = 60.0
 
 @dataclass(frozen=True)
 class Guest:
-    """What QEMU is told of a guest; `port` on 127.0.0.1 leads to its SSH server; `tap` is its data link's in `namespace`."""
+    """What QEMU is told of a guest; `port` on 127.0.0.1 leads to its SSH server; `tap` is its data
+    link's in `namespace`.
+    """
 
     lab: str
     name: str
@@ -67,12 +88,21 @@ class Running:
     name: str
 
 
-def start(guest: Guest, program: str, image: Path, initrd: Path, append: str, user_network: str) -> None:
+def start(
+    guest: Guest, program: str, image: Path, initrd: Path, append: str, user_network: str
+) -> None:
     """Start a guest; returns when the emulator runs it. Errors: LabError with what QEMU said."""
     tap = open_tap(guest.namespace, guest.tap)
     try:
         argv = [program, *_arguments(guest, tap, user_network)]
-        argv += ["-kernel", str(image), "-initrd", str(initrd), "-append", f"{APPEND} {append}".strip()]
+        argv += [
+            "-kernel",
+            str(image),
+            "-initrd",
+            str(initrd),
+            "-append",
+            f"{APPEND} {append}".strip(),
+        ]
         environment = {"PATH": os.pathsep.join(SYSTEM_FOLDERS), "LC_ALL": "C"}
         done = subprocess.run(
             argv,
@@ -90,7 +120,10 @@ def start(guest: Guest, program: str, image: Path, initrd: Path, append: str, us
     finally:
         os.close(tap)
     if done.returncode:
-        raise LabError(f"{guest.name}: QEMU does not start (exit {done.returncode}): {' '.join(done.stderr.split())}")
+        raise LabError(
+            f"{guest.name}: QEMU does not start (exit {done.returncode}):"
+            f" {' '.join(done.stderr.split())}"
+        )
 
 
 def _arguments(guest: Guest, tap: int, user_network: str) -> Iterator[str]:
@@ -120,7 +153,9 @@ def open_tap(namespace: Path, name: str) -> int:
     thread.start()
     thread.join()
     if isinstance(box[0], OSError):
-        raise LabError(f"cannot open the tap device {name} in {namespace}: {box[0].strerror}") from box[0]
+        raise LabError(
+            f"cannot open the tap device {name} in {namespace}: {box[0].strerror}"
+        ) from box[0]
     return box[0]
 
 
@@ -130,7 +165,11 @@ def _open_tap(namespace: Path, name: str) -> int:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     tap = os.open(TUN, os.O_RDWR | os.O_CLOEXEC)
     try:
-        fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR))
+        fcntl.ioctl(
+            tap,
+            _TUNSETIFF,
+            struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR),
+        )
     except OSError:
         os.close(tap)
         raise
@@ -138,7 +177,9 @@ def _open_tap(namespace: Path, name: str) -> int:
 
 
 def running(lab: str, folder: Path, host: str = "") -> list[Running]:
-    """The emulators of a lab, or of one of its hosts, whoever started them: their command lines name lab, host and folder."""
+    """The emulators of a lab, or of one of its hosts, whoever started them: their command lines
+    name lab, host and folder.
+    """
     marker = namespace_name(lab, host)
     found = []
     for entry in Path("/proc").iterdir():
@@ -149,7 +190,9 @@ def running(lab: str, folder: Path, host: str = "") -> list[Running]:
 
 
 def _guest(process: Path, folder: Path) -> str | None:
-    """The name that a process has as an emulator of a lab in that folder; None of any other process."""
+    """The name that a process has as an emulator of a lab in that folder; None of any other
+    process.
+    """
     try:
         words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -161,13 +204,16 @@ def _guest(process: Path, folder: Path) -> str | None:
 
 
 def end(lab: str, folder: Path, host: str = "") -> list[Running]:
-    """Kill the emulators of a lab, or of one of its hosts, and wait until they are gone. Errors: LabError."""
+    """Kill the emulators of a lab, or of one of its hosts, and wait until they are gone. Errors:
+    LabError.
+    """
     ended: dict[int, Running] = {}
     deadline = time.monotonic() + _DEADLINE
     while found := running(lab, folder, host):
         if time.monotonic() > deadline:
             raise LabError(
-                f"these emulators do not end: {', '.join(str(one.pid) for one in found)}; end them and repeat `lab down`"
+                f"these emulators do not end: {', '.join(str(one.pid) for one in found)}; end them"
+                " and repeat `lab down`"
             )
         for one in found:
             ended[one.pid] = one
@@ -176,7 +222,9 @@ def end(lab: str, folder: Path, host: str = "") -> list[Running]:
 
 
 def _kill(one: Running, folder: Path, seconds: float) -> None:
-    """Kill a process that is still the emulator which it was when it was found, and wait until all it held is free."""
+    """Kill a process that is still the emulator which it was when it was found, and wait until all
+    it held is free.
+    """
     with contextlib.suppress(ProcessLookupError):
         process = os.pidfd_open(one.pid)
         try:

@@ -1,7 +1,9 @@
-"""What a guest consists of beside its kernel and modules: busybox, an SSH server, kexec, and what makes it that one guest.
+"""What a guest consists of beside its kernel and modules: busybox, an SSH server, kexec, and what
+makes it that one guest.
 
-A guest's first root is three archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst): programs,
-modules, and its own names, addresses and keys. It stays its root: there is no Python, no ethtool, no sftp server in it.
+A guest's first root is three archives one after the other
+(Documentation/driver-api/early-userspace/buffer-format.rst): programs, modules, and its own names,
+addresses and keys. It stays its root: there is no Python, no ethtool, no sftp server in it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive
 
 ADDRESS = "10.0.2.15"  # of every guest's own management link, as QEMU's user-mode networking has it
-PROGRAMS = {"busybox": "busybox-static", "dropbear": "dropbear-bin", "kexec": "kexec-tools"}  # and the Debian packages
+PROGRAMS = {
+    "busybox": "busybox-static",
+    "dropbear": "dropbear-bin",
+    "kexec": "kexec-tools",
+}  # and the Debian packages
 NEEDS = ("ldd", *debian.NEEDS)
 _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
 _LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
@@ -43,7 +49,8 @@ exec </dev/null >/dev/console 2>&1
 . /etc/netbench
 hostname "$NAME"
 modprobe -a virtio_pci virtio_net ${DISK:+virtio_blk ext4} 2>/dev/null
-quiet() { [ ! -d /proc/sys/net/ipv6 ] || for key in "addr_gen_mode 1" "accept_dad 0" "accept_ra 0"; do
+quiet() {
+  [ ! -d /proc/sys/net/ipv6 ] || for key in "addr_gen_mode 1" "accept_dad 0" "accept_ra 0"; do
     echo ${key#* } > /proc/sys/net/ipv6/conf/$1/${key% *}; done; }
 ip link set lo up
 for link in /sys/class/net/*; do
@@ -51,12 +58,17 @@ for link in /sys/class/net/*; do
         "$MANAGEMENT_MAC") ip link set ${link##*/} name mgmt0; quiet mgmt0; ip addr add """
     + ADDRESS
     + """/24 dev mgmt0; ip link set mgmt0 up ;;
-        "$DATA_MAC") ip link set ${link##*/} name data0; quiet data0; ip addr add $DATA4/24 dev data0; ip link set data0 up
+        "$DATA_MAC") ip link set ${link##*/} name data0; quiet data0
+            ip addr add $DATA4/24 dev data0; ip link set data0 up
             [ ! -d /proc/sys/net/ipv6 ] || ip -6 addr add $DATA6/64 dev data0 ;;
     esac
 done
-[ -e /sys/class/net/mgmt0 ] || echo "netbench: no network device: this kernel ($(uname -r)) needs virtio_pci and virtio_net"
-if [ -n "$DISK" ]; then mount -o noatime /dev/vda /boot || echo "netbench: /boot cannot be mounted"; mkdir -p /boot/netbench; fi
+[ -e /sys/class/net/mgmt0 ] ||
+    echo "netbench: no network device: this kernel ($(uname -r)) needs virtio_pci and virtio_net"
+if [ -n "$DISK" ]; then
+    mount -o noatime /dev/vda /boot || echo "netbench: /boot cannot be mounted"
+    mkdir -p /boot/netbench
+fi
 for part in 1 2 3 4 5 6 7 8; do cat /usr/bin/busybox; done > /srv/image
 exec init
 """
@@ -66,7 +78,8 @@ _INITTAB = f"""\
 ::ctrlaltdel:/sbin/reboot
 ::shutdown:/bin/umount -a -r
 """
-# As initramfs-tools' program of that name is called; what it makes is this root again, with the modules of another kernel.
+# As initramfs-tools' program of that name is called; what it makes is this root again, with the
+# modules of another kernel.
 _MKINITRAMFS = """\
 #!/bin/sh
 out= release=$(uname -r)
@@ -97,7 +110,9 @@ class Userland:
 
 @dataclass(frozen=True)
 class Program:
-    """A program as a file of this machine; `root` is where its package was unpacked, None where it is installed."""
+    """A program as a file of this machine; `root` is where its package was unpacked, None where it
+    is installed.
+    """
 
     path: Path
     root: Path | None
@@ -105,13 +120,28 @@ class Program:
 
 
 def userland(tools: Tools) -> Userland:
-    """Programs and their libraries, from this machine or from Debian's packages. Errors: LabRefused."""
+    """Programs and their libraries, from this machine or from Debian's packages. Errors:
+    LabRefused.
+    """
     found = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
     archive = Archive()
     archive.folder(".")
     for link in ("bin", "sbin", "lib", "lib64"):
         archive.link(link, f"usr/{link}")
-    for folder in ("proc", "sys", "dev", "run", "boot", "mnt", "srv", "etc", "usr/sbin", "usr/lib", "usr/lib64", "var/log"):
+    for folder in (
+        "proc",
+        "sys",
+        "dev",
+        "run",
+        "boot",
+        "mnt",
+        "srv",
+        "etc",
+        "usr/sbin",
+        "usr/lib",
+        "usr/lib64",
+        "var/log",
+    ):
         archive.folder(folder)
     archive.folder("root", 0o700)
     archive.folder("tmp", 0o1777)
@@ -128,7 +158,11 @@ def userland(tools: Tools) -> Userland:
         archive.file(f"usr/sbin/{name}", program.path.read_bytes(), 0o755)
         libraries |= {library.name: library for library in _libraries(program, tools)}
     for name, library in sorted(libraries.items()):
-        archive.file(f"usr/lib64/{name}" if _LOADER.match(name) else f"usr/lib/{name}", library.read_bytes(), 0o755)
+        archive.file(
+            f"usr/lib64/{name}" if _LOADER.match(name) else f"usr/lib/{name}",
+            library.read_bytes(),
+            0o755,
+        )
     archive.file("init", _INIT.encode(), 0o755)
     archive.file("etc/inittab", _INITTAB.encode())
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
@@ -136,11 +170,16 @@ def userland(tools: Tools) -> Userland:
     archive.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\nshadow: files\n")
     archive.file("etc/shells", b"/bin/sh\n")
     archive.file("usr/sbin/mkinitramfs", _MKINITRAMFS.encode(), 0o755)
-    return Userland(archive.whole(), {"busybox": busybox.version} | {name: one.version for name, one in found.items()})
+    return Userland(
+        archive.whole(),
+        {"busybox": busybox.version} | {name: one.version for name, one in found.items()},
+    )
 
 
 def own(lab: Lab, host: LabHost, disk: bool) -> bytes:
-    """The archive that makes a guest this one: names, addresses, its host key, and who may log in."""
+    """The archive that makes a guest this one: names, addresses, its host key, and who
+    may log in.
+    """
     here = lab.folder / "hosts" / host.name
     archive = Archive()
     words = {
@@ -151,7 +190,9 @@ def own(lab: Lab, host: LabHost, disk: bool) -> bytes:
         "DATA6": host.address6,
         "DISK": "1" if disk else "",
     }
-    archive.file("etc/netbench", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode())
+    archive.file(
+        "etc/netbench", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
+    )
     archive.file("etc/hostname", f"{host.name}\n".encode())
     names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())
     archive.file("etc/hosts", f"127.0.0.1 localhost\n{names}".encode())
@@ -170,7 +211,9 @@ def mac(lab: Lab, host: LabHost, link: int) -> str:
 
 def dropbear_key(openssh: str) -> bytes:
     """An ed25519 host key in dropbear's form, from OpenSSH's (PROTOCOL.key) without passphrase."""
-    raw = base64.b64decode("".join(line for line in openssh.splitlines() if not line.startswith("-")))
+    raw = base64.b64decode(
+        "".join(line for line in openssh.splitlines() if not line.startswith("-"))
+    )
     at = len(b"openssh-key-v1\0")
     for _ in range(3):  # cipher, key derivation and its options
         _, at = _string(raw, at)
@@ -197,24 +240,40 @@ def _program(name: str, package: str, tools: Tools) -> Program:
         if (program := root / folder.lstrip("/") / name).is_file():
             return Program(program, root, root.name.partition("_")[2].replace("%3a", ":"))
     raise LabRefused(
-        f"the Debian package {package} has no program {name} where it was expected; install it: apt install {package}"
+        f"the Debian package {package} has no program {name} where it was expected; install it: apt"
+        f" install {package}"
     )
 
 
 def _version(package: str, tools: Tools) -> str:
-    return tools.attempt(("dpkg-query", "-W", "-f", "${Version}", package)).stdout.strip() or "installed"
+    return (
+        tools.attempt(("dpkg-query", "-W", "-f", "${Version}", package)).stdout.strip()
+        or "installed"
+    )
 
 
 def _static(program: Path) -> bool:
     """Whether an ELF program needs no loader."""
     raw = program.read_bytes()
     table, size, count = struct.unpack_from("<Q", raw, 32)[0], *struct.unpack_from("<HH", raw, 54)
-    return all(struct.unpack_from("<I", raw, table + i * size)[0] != _INTERPRETER for i in range(count))
+    return all(
+        struct.unpack_from("<I", raw, table + i * size)[0] != _INTERPRETER for i in range(count)
+    )
 
 
 def _libraries(program: Program, tools: Tools) -> list[Path]:
     folders = [str(program.root / folder) for folder in _LIBRARIES] if program.root else []
-    said = tools.run(("env", f"LD_LIBRARY_PATH={os.pathsep.join(folders)}", tools.paths["ldd"], str(program.path)))
+    said = tools.run(
+        (
+            "env",
+            f"LD_LIBRARY_PATH={os.pathsep.join(folders)}",
+            tools.paths["ldd"],
+            str(program.path),
+        )
+    )
     if "not found" in said:
-        raise LabRefused(f"{program.path} lacks a library here: {' '.join(said.split())}; apt install its package")
+        raise LabRefused(
+            f"{program.path} lacks a library here: {' '.join(said.split())}; apt install its"
+            " package"
+        )
     return [Path(path) for path in _LOADED.findall(said)]

@@ -1,4 +1,6 @@
-"""The modules of a kernel that a guest gets: what its devices need, and what a campaign may ask a kernel for."""
+"""The modules of a kernel that a guest gets: what its devices need, and what a campaign may ask a
+kernel for.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ _COMPRESSED = re.compile(r"\.(gz|xz|zst)\Z")
 
 
 def pack(modules: Path, release: str) -> bytes:
-    """An archive with /lib/modules/RELEASE: the wanted ones and what they need, not compressed, with their indices.
+    """An archive with /lib/modules/RELEASE: the wanted ones and what they need, not compressed,
+    with their indices.
 
     Errors: RequestError when a module cannot be read.
     """
@@ -55,11 +58,15 @@ def pack(modules: Path, release: str) -> bytes:
 
 
 def needs(modules: Path) -> dict[str, tuple[str, ...]]:
-    """Every module's file below a folder of modules, with those that it needs, from its `modules.dep`. Errors: RequestError."""
+    """Every module's file below a folder of modules, with those that it needs, from its
+    `modules.dep`. Errors: RequestError.
+    """
     try:
         lines = (modules / "modules.dep").read_text().splitlines()
     except OSError as error:
-        raise RequestError(f"cannot read {error.filename}: {error.strerror}; run depmod for these modules") from error
+        raise RequestError(
+            f"cannot read {error.filename}: {error.strerror}; run depmod for these modules"
+        ) from error
     found = (line.partition(":") for line in lines if ":" in line)
     return {name: tuple(others.split()) for name, _, others in found}
 
@@ -100,7 +107,9 @@ def _read(file: Path) -> bytes:
             case ".gz":
                 return gzip.decompress(content)
             case ".zst":
-                return subprocess.run(("zstd", "-dc"), input=content, capture_output=True, check=True).stdout
+                return subprocess.run(
+                    ("zstd", "-dc"), input=content, capture_output=True, check=True
+                ).stdout
             case _:
                 return content
     except FileNotFoundError as error:

@@ -1,11 +1,15 @@
-"""Hosts that are network namespaces: a management link to this machine, and a data link of veth apart from it.
+"""Hosts that are network namespaces: a management link to this machine, and a data link of veth
+apart from it.
 
     root namespace            nb-LAB-switch                        nb-LAB-HOST
     nb-LAB  ----------------  uplink [bridge mgmt] mgmt1 --------  mgmt0   SSH
-                                     [bridge data] data1 --------  data0   data, unless two hosts without rate and delay:
-                                                                           then their data0 are the two ends of one veth
+                                     [bridge data] data1 --------  data0   data, unless two hosts
+                                     without rate and delay:
+                                                                           then their data0 are the
+                                                                           two ends of one veth
 
-A rate or a delay is on the switch's ports, towards each host, so that a host's own qdisc is the campaign's to set.
+A rate or a delay is on the switch's ports, towards each host, so that a host's own qdisc is the
+campaign's to set.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ from netbench.units import format_rate, format_time
 DATA = "data0"
 MANAGEMENT = "mgmt0"
 # RFC 2544's range for benchmarks first: nobody's hosts are there.
-POOLS = tuple(map(IPv4Network, ("198.18.0.0/15", "10.213.0.0/16", "100.117.0.0/16", "172.30.0.0/16")))
+POOLS = tuple(
+    map(IPv4Network, ("198.18.0.0/15", "10.213.0.0/16", "100.117.0.0/16", "172.30.0.0/16"))
+)
 _DATA4, _DATA6 = "10.77.0.{}", "fd77::{:x}"
 _GATE = 254  # this machine's end of the management link
 _DEFAULT_IN_DISGUISE = 7  # VPNs write a default route as 0.0.0.0/1 and 128.0.0.0/1
@@ -43,7 +49,9 @@ def shaping(wish: Wish) -> Sequence[str]:
 
 
 def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
-    """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until then is left to `remove`."""
+    """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until
+    then is left to `remove`.
+    """
     network = management_network(taken(tools))
     ipv6 = has_ipv6()
     hosts = {name: _host(wish.name, i, name, network, ipv6) for i, name in enumerate(wish.hosts, 1)}
@@ -75,7 +83,9 @@ def data_addresses(number: int) -> tuple[str, str]:
 
 
 def taken(tools: Tools) -> list[IPv4Network]:
-    """The IPv4 networks that this machine routes, in any table, or has an address in. Errors: LabError."""
+    """The IPv4 networks that this machine routes, in any table, or has an address in. Errors:
+    LabError.
+    """
     routes = _json(tools, "route", "show", "table", "all")
     links = _json(tools, "address", "show")
     words = [route["dst"] for route in routes if route["dst"] != "default"]
@@ -95,7 +105,10 @@ def management_network(used: Iterable[IPv4Network]) -> IPv4Network:
         for network in pool.subnets(new_prefix=24):
             if not any(network.overlaps(other) for other in real):
                 return network
-    raise LabError(f"no /24 is free for the management link in {', '.join(map(str, POOLS))}: see `ip route show table all`")
+    raise LabError(
+        f"no /24 is free for the management link in {', '.join(map(str, POOLS))}: see `ip route"
+        " show table all`"
+    )
 
 
 def has_ipv6() -> bool:
@@ -105,26 +118,44 @@ def has_ipv6() -> bool:
         return False
 
 
-def _links(wish: Wish, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools) -> None:
+def _links(
+    wish: Wish, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools
+) -> None:
     switch = namespace_name(wish.name, SWITCH)
     direct = len(hosts) == 2 and not _shaped(wish)
-    tools.batch(("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))])
+    tools.batch(
+        ("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))]
+    )
     probe(wish, switch, tools)
     tools.batch(("ip",), _cables(wish.name, switch, hosts, direct))
     tools.batch(("ip", "-n", switch), _switch(len(hosts), direct, ipv6))
     shape_ports(wish, switch, [f"data{i}" for i in range(1, len(hosts) + 1)], tools)
-    together(lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts)
-    tools.batch(("ip",), configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6))
+    together(
+        lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts
+    )
+    tools.batch(
+        ("ip",), configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6)
+    )
 
 
 def _cables(lab: str, switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
-    """Every veth, made with both ends where they belong, so that nothing passes through the root namespace."""
+    """Every veth, made with both ends where they belong, so that nothing passes through the root
+    namespace.
+    """
     for i, host in enumerate(hosts, 1):
-        yield f"link add {MANAGEMENT} netns {host.namespace} type veth peer name mgmt{i} netns {switch}"
+        yield (
+            f"link add {MANAGEMENT} netns {host.namespace} type veth peer name mgmt{i} netns"
+            f" {switch}"
+        )
         if not direct:
-            yield f"link add {DATA} netns {host.namespace} type veth peer name data{i} netns {switch}"
+            yield (
+                f"link add {DATA} netns {host.namespace} type veth peer name data{i} netns {switch}"
+            )
     if direct:
-        yield f"link add {DATA} netns {hosts[0].namespace} type veth peer name {DATA} netns {hosts[1].namespace}"
+        yield (
+            f"link add {DATA} netns {hosts[0].namespace} type veth peer name {DATA} netns"
+            f" {hosts[1].namespace}"
+        )
     yield f"link add {interface_name(lab)} type veth peer name uplink netns {switch}"
 
 
@@ -149,7 +180,9 @@ def _ends(host: LabHost, network: IPv4Network, ipv6: bool) -> Iterator[str]:
 
 
 def configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
-    """Give it its address and no other: no packet of IPv6's own housekeeping crosses a link that is measured."""
+    """Give it its address and no other: no packet of IPv6's own housekeeping crosses a link that is
+    measured.
+    """
     if ipv6:
         yield f"link set {interface} addrgenmode none"
     if address:
@@ -158,19 +191,26 @@ def configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
 
 
 def shape(wish: Wish) -> str:
-    """The qdisc, in tc's words, that holds a data link to its rate (bits/s) and delay (ns): tc-tbf(8), tc-netem(8)."""
+    """The qdisc, in tc's words, that holds a data link to its rate (bits/s) and delay (ns):
+    tc-tbf(8), tc-netem(8).
+    """
     if wish.delay is not None:
         rate = f" rate {wish.rate}bit" if wish.rate is not None else ""
         return f"netem delay {wish.delay}ns{rate} limit {_NETEM_LIMIT}"
     bytes_a_second = (wish.rate or 0) / 8
     burst = max(65536, int(bytes_a_second / 1000))
-    return f"tbf rate {wish.rate}bit burst {burst}b limit {burst + max(65536, int(bytes_a_second * _TBF_SECONDS))}b"
+    return (
+        f"tbf rate {wish.rate}bit burst {burst}b limit"
+        f" {burst + max(65536, int(bytes_a_second * _TBF_SECONDS))}b"
+    )
 
 
 def shape_ports(wish: Wish, switch: str, ports: Iterable[str], tools: Tools) -> None:
     """Hold the switch's ports to the wish's rate and delay, if it has any. Errors: LabError."""
     if _shaped(wish):
-        tools.batch(("tc", "-n", switch), [f"qdisc add dev {port} root {shape(wish)}" for port in ports])
+        tools.batch(
+            ("tc", "-n", switch), [f"qdisc add dev {port} root {shape(wish)}" for port in ports]
+        )
 
 
 def _shaped(wish: Wish) -> bool:
@@ -181,11 +221,19 @@ def probe(wish: Wish, switch: str, tools: Tools) -> None:
     """Try the qdisc, if one is needed, where it harms nobody. Errors: LabRefused."""
     if not _shaped(wish):
         return
-    done = tools.attempt(("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(wish).split()))
+    done = tools.attempt(
+        ("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(wish).split())
+    )
     if done.returncode:
-        words = {"rate": wish.rate and format_rate(wish.rate), "delay": wish.delay and format_time(wish.delay)}
+        words = {
+            "rate": wish.rate and format_rate(wish.rate),
+            "delay": wish.delay and format_time(wish.delay),
+        }
         asked = " and ".join(f"{key} {word}" for key, word in words.items() if word)
         qdisc = shape(wish).split(maxsplit=1)[0]
         said = " ".join(done.stderr.split())
-        raise LabRefused(f"{asked}: this kernel has no {qdisc} qdisc (tc: {said}); leave it out, or load the module sch_{qdisc}")
+        raise LabRefused(
+            f"{asked}: this kernel has no {qdisc} qdisc (tc: {said}); leave it out, or load the"
+            f" module sch_{qdisc}"
+        )
     tools.run(("tc", "-n", switch, "qdisc", "del", "dev", "lo", "root"))

@@ -4,9 +4,9 @@
     127.0.0.1:PORT - QEMU's user network ----------------------------  mgmt0   SSH
                                           [bridge data] data1 (tap) -  data0   data
 
-A rate or a delay is on the switch's ports, towards each guest. A guest's root is in its memory: what it writes is gone with its
-next boot, but for /boot of a lab with disks, which also holds the lab's kernels as installed ones (vmlinuz-RELEASE,
-initrd.img-RELEASE).
+A rate or a delay is on the switch's ports, towards each guest. A guest's root is in its memory:
+what it writes is gone with its next boot, but for /boot of a lab with disks, which also holds the
+lab's kernels as installed ones (vmlinuz-RELEASE, initrd.img-RELEASE).
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def _needs(wish: Wish) -> Sequence[str]:
 
 
 def prepare(wish: Wish, tools: Tools) -> Wish:
-    """Find or build everything that the guests start from. Errors: LabRefused; RequestError about a kernel's files."""
+    """Find or build everything that the guests start from. Errors: LabRefused; RequestError about a
+    kernel's files.
+    """
     if not emulator.TUN.exists():
         raise LabRefused(f"guests need {emulator.TUN}, which is not here: modprobe tun")
     userland = guest.userland(tools)
@@ -71,7 +73,9 @@ def _version(tools: Tools) -> str:
 
 
 def build(kernel: Kernel, userland: guest.Userland, tools: Tools) -> LabKernel:
-    """A kernel's image and first root, from the cache if they are there. Errors: LabRefused, RequestError."""
+    """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
+    RequestError.
+    """
     if kernel.release:
         kernel = replace(kernel, deb=str(debian.kernel(kernel.release, tools)))
     place = kernels.found(kernel)
@@ -84,7 +88,12 @@ def build(kernel: Kernel, userland: guest.Userland, tools: Tools) -> LabKernel:
     root = debian.cache() / "roots" / f"{made.hexdigest()}.cpio"
     if not root.exists():
         root.parent.mkdir(exist_ok=True)
-        _write(root, (_read(given, kernel) if given else b"") + userland.archive + (parts / "modules.cpio").read_bytes())
+        _write(
+            root,
+            (_read(given, kernel) if given else b"")
+            + userland.archive
+            + (parts / "modules.cpio").read_bytes(),
+        )
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
 
 
@@ -92,12 +101,16 @@ def _read(file: Path, kernel: Kernel) -> bytes:
     try:
         raw = file.read_bytes()
     except OSError as error:
-        raise LabRefused(f"kernel {kernel.name}: cannot read its initrd {file}: {error.strerror}") from error
+        raise LabRefused(
+            f"kernel {kernel.name}: cannot read its initrd {file}: {error.strerror}"
+        ) from error
     return raw + b"\0" * (-len(raw) % 512)
 
 
 def _parts(kernel: Kernel, place: Path) -> Path:
-    """A folder of the cache with `image`, `release` and `modules.cpio`, by the content that they are made from."""
+    """A folder of the cache with `image`, `release` and `modules.cpio`, by the content that they
+    are made from.
+    """
     kept = debian.cache() / "kernels" / f"{kernels.digest(place)[:32]}-{modules.RECIPE}"
     if kept.exists():
         return kept
@@ -108,7 +121,9 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         draft.mkdir(mode=0o755)
         found = kernels.unpack(kernel, raw)
         shutil.copyfile(found.image, draft / "image")
-        (draft / "modules.cpio").write_bytes(modules.pack(found.modules, found.release) if found.modules else b"")
+        (draft / "modules.cpio").write_bytes(
+            modules.pack(found.modules, found.release) if found.modules else b""
+        )
         (draft / "release").write_text(found.release)
         with contextlib.suppress(OSError):  # another lab was faster
             draft.rename(kept)
@@ -122,9 +137,14 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
-    """Make keys, the data link and the guests. Errors: LabError; what was made until then is left to `remove`."""
+    """Make keys, the data link and the guests. Errors: LabError; what was made until then is left
+    to `remove`.
+    """
     ports = _free_ports(len(wish.hosts))
-    hosts = {name: _host(wish.name, i, name, port) for i, (name, port) in enumerate(zip(wish.hosts, ports, strict=True), 1)}
+    hosts = {
+        name: _host(wish.name, i, name, port)
+        for i, (name, port) in enumerate(zip(wish.hosts, ports, strict=True), 1)
+    }
     config = sshd.keys(folder, hosts.values(), tools)
     lab = Lab(wish.name, wish.kind, folder, hosts, config, dict(wish.ready), dict(wish.versions))
     _links(wish, tools)
@@ -155,7 +175,9 @@ def _free_ports(count: int) -> list[int]:
 
 def _host(lab: str, number: int, name: str, port: int) -> LabHost:
     data4, data6 = netns.data_addresses(number)
-    return LabHost(name, f"{lab}-{name}", data4, data6, netns.DATA, namespace_name(lab, SWITCH), LOCAL, port)
+    return LabHost(
+        name, f"{lab}-{name}", data4, data6, netns.DATA, namespace_name(lab, SWITCH), LOCAL, port
+    )
 
 
 def _links(wish: Wish, tools: Tools) -> None:
@@ -164,9 +186,17 @@ def _links(wish: Wish, tools: Tools) -> None:
     tools.batch(("ip",), [f"netns add {switch}"])
     netns.probe(wish, switch, tools)
     ipv6 = netns.has_ipv6()
-    lines = ["link set lo up", "link add data type bridge stp_state 0 mcast_snooping 0", *netns.configure("data", "", ipv6)]
+    lines = [
+        "link set lo up",
+        "link add data type bridge stp_state 0 mcast_snooping 0",
+        *netns.configure("data", "", ipv6),
+    ]
     for port in ports:
-        lines += [f"tuntap add dev {port} mode tap vnet_hdr", f"link set {port} master data", *netns.configure(port, "", ipv6)]
+        lines += [
+            f"tuntap add dev {port} mode tap vnet_hdr",
+            f"link set {port} master data",
+            *netns.configure(port, "", ipv6),
+        ]
     tools.batch(("ip", "-n", switch), lines)
     netns.shape_ports(wish, switch, ports, tools)
 
@@ -197,14 +227,25 @@ def _guest(lab: Lab, host: LabHost) -> emulator.Guest:
 
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
-    """Start a guest that does not run. QEMU keeps the first root mapped, so that its file is not needed any more."""
+    """Start a guest that does not run. QEMU keeps the first root mapped, so that its file is not
+    needed any more.
+    """
     described = _guest(lab, host)
     root = described.folder / "root.cpio"
     try:
         root.write_bytes(_root(lab, host, kernel, described.disk is not None))
-        emulator.start(described, tools.paths[emulator.PROGRAM], kernel.image, root, kernel.append, USER_NETWORK)
+        emulator.start(
+            described,
+            tools.paths[emulator.PROGRAM],
+            kernel.image,
+            root,
+            kernel.append,
+            USER_NETWORK,
+        )
     except OSError as error:
-        raise LabError(f"{host.name}: cannot write its first root in {described.folder}: {error.strerror}") from error
+        raise LabError(
+            f"{host.name}: cannot write its first root in {described.folder}: {error.strerror}"
+        ) from error
     finally:
         root.unlink(missing_ok=True)
     (described.folder / "kernel").write_text(f"{kernel.name} {kernel.release}\n")
@@ -214,7 +255,9 @@ def _root(lab: Lab, host: LabHost, kernel: LabKernel, disk: bool) -> bytes:
     try:
         return kernel.initrd.read_bytes() + guest.own(lab, host, disk)
     except FileNotFoundError as error:
-        raise LabError(f"{error.filename} is gone from the cache: take the lab down and make it again") from error
+        raise LabError(
+            f"{error.filename} is gone from the cache: take the lab down and make it again"
+        ) from error
 
 
 def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
@@ -225,18 +268,26 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
     try:
         for kernel in lab.kernels.values():
             shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
-            (content / f"initrd.img-{kernel.release}").write_bytes(_root(lab, host, kernel, disk=True))
+            (content / f"initrd.img-{kernel.release}").write_bytes(
+                _root(lab, host, kernel, disk=True)
+            )
         size = sum(file.stat().st_size for file in content.iterdir()) * 2 + _DISK_SPARE
         image = here / "disk"
-        tools.run(("mke2fs", "-q", "-t", "ext4", "-d", str(content), str(image), f"{size // 1024}k"))
+        tools.run(
+            ("mke2fs", "-q", "-t", "ext4", "-d", str(content), str(image), f"{size // 1024}k")
+        )
     except OSError as error:
-        raise LabError(f"{host.name}: cannot make its disk in {here}: {error.strerror}; free some space there") from error
+        raise LabError(
+            f"{host.name}: cannot make its disk in {here}: {error.strerror}; free some space there"
+        ) from error
     finally:
         shutil.rmtree(content)
 
 
 def await_login(lab: Lab, host: LabHost, tools: Tools, seconds: float = _LOGIN_SECONDS) -> None:
-    """Wait until a guest runs a command over SSH. Errors: LabError with the last lines of its console."""
+    """Wait until a guest runs a command over SSH. Errors: LabError with the last lines of its
+    console.
+    """
     deadline = time.monotonic() + seconds
     silent = time.monotonic() + _SILENT_SECONDS
     while not (
@@ -245,14 +296,22 @@ def await_login(lab: Lab, host: LabHost, tools: Tools, seconds: float = _LOGIN_S
         and _login(lab, host, tools)
     ):
         if time.monotonic() > deadline:
-            raise LabError(f"{host.name}: no SSH login in {seconds:.0f} s; its console's last lines: {_said(lab, host.name)}")
+            raise LabError(
+                f"{host.name}: no SSH login in {seconds:.0f} s; its console's last lines:"
+                f" {_said(lab, host.name)}"
+            )
         if not _alive(lab.folder, host.name):
-            raise LabError(f"{host.name}: its QEMU has ended; its console's last lines: {_said(lab, host.name)}")
+            raise LabError(
+                f"{host.name}: its QEMU has ended; its console's last lines:"
+                f" {_said(lab, host.name)}"
+            )
         time.sleep(_POLL)
 
 
 def _has_spoken(lab: Lab, host: LabHost) -> bool:
-    """Whether a guest's SSH server may be there: it says so. QEMU keeps earlier connections, all for the guest to answer then."""
+    """Whether a guest's SSH server may be there: it says so. QEMU keeps earlier connections, all
+    for the guest to answer then.
+    """
     try:
         return (sshd.place(lab.folder, host.name) / "console").stat().st_size > 0
     except OSError:
@@ -260,10 +319,22 @@ def _has_spoken(lab: Lab, host: LabHost) -> bool:
 
 
 def _login(lab: Lab, host: LabHost, tools: Tools) -> bool:
-    options = ("-o", "ConnectTimeout=2", "-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=2", "-o", "BatchMode=yes")
+    options = (
+        "-o",
+        "ConnectTimeout=2",
+        "-o",
+        "ServerAliveInterval=1",
+        "-o",
+        "ServerAliveCountMax=2",
+        "-o",
+        "BatchMode=yes",
+    )
     try:
         return (
-            tools.attempt(("ssh", "-F", str(lab.ssh_config), *options, host.ssh, "true"), seconds=_ATTEMPT_SECONDS).returncode
+            tools.attempt(
+                ("ssh", "-F", str(lab.ssh_config), *options, host.ssh, "true"),
+                seconds=_ATTEMPT_SECONDS,
+            ).returncode
             == 0
         )
     except LabError:
@@ -275,7 +346,9 @@ def _said(lab: Lab, host: str) -> str:
 
 
 def console(lab: Lab, host: str, lines: int = 20) -> list[str]:
-    """The last lines of a guest's console, without control characters; none before it has said anything. Errors: LabRefused."""
+    """The last lines of a guest's console, without control characters; none before it has said
+    anything. Errors: LabRefused.
+    """
     return list(_tail(sshd.place(lab.folder, _known(lab, host).name) / "console", lines))
 
 
@@ -302,12 +375,16 @@ def find(name: str) -> Lab:
     if lab is None:
         raise LabRefused(f"no lab {name} is up; see `lab status`")
     if lab.kind != "qemu":
-        raise LabRefused(f"the lab {name} is made of {lab.kind}, whose hosts share this machine's kernel: expected one of qemu")
+        raise LabRefused(
+            f"the lab {name} is made of {lab.kind}, whose hosts share this machine's kernel:"
+            " expected one of qemu"
+        )
     return lab
 
 
 def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
-    """A kernel of any source, ready to be booted by a lab's guests: one of its own, or made and kept in the cache.
+    """A kernel of any source, ready to be booted by a lab's guests: one of its own, or made and
+    kept in the cache.
 
     Errors: LabRefused, RequestError about a kernel's files.
     """
@@ -319,12 +396,21 @@ def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
 
 def _matching(lab: Lab, kernel: Kernel) -> Iterator[LabKernel]:
     """The lab's kernels that a release means: that of this name first."""
-    fitting = [own for own in lab.kernels.values() if kernel.release and debian.fits(own.release, kernel.release)]
-    yield from sorted(fitting, key=lambda own: (own.name != kernel.name, [-part for part in debian.order(own.release)]))
+    fitting = [
+        own
+        for own in lab.kernels.values()
+        if kernel.release and debian.fits(own.release, kernel.release)
+    ]
+    yield from sorted(
+        fitting,
+        key=lambda own: (own.name != kernel.name, [-part for part in debian.order(own.release)]),
+    )
 
 
 def boot(lab_name: str, host: str, kernel: LabKernel) -> None:
-    """Stop a guest and start it on a kernel; returns when it was started, not when it answers. Errors: LabRefused, LabError."""
+    """Stop a guest and start it on a kernel; returns when it was started, not when it answers.
+    Errors: LabRefused, LabError.
+    """
     with state.locked() as lock:
         lab = find(lab_name)
         tools = programs.find((emulator.PROGRAM,), lock)

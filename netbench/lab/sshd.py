@@ -1,4 +1,6 @@
-"""A real SSH server for each host of a lab: keys, configurations, the client's ssh_config, and the wait until it answers."""
+"""A real SSH server for each host of a lab: keys, configurations, the client's ssh_config, and the
+wait until it answers.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from netbench.lab.command import Tools, together
 
 PORT = 22
 PAM_SERVICE = Path("/etc/pam.d/sshd")
-_PRIVILEGE_SEPARATION = Path("/run/sshd")  # compiled into Debian's sshd, which starts only where it exists
+_PRIVILEGE_SEPARATION = Path(
+    "/run/sshd"
+)  # compiled into Debian's sshd, which starts only where it exists
 _PENALTIES_SINCE = (9, 8)
 _DEADLINE = 20.0
 _POLL = 0.01
 _LAST_LINES = 5
 
-# An sshd without PAM refuses accounts whose password is locked; after the key, this service lets every account in.
+# An sshd without PAM refuses accounts whose password is locked; after the key, this service lets
+# every account in.
 _PAM = """\
 auth required pam_deny.so
 account required pam_permit.so
@@ -56,7 +61,8 @@ Host {alias}
     StrictHostKeyChecking yes
     UpdateHostKeys no
 """
-# $1 PAM service of the lab, $2 the system's (hidden by it in this mount namespace alone), then sshd's command line.
+# $1 PAM service of the lab, $2 the system's (hidden by it in this mount namespace alone), then
+# sshd's command line.
 _START = """\
 echo 0 > /proc/sys/net/ipv4/ip_forward || exit
 [ ! -e "$2" ] || mount --bind "$1" "$2" || exit
@@ -71,7 +77,9 @@ def place(folder: Path, host: str) -> Path:
 
 
 def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
-    """Write keys and configurations of servers and client; the client's ssh_config. Errors: LabError."""
+    """Write keys and configurations of servers and client; the client's ssh_config. Errors:
+    LabError.
+    """
     hosts = list(hosts)
     config = keys(folder, hosts, tools)
     extra = "PerSourcePenalties no\n" if _version(tools) >= _PENALTIES_SINCE else ""
@@ -82,7 +90,9 @@ def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
 
 
 def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
-    """Make every host's folder and key, the client's key, and who knows whom; the client's ssh_config. Errors: LabError."""
+    """Make every host's folder and key, the client's key, and who knows whom; the client's
+    ssh_config. Errors: LabError.
+    """
     hosts = list(hosts)
     for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
         part.mkdir()
@@ -90,7 +100,9 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     made = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
     together(lambda key: _keygen(key, tools), made)
     client, *servers = (key.with_suffix(".pub").read_text().strip() for key in made)
-    (folder / "known_hosts").write_text("".join(f"{_known_as(h)} {key}\n" for h, key in zip(hosts, servers, strict=True)))
+    (folder / "known_hosts").write_text(
+        "".join(f"{_known_as(h)} {key}\n" for h, key in zip(hosts, servers, strict=True))
+    )
     authorized = folder / "authorized_keys"
     authorized.write_text(f"{client}\n")
     authorized.chmod(0o644)  # read by sshd as the user who logs in
@@ -109,7 +121,9 @@ def _keygen(key: Path, tools: Tools) -> None:
 
 def _server(folder: Path, host: LabHost) -> str:
     pam = "yes" if PAM_SERVICE.exists() else "no"
-    return _SERVER.format(address=host.management, port=PORT, place=place(folder, host.name), folder=folder, pam=pam)
+    return _SERVER.format(
+        address=host.management, port=PORT, place=place(folder, host.name), folder=folder, pam=pam
+    )
 
 
 def _client(folder: Path, host: LabHost) -> str:
@@ -123,7 +137,9 @@ def _version(tools: Tools) -> tuple[int, int]:
 
 
 def start(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> None:
-    """Start every host's server in its namespace and wait until all answer. Errors: LabError with a server's last words."""
+    """Start every host's server in its namespace and wait until all answer. Errors: LabError with a
+    server's last words.
+    """
     _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     together(lambda host: _start(folder, host, tools), hosts)
 
@@ -134,11 +150,16 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
     shell = ("/bin/sh", "-c", _START, "sh", str(folder / "pam"), str(PAM_SERVICE))
     done = tools.attempt(("ip", "netns", "exec", host.namespace, *shell, *server))
     if done.returncode:
-        raise LabError(f"{host.name}: sshd does not start: {_last_words(here / 'log') or done.stderr.strip()}")
+        raise LabError(
+            f"{host.name}: sshd does not start: {_last_words(here / 'log') or done.stderr.strip()}"
+        )
     deadline = time.monotonic() + _DEADLINE
     while not answers(host.management):
         if time.monotonic() > deadline:
-            raise LabError(f"{host.name}: sshd at {host.management} is silent for {_DEADLINE:.0f} s: {_last_words(here / 'log')}")
+            raise LabError(
+                f"{host.name}: sshd at {host.management} is silent for {_DEADLINE:.0f} s:"
+                f" {_last_words(here / 'log')}"
+            )
         time.sleep(_POLL)
 
 

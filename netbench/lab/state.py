@@ -1,6 +1,8 @@
-"""What is known of labs across processes: a folder for each under /run, one lock for all of them, and names in the kernel.
+"""What is known of labs across processes: a folder for each under /run, one lock for all of them,
+and names in the kernel.
 
-A lab's folder is made before anything else and removed after everything else, so what a killed `up` left is always found.
+A lab's folder is made before anything else and removed after everything else, so what a killed `up`
+left is always found.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _SWITCH = re.compile(namespace_name(r"([A-Za-z0-9_]{1,12})", SWITCH) + r"\Z")
 
 @contextlib.contextmanager
 def locked() -> Iterator[int]:
-    """Hold the lock of all labs; its file descriptor, for children to inherit. Leaves no empty folder. Errors: LabError."""
+    """Hold the lock of all labs; its file descriptor, for children to inherit. Leaves no empty
+    folder. Errors: LabError.
+    """
     lock = _acquire(time.monotonic() + _PATIENCE)
     try:
         yield lock
@@ -44,11 +48,16 @@ def locked() -> Iterator[int]:
 
 def _acquire(deadline: float) -> int:
     while True:
-        with contextlib.suppress(FileNotFoundError):  # the last holder may remove the folder between our steps
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # the last holder may remove the folder between our steps
             if (lock := _hold()) is not None:
                 return lock
         if time.monotonic() > deadline:
-            raise LabError(f"another lab has been going up or down for {_PATIENCE:.0f} s; see `lab status`, or end that process")
+            raise LabError(
+                f"another lab has been going up or down for {_PATIENCE:.0f} s; see `lab status`, or"
+                " end that process"
+            )
         time.sleep(_POLL)
 
 
@@ -79,7 +88,9 @@ def begin(name: str) -> Path:
         folder(name).mkdir(mode=0o755)
         folder(name).chmod(0o755)
     except OSError as error:
-        raise LabError(f"cannot make the lab's folder {error.filename}: {error.strerror}; see what is there") from error
+        raise LabError(
+            f"cannot make the lab's folder {error.filename}: {error.strerror}; see what is there"
+        ) from error
     return folder(name)
 
 
@@ -100,22 +111,30 @@ def read(name: str) -> Lab | None:
     hosts = {host: LabHost(**fields) for host, fields in known["hosts"].items()}
     kernels = {kernel: _kernel(fields) for kernel, fields in known.get("kernels", {}).items()}
     place, config = Path(known["folder"]), Path(known["ssh_config"])
-    return Lab(known["name"], known["kind"], place, hosts, config, kernels, known.get("versions", {}))
+    return Lab(
+        known["name"], known["kind"], place, hosts, config, kernels, known.get("versions", {})
+    )
 
 
 def _kernel(fields: dict[str, str]) -> LabKernel:
-    return LabKernel(**{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()})  # type: ignore[arg-type]
+    return LabKernel(
+        **{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()}
+    )  # type: ignore[arg-type]
 
 
 def namespaces(name: str) -> list[str]:
     """The network namespaces that carry a lab's name, in order."""
-    return sorted(space for space in _entries(NAMESPACES) if space.startswith(namespace_name(name, "")))
+    return sorted(
+        space for space in _entries(NAMESPACES) if space.startswith(namespace_name(name, ""))
+    )
 
 
 def names() -> list[str]:
     """The names of all labs of which something is there."""
     folders = {entry for entry in _entries(BASE) if (BASE / entry).is_dir()}
-    return sorted(folders | {match[1] for space in _entries(NAMESPACES) if (match := _SWITCH.match(space))})
+    return sorted(
+        folders | {match[1] for space in _entries(NAMESPACES) if (match := _SWITCH.match(space))}
+    )
 
 
 def _entries(place: Path) -> list[str]:

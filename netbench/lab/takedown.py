@@ -1,4 +1,6 @@
-"""Taking a lab away, whole or half made: everything is found by its name, whoever made it and however far it came."""
+"""Taking a lab away, whole or half made: everything is found by its name, whoever made it and
+however far it came.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Tenant:
 
 
 def remove(name: str, tools: Tools) -> list[str]:
-    """End a lab's processes, delete its interface, namespaces, then its folder; a line for each thing gone. Errors: LabError."""
+    """End a lab's processes, delete its interface, namespaces, then its folder; a line for each
+    thing gone. Errors: LabError.
+    """
     folder = state.folder(name)
     spaces = state.namespaces(name)
     gone = [f"process {one.pid} (QEMU of {one.name})" for one in emulator.end(name, folder)]
@@ -44,13 +48,17 @@ def remove(name: str, tools: Tools) -> list[str]:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise LabError(f"cannot remove {error.filename}: {error.strerror}; remove it and repeat `lab down`") from error
+            raise LabError(
+                f"cannot remove {error.filename}: {error.strerror}; remove it and repeat `lab down`"
+            ) from error
         gone.append(f"folder {folder}")
     return gone
 
 
 def _unplug(lab: str, tools: Tools) -> list[str]:
-    """Delete our end of the management link, known by its peer: at once, where the kernel takes its time to delete namespaces."""
+    """Delete our end of the management link, known by its peer: at once, where the kernel takes its
+    time to delete namespaces.
+    """
     interface = interface_name(lab)
     shown = tools.attempt(("ip", "link", "show", "dev", interface)).stdout
     if f"link-netns {namespace_name(lab, SWITCH)}\n" not in shown:
@@ -60,7 +68,9 @@ def _unplug(lab: str, tools: Tools) -> list[str]:
 
 
 def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
-    """Kill what runs in a lab: servers first, the others when they did not leave by themselves. Errors: LabError."""
+    """Kill what runs in a lab: servers first, the others when they did not leave by themselves.
+    Errors: LabError.
+    """
     servers = {pid for file in folder.glob("hosts/*/pid") if (pid := sshd.pid(file, folder))}
     inside = _inside(spaces, servers)
     found = _tenants(inside)
@@ -70,15 +80,22 @@ def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
     while left:
         if time.monotonic() > deadline:
             names = ", ".join(f"{tenant.pid} ({tenant.program})" for tenant in left)
-            raise LabError(f"these processes of the lab do not end: {names}; end them and repeat `lab down`")
+            raise LabError(
+                f"these processes of the lab do not end: {names}; end them and repeat `lab down`"
+            )
         _kill(left)
         left = _wait(inside, _POLL)
     return found
 
 
 def _inside(spaces: Iterable[str], servers: Iterable[int]) -> set[_Space]:
-    """The lab's namespaces, also those whose name is gone; never the one that this machine lives in."""
-    places = [*(state.NAMESPACES / space for space in spaces), *(Path(f"/proc/{pid}/ns/net") for pid in servers)]
+    """The lab's namespaces, also those whose name is gone; never the one that this machine lives
+    in.
+    """
+    places = [
+        *(state.NAMESPACES / space for space in spaces),
+        *(Path(f"/proc/{pid}/ns/net") for pid in servers),
+    ]
     found = {space for place in places if (space := _space(place))}
     return found - {_space(Path(f"/proc/{pid}/ns/net")) for pid in ("self", "1")}
 

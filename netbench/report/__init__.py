@@ -1,1 +1,3 @@
-"""Reports: analysis as sections of data, and renderers that make text, HTML, markdown, CSV or JSON of them."""
+"""Reports: analysis as sections of data, and renderers that make text, HTML, markdown, CSV or JSON
+of them.
+"""

@@ -1,4 +1,6 @@
-"""What a section returns: data, not strings. A renderer (text, html, markdown, json) decides how it looks."""
+"""What a section returns: data, not strings. A renderer (text, html, markdown, json) decides how it
+looks.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,16 @@ from dataclasses import dataclass
 from netbench.analysis.checks import Caution
 from netbench.analysis.intervals import Interval
 
-Value = str | int | float | Interval | None  # None: there is none; an Interval is a mean with its half-width
+Value = (
+    str | int | float | Interval | None
+)  # None: there is none; an Interval is a mean with its half-width
 
 
 @dataclass(frozen=True)
 class Column:
-    """`kind`: `key` (what the row is about), `value` (a number or word), or `prose` (long text, wrapped)."""
+    """`kind`: `key` (what the row is about), `value` (a number or word), or `prose` (long text,
+    wrapped).
+    """
 
     name: str
     unit: str = ""
@@ -21,7 +27,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of rows that carry the mark †."""
+    """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of
+    rows that carry the mark †.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -47,7 +55,8 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios); renderers without pictures leave it out.
+    """A drawing that plots.py knows by `kind` (means, order, ratios); renderers without pictures
+    leave it out.
 
     `label` is its title.
     """

@@ -12,7 +12,9 @@ from netbench.report.source import Source
 
 @dataclass(frozen=True)
 class Report:
-    """The sections of one result, ready for any renderer. `source` is what they were made from (plots and CSV need it)."""
+    """The sections of one result, ready for any renderer. `source` is what they were made from
+    (plots and CSV need it).
+    """
 
     source: Source
     sections: tuple[Section, ...]
@@ -35,7 +37,9 @@ class Report:
 
 
 def build(path: Path | str) -> Report:
-    """Read a result folder and make its report. Errors: ReportError when it is no result, StoreError when it can't be read."""
+    """Read a result folder and make its report. Errors: ReportError when it is no result,
+    StoreError when it can't be read.
+    """
     return of_source(Source.of(path))
 
 
@@ -45,4 +49,6 @@ def of_source(source: Source) -> Report:
 
     made = (section(source) for section in sections())
     label = label_of(source.loaded)
-    return Report(source, tuple(labelled(section, label) for section in made if section is not None))
+    return Report(
+        source, tuple(labelled(section, label) for section in made if section is not None)
+    )

@@ -1,4 +1,6 @@
-"""What `compare` answers: a sentence for each cell and metric, a table a metric, and what the gates say."""
+"""What `compare` answers: a sentence for each cell and metric, a table a metric, and what the gates
+say.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from netbench.report.source import Source
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
-    "The two ran at different times, so nothing is paired: each result is an independent sample (Welch), and what else changed "
-    "between the two times is part of the difference."
+    "The two ran at different times, so nothing is paired: each result is an independent sample"
+    " (Welch), and what else changed between the two times is part of the difference."
 )
 SAID = 8  # of a gate, in words; the rest are counted
 
@@ -35,8 +37,8 @@ SAID = 8  # of a gate, in words; the rest are counted
 class Compared:
     """Comparisons by metric, what they are of, and what gates say of them.
 
-    `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two results differ in; `asked`:
-    metrics that were named.
+    `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
+    results differ in; `asked`: metrics that were named.
     """
 
     title: str
@@ -63,7 +65,9 @@ class Compared:
 
     @property
     def sections(self) -> list[Section]:
-        """Head with sentences, tables, differences, gates; those that have nothing to say are left out."""
+        """Head with sentences, tables, differences, gates; those that have nothing to say are left
+        out.
+        """
         several = len({c.pair for family in self.families.values() for c in family}) > 1
         head = [f"{self.label[0].upper()}{self.label[1:]}. {EMULATED}"] if self.label else []
         if len(self.results) > 1:
@@ -71,21 +75,37 @@ class Compared:
             head.append(UNPAIRED)
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
-        blocks += [table(metric, family, several) for metric, family in self.families.items() if family]
+        blocks += [
+            table(metric, family, several) for metric, family in self.families.items() if family
+        ]
         found = [Section("comparison", self.title, tuple(blocks))]
         if self.notes:
-            found.append(Section("notes", "What was left out, or assumed", (Prose(tuple(self.notes), bullets=True),)))
+            found.append(
+                Section(
+                    "notes",
+                    "What was left out, or assumed",
+                    (Prose(tuple(self.notes), bullets=True),),
+                )
+            )
         if len(self.results) > 1:
-            found.append(Section("differences", "What the two differ in besides", (self._differences(),)))
+            found.append(
+                Section("differences", "What the two differ in besides", (self._differences(),))
+            )
         if self.gates:
             lines = tuple(_said(outcome, several) for outcome in self.outcomes)
             found.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
         return [labelled(section, self.label) for section in found]
 
     def _sentences(self, several: bool) -> list[str]:
-        """One a comparison. CPU busy says little where throughput differs: it is left to its table unless it was asked for."""
+        """One a comparison. CPU busy says little where throughput differs: it is left to its table
+        unless it was asked for.
+        """
         asked = {*self.asked, *(gate.metric for gate in self.gates)}
-        chosen = [family for name, family in self.families.items() if name in asked or not name.endswith("_cpu")]
+        chosen = [
+            family
+            for name, family in self.families.items()
+            if name in asked or not name.endswith("_cpu")
+        ]
         found = []
         for c in (c for family in chosen for c in family):
             told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
@@ -94,10 +114,26 @@ class Compared:
 
     def _differences(self) -> Block:
         if not self.differing:
-            return Prose(("Nothing that was read: all facts that must match do, and the campaigns write the same transfer.",))
-        columns = (Column("what", kind="key"), Column("of", kind="key"), Column("values", kind="prose"))
+            return Prose(
+                (
+                    (
+                        "Nothing that was read: all facts that must match do, and the campaigns"
+                        " write the same transfer."
+                    ),
+                )
+            )
+        columns = (
+            Column("what", kind="key"),
+            Column("of", kind="key"),
+            Column("values", kind="prose"),
+        )
         rows = tuple((d.what, d.where, f"{d.a} in A; {d.b} in B") for d in self.differing)
-        return Table("", columns, rows, ("Facts that must match, and what the campaigns say of transfer and settings.",))
+        return Table(
+            "",
+            columns,
+            rows,
+            ("Facts that must match, and what the campaigns say of transfer and settings.",),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs; what there is none of is null."""
@@ -139,20 +175,37 @@ def of_factor(
 ) -> Compared:
     """The levels of a factor of one result.
 
-    factor None: the one that the campaign compares; baseline None: likewise, or the first level. metrics: those of the tables
-    where none is named, and those of the gates. Errors: ReportError for what is not there.
+    factor None: the one that the campaign compares; baseline None: likewise, or the first level.
+    metrics: those of the tables where none is named, and those of the gates. Errors: ReportError
+    for what is not there.
     """
-    loaded, chosen, base, within = source.loaded, *_question(source.loaded, factor, baseline, margin)
-    families = {name: source.compare(chosen, base, name, within) for name in _metrics([source], metrics, gates)}
-    return Compared(f"{loaded.name}: {chosen} compared with {base}", {"": loaded}, families, gates, asked=tuple(metrics))
+    loaded, chosen, base, within = (
+        source.loaded,
+        *_question(source.loaded, factor, baseline, margin),
+    )
+    families = {
+        name: source.compare(chosen, base, name, within)
+        for name in _metrics([source], metrics, gates)
+    }
+    return Compared(
+        f"{loaded.name}: {chosen} compared with {base}",
+        {"": loaded},
+        families,
+        gates,
+        asked=tuple(metrics),
+    )
 
 
-def _question(loaded: Loaded, factor: str | None, baseline: str | None, margin: float | None) -> tuple[str, str, float | None]:
+def _question(
+    loaded: Loaded, factor: str | None, baseline: str | None, margin: float | None
+) -> tuple[str, str, float | None]:
     """Factor, baseline and margin."""
     asked = loaded.compare
     swept = ", ".join(loaded.swept) or "nothing was swept"
     if factor is None and asked is None:
-        raise ReportError(f"{loaded.path}: its campaign compares nothing; --factor says what to compare ({swept})")
+        raise ReportError(
+            f"{loaded.path}: its campaign compares nothing; --factor says what to compare ({swept})"
+        )
     chosen = factor or (asked.factor if asked else "")
     if chosen not in loaded.swept:
         raise ReportError(f"{loaded.path}: no factor {chosen!r}; there are {swept}")
@@ -162,20 +215,29 @@ def _question(loaded: Loaded, factor: str | None, baseline: str | None, margin: 
     meant = asked if asked is not None and asked.factor == chosen else None
     base = baseline or (meant.baseline if meant else levels[0])
     if base not in levels:
-        raise ReportError(f"{loaded.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}")
+        raise ReportError(
+            f"{loaded.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
+        )
     return chosen, base, margin if margin is not None or meant is None else meant.margin
 
 
 def of_two(
-    a: Source, b: Source, margin: float | None = None, metrics: Sequence[str] = (), gates: Sequence[Gate] = ()
+    a: Source,
+    b: Source,
+    margin: float | None = None,
+    metrics: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
 ) -> Compared:
-    """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in common."""
+    """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in
+    common.
+    """
     matching = independent.match(a.loaded, b.loaded)
     if not matching.matches:
         why = "; ".join(matching.notes) or "they swept nothing alike"
         raise ReportError(f"{a.loaded.path} and {b.loaded.path} have no cell in common: {why}")
     families = {
-        name: independent.compared(a.loaded, b.loaded, matching, name, margin) for name in _metrics([a, b], metrics, gates)
+        name: independent.compared(a.loaded, b.loaded, matching, name, margin)
+        for name in _metrics([a, b], metrics, gates)
     }
     return Compared(
         f"{b.loaded.name} (B) compared with {a.loaded.name} (A)",
@@ -195,13 +257,21 @@ def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Ga
         there = source.loaded.metrics
         for name in (name for name in named if name not in there):
             known = ", ".join(metric_order(there))
-            raise ReportError(f"{source.loaded.path}: no metric {name!r} was measured; there are {known}")
-    shown = [name for name in sources[0].metrics if all(name in source.loaded.metrics for source in sources)]
+            raise ReportError(
+                f"{source.loaded.path}: no metric {name!r} was measured; there are {known}"
+            )
+    shown = [
+        name
+        for name in sources[0].metrics
+        if all(name in source.loaded.metrics for source in sources)
+    ]
     return list(dict.fromkeys((*(asked or shown), *named)))
 
 
 def where(c: Comparison, several: bool) -> str:
-    """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which it says its own."""
+    """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
+    it says its own.
+    """
     words = [f"{name}={level}" for name, level in c.context.items() if level]
     return " ".join([c.pair, *words] if several else words)
 
@@ -218,17 +288,25 @@ def _said(outcome: Outcome, several: bool) -> str:
     total = len(fell) + outcome.held + len(unjudged)
     parts = []
     if fell:
-        parts.append(f"FELL in {len(fell)} of {total}: {_listed([_change(c, several) for c in fell])}")
+        parts.append(
+            f"FELL in {len(fell)} of {total}: {_listed([_change(c, several) for c in fell])}"
+        )
     if outcome.held:
         parts.append(f"holds in {outcome.held} of {total}")
     if unjudged:
         whys = [f"{_of(c, several)}{c.why}" for c in unjudged]
-        parts.append(f"cannot be judged{f' in {len(unjudged)} of {total}' if len(unjudged) < total else ''}: {_listed(whys)}")
+        parts.append(
+            f"cannot be judged{f' in {len(unjudged)} of {total}' if len(unjudged) < total else ''}:"
+            f" {_listed(whys)}"
+        )
     return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
 
 
 def _change(c: Comparison, several: bool) -> str:
-    return f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval {bounds(c.low, c.high)}"
+    return (
+        f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"
+        f" {bounds(c.low, c.high)}"
+    )
 
 
 def _of(c: Comparison, several: bool) -> str:
@@ -239,4 +317,6 @@ def _of(c: Comparison, several: bool) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    return "; ".join(texts[:SAID]) + (f"; and {len(texts) - SAID} more" if len(texts) > SAID else "")
+    return "; ".join(texts[:SAID]) + (
+        f"; and {len(texts) - SAID} more" if len(texts) > SAID else ""
+    )

@@ -1,4 +1,6 @@
-"""The tidy CSV of DESIGN section 6: one row a cell, pair and metric; empty where there is no number."""
+"""The tidy CSV of DESIGN section 6: one row a cell, pair and metric; empty where there is no
+number.
+"""
 
 from __future__ import annotations
 

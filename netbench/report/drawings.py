@@ -27,7 +27,9 @@ def rows_of(source: Source, metric: str) -> Rows:
 
 
 def draw(source: Source, plot: Plot) -> tuple[Axes, int]:
-    """The drawing and how many dots it holds. Errors: KeyError for a kind that plots.py does not know."""
+    """The drawing and how many dots it holds. Errors: KeyError for a kind that plots.py does not
+    know.
+    """
     from netbench.report import plots
 
     axes, dots = _drawn(source, plot)
@@ -46,6 +48,9 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
     if plot.kind == "ratios":
         family = source.comparisons[plot.metric]
         several = len(source.loaded.plan["pairs"]) > 1
-        labels = [" · ".join([*([c.pair] if several else []), *c.context.values(), c.level]) for c in family]
+        labels = [
+            " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])
+            for c in family
+        ]
         return plots.ratios(family, labels), len(family)
     raise KeyError(plot.kind)

@@ -1,4 +1,6 @@
-"""A report as one HTML file that needs nothing else: style and drawings are inside, nothing is fetched."""
+"""A report as one HTML file that needs nothing else: style and drawings are inside, nothing is
+fetched.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,32 @@ def render(report: Report, *, plots: bool = True) -> str:
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
     """Some sections without page or plots, for a notebook."""
-    chosen = [_section(report.source, section, plots=False) for section in report.sections if section.key in keys]
+    chosen = [
+        _section(report.source, section, plots=False)
+        for section in report.sections
+        if section.key in keys
+    ]
     return _render("fragment.html", sections=chosen)
 
 
 def _render(name: str, **values: Any) -> str:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     return environment.get_template(name).render(**values)
 
 
 def _section(source: Source, section: Section, plots: bool) -> dict[str, Any]:
-    blocks = [_block(source, b, f"{section.key}-{i}") for i, b in enumerate(section.blocks) if plots or not isinstance(b, Plot)]
+    blocks = [
+        _block(source, b, f"{section.key}-{i}")
+        for i, b in enumerate(section.blocks)
+        if plots or not isinstance(b, Plot)
+    ]
     return {"key": section.key, "title": section.title, "blocks": blocks}
 
 
@@ -50,20 +66,38 @@ def _block(source: Source, block: Block, salt: str) -> dict[str, Any]:
         from netbench.report import plots
 
         axes, dots = draw(source, block)
-        return {"kind": "plot", "caption": block.caption, "drawing": Markup(plots.inline(axes, dots, salt))}
+        return {
+            "kind": "plot",
+            "caption": block.caption,
+            "drawing": Markup(plots.inline(axes, dots, salt)),
+        }
     return _table(block)
 
 
 def _table(table: Table) -> dict[str, Any]:
-    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [[] for _ in table.columns]
+    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [
+        [] for _ in table.columns
+    ]
     numeric = [
         c.kind == "value" and all(mean[:1] in "0123456789-+<" for mean, _ in v)
         for c, v in zip(table.columns, columns, strict=True)
     ]
     last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
-    heads = [{"name": c.name, "unit": c.unit, "numeric": n, "kind": c.kind} for c, n in zip(table.columns, numeric, strict=True)]
+    heads = [
+        {"name": c.name, "unit": c.unit, "numeric": n, "kind": c.kind}
+        for c, n in zip(table.columns, numeric, strict=True)
+    ]
     rows = [
-        [heads[j] | {"mean": mean, "half": half, "mark": i in table.marked and j == last} for j, (mean, half) in enumerate(row)]
+        [
+            heads[j] | {"mean": mean, "half": half, "mark": i in table.marked and j == last}
+            for j, (mean, half) in enumerate(row)
+        ]
         for i, row in enumerate(zip(*columns, strict=True))
     ]
-    return {"kind": "table", "title": table.title, "heads": heads, "rows": rows, "notes": table.notes}
+    return {
+        "kind": "table",
+        "title": table.title,
+        "heads": heads,
+        "rows": rows,
+        "notes": table.notes,
+    }

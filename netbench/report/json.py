@@ -17,9 +17,11 @@ SCHEMA = 1
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, label, cells, comparisons, cautions, hosts, sections}`; what there is none of is null.
+    """`{schema, name, about, label, cells, comparisons, cautions, hosts, sections}`; what there is
+    none of is null.
 
-    `label` is what must stand beside every number (emulated: facts, not speed), "" for hardware; a cell says it of its pair.
+    `label` is what must stand beside every number (emulated: facts, not speed), "" for hardware; a
+    cell says it of its pair.
     """
     source = report.source
     return {
@@ -47,8 +49,13 @@ def to_json(report: Report) -> dict[str, Any]:
             for family in source.comparisons.values()
             for c in family
         ],
-        "cautions": [asdict(caution) | {"where": list(caution.where)} for caution in source.cautions],
-        "hosts": {host: [dict(entry) for entry in entries] for host, entries in source.loaded.hosts.items()},
+        "cautions": [
+            asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
+        ],
+        "hosts": {
+            host: [dict(entry) for entry in entries]
+            for host, entries in source.loaded.hosts.items()
+        },
         "sections": [_section(section) for section in report.sections],
     }
 
@@ -82,7 +89,10 @@ def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, Prose):
         return {"kind": "prose", "lines": list(block.lines)}
     if isinstance(block, Cautions):
-        return {"kind": "cautions", "items": [asdict(item) | {"where": list(item.where)} for item in block.items]}
+        return {
+            "kind": "cautions",
+            "items": [asdict(item) | {"where": list(item.where)} for item in block.items],
+        }
     assert isinstance(block, Table)
     return {
         "kind": "table",

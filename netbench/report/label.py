@@ -1,4 +1,6 @@
-"""The label of what was measured under software emulation: it stands at every table and drawing, whatever the renderer."""
+"""The label of what was measured under software emulation: it stands at every table and drawing,
+whatever the renderer.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ LABEL = "emulated: facts, not speed"
 
 
 def label_of(*results: Loaded) -> str:
-    """The label of what is made from these results, with its pairs where others are not emulated; "" where none is."""
+    """The label of what is made from these results, with its pairs where others are not emulated;
+    "" where none is.
+    """
     pairs = [str(pair) for loaded in results for pair in loaded.plan["pairs"]]
     emulated = [pair for loaded in results for pair in loaded.emulated]
     if not emulated:
@@ -21,7 +25,11 @@ def label_of(*results: Loaded) -> str:
 
 def labelled(section: Section, label: str) -> Section:
     """The section with the label at each of its tables and drawings."""
-    return replace(section, blocks=tuple(_labelled(block, label) for block in section.blocks)) if label else section
+    return (
+        replace(section, blocks=tuple(_labelled(block, label) for block in section.blocks))
+        if label
+        else section
+    )
 
 
 def _labelled(block: Block, label: str) -> Block:

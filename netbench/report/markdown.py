@@ -1,4 +1,6 @@
-"""A report as markdown (GitHub's tables), for a commit message, an issue or a mailing list's web archive."""
+"""A report as markdown (GitHub's tables), for a commit message, an issue or a mailing list's web
+archive.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 def render(report: Report) -> str:
     """The whole report, ending with a newline."""
-    return "\n".join(line for section in report.sections for line in _section(section)).rstrip("\n") + "\n"
+    return (
+        "\n".join(line for section in report.sections for line in _section(section)).rstrip("\n")
+        + "\n"
+    )
 
 
 def escape(text: str) -> str:
@@ -37,7 +42,12 @@ def _section(section: Section) -> Iterator[str]:
             yield from _table(block)
         elif isinstance(block, Cautions):
             for item in block.items:
-                where = f" Where: {escape('; '.join(item.where[:6]))}{' …' if len(item.where) > 6 else ''}." if item.where else ""
+                where = (
+                    " Where:"
+                    f" {escape('; '.join(item.where[:6]))}{' …' if len(item.where) > 6 else ''}."
+                    if item.where
+                    else ""
+                )
                 told = f"Evidence: {escape(item.evidence)}. *Remedy*: {escape(item.remedy)}."
                 yield f"- **{escape(item.kind)}**: {escape(item.what)}{where} {told}"
         yield ""

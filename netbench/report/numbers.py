@@ -1,4 +1,6 @@
-"""Numbers for people: as many digits as the interval supports, and the same in text, HTML and markdown."""
+"""Numbers for people: as many digits as the interval supports, and the same in text, HTML and
+markdown.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ MISSING = "-"
 
 
 def decimals(half_width: float) -> int:
-    """Digits after the point so that the half-width has two significant ones; 0.0123 -> 4, 12 -> 0."""
+    """Digits after the point so that the half-width has two significant ones; 0.0123 ->
+    4, 12 -> 0.
+    """
     return max(0, 1 - math.floor(math.log10(half_width))) if half_width > 0 else 0
 
 
@@ -30,7 +34,9 @@ def parts(interval: Interval) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """Four significant digits, never in powers of ten for what a reader can count: 17.91, 0.0123, 123456."""
+    """Four significant digits, never in powers of ten for what a reader can count: 17.91, 0.0123,
+    123456.
+    """
     if value == 0:
         return "0"
     if not math.isfinite(value):
@@ -55,11 +61,14 @@ def joined(mean_and_half: tuple[str, str]) -> str:
 
 
 def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
-    """A column of a table: intervals with equally many digits, as many as the middle one of their half-widths supports.
+    """A column of a table: intervals with equally many digits, as many as the middle one of their
+    half-widths supports.
 
     Up to two more where the least half-width would else be told as 0.
     """
-    halves = sorted(v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0)
+    halves = sorted(
+        v.half_width for v in values if isinstance(v, Interval) and v.known and v.half_width > 0
+    )
     middle = decimals(halves[len(halves) // 2]) if halves else 0
     digits = max(middle, min(decimals(halves[0]) - 1, middle + 2)) if halves else None
     found = []

@@ -1,6 +1,8 @@
-"""Drawings, the only importer of matplotlib. Every run is a dot; nothing is left out, however many there are.
+"""Drawings, the only importer of matplotlib. Every run is a dot; nothing is left out, however many
+there are.
 
-A report's figures are made without pyplot, so no global state is touched and nothing stays open; only a notebook's use it.
+A report's figures are made without pyplot, so no global state is touched and nothing stays open;
+only a notebook's use it.
 """
 
 from __future__ import annotations
@@ -24,20 +26,37 @@ from netbench.analysis.metrics import describe
 from netbench.analysis.words import percent
 
 INK, DOT, BAND = "#1f2933", "#7aa6c2", "#eef2f5"
-COLOURS = {"better": "#1a7f4b", "worse": "#b3261e", "equivalent": "#4a5568", "inconclusive": "#9a6700"}
-LABELLED = 48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
+COLOURS = {
+    "better": "#1a7f4b",
+    "worse": "#b3261e",
+    "equivalent": "#4a5568",
+    "inconclusive": "#9a6700",
+}
+LABELLED = (
+    48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
+)
 VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
 WIDTH, FLAT = 9.0, 2.8  # inches
 STYLE: Any = {
-    "font.size": 9, "font.family": ["DejaVu Sans", "sans-serif"], "axes.edgecolor": "#9aa5b1", "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "svg.fonttype": "none", "axes.axisbelow": True,
-}  # fmt: skip
+    "font.size": 9,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "axes.edgecolor": "#9aa5b1",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "none",
+    "axes.axisbelow": True,
+}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a plot of means: a label, the values of its runs in their order, and mean with interval."""
+    """The rows of a plot of means: a label, the values of its runs in their order, and mean with
+    interval.
+    """
 
     labels: Sequence[str]
     cells: Sequence[CellResult]
@@ -52,10 +71,14 @@ def new_axes(height: float) -> Axes:
 
 
 def shown_axes(height: float) -> Axes:
-    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with plt.show(); height in inches."""
+    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with plt.show();
+    height in inches.
+    """
     from matplotlib import pyplot
 
-    figure = pyplot.figure(figsize=(WIDTH, height), layout="constrained")  # first: it may load a backend, which sets rcParams
+    figure = pyplot.figure(
+        figsize=(WIDTH, height), layout="constrained"
+    )  # first: it may load a backend, which sets rcParams
     with mpl.rc_context(STYLE):
         return figure.add_subplot()
 
@@ -65,21 +88,34 @@ def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
     axes = axes or new_axes(height_of(len(rows.labels)))
     jitter = np.random.default_rng(0)
     dots = np.concatenate([*rows.values, np.empty(0)])
-    at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(-0.3, 0.3, len(dots))
+    at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(
+        -0.3, 0.3, len(dots)
+    )
     axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
     found = [cell.intervals[metric] for cell in rows.cells]
     halves = np.nan_to_num([i.half_width for i in found])  # one run has a mean and no bar
     few = len(found) <= LABELLED
-    style: dict[str, Any] = {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
-    axes.errorbar([i.mean for i in found], np.arange(len(found)), xerr=halves, fmt="|", color=INK, ecolor=INK, zorder=3, **style)
+    style: dict[str, Any] = (
+        {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
+    )
+    axes.errorbar(
+        [i.mean for i in found],
+        np.arange(len(found)),
+        xerr=halves,
+        fmt="|",
+        color=INK,
+        ecolor=INK,
+        zorder=3,
+        **style,
+    )
     _rows_axis(axes, rows.labels)
     axes.set_xlabel(f"{describe(metric).title} [{describe(metric).unit}]")
     return axes
 
 
 def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
-    """Runs in order of execution, each against the mean of its cell in percent; blocks alternate in shade, boots are parted by
-    lines.
+    """Runs in order of execution, each against the mean of its cell in percent; blocks alternate in
+    shade, boots are parted by lines.
 
     runs: ok runs with run, cell, pair, block, boot and the metric.
     """
@@ -96,28 +132,51 @@ def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     for first in used.groupby("boot")["run"].min().iloc[1:]:
         axes.axvline(float(first) - 0.5, color=INK, lw=0.8, ls=":")
     axes.axhline(0, color="#9aa5b1", lw=0.8)
-    axes.plot(number, off.to_numpy(), "o", ms=4 if len(used) < VECTOR_DOTS else 1, color=DOT, alpha=0.8, mew=0)
+    axes.plot(
+        number,
+        off.to_numpy(),
+        "o",
+        ms=4 if len(used) < VECTOR_DOTS else 1,
+        color=DOT,
+        alpha=0.8,
+        mew=0,
+    )
     axes.set_xlabel("run, in order of execution (shaded: every other block)")
     axes.set_ylabel(f"{describe(metric).title} against\nthe cell's mean [%]")
     return axes
 
 
 def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | None = None) -> Axes:
-    """One row a comparison: the change in percent with its interval, the margin as a band around 0."""
+    """One row a comparison: the change in percent with its interval, the margin as a band
+    around 0.
+    """
     axes = axes or new_axes(height_of(len(family)))
     margin = next((c.margin for c in family if c.margin is not None), None)
     if margin is not None:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
     axes.axvline(0, color="#9aa5b1", lw=0.8)
     for verdict in dict.fromkeys(c.verdict for c in family):
-        mine = [(y, c) for y, c in enumerate(family) if c.verdict == verdict]  # NaN, where there is no interval, is not drawn
-        y, low, high, ratio = np.array([(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]).T
+        mine = [
+            (y, c) for y, c in enumerate(family) if c.verdict == verdict
+        ]  # NaN, where there is no interval, is not drawn
+        y, low, high, ratio = np.array(
+            [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]
+        ).T
         axes.hlines(y, low, high, color=COLOURS[verdict], lw=1.8)
         axes.plot(ratio, y, "o", ms=4, color=COLOURS[verdict], label=verdict)
     _rows_axis(axes, labels)
     if family:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=8, borderaxespad=0)
-        axes.set_xlabel(f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]")
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=4,
+            frameon=False,
+            fontsize=8,
+            borderaxespad=0,
+        )
+        axes.set_xlabel(
+            f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]"
+        )
     return axes
 
 
@@ -165,15 +224,23 @@ def inline(axes: Axes, dots: int, salt: str) -> str:
     out = io.BytesIO()
     if dots > VECTOR_DOTS:
         figure.savefig(out, format="png", dpi=110)
-        return f'<img alt="" src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+        return (
+            f'<img alt="" src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+        )
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(
+            out,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     text = out.getvalue().decode()
     return part_of_page(text[text.index("<svg") :], salt)
 
 
 def part_of_page(svg: str, salt: str) -> str:
-    """An SVG document as part of an HTML page: ids unique on the page, no namespaces or metadata, which hold addresses."""
+    """An SVG document as part of an HTML page: ids unique on the page, no namespaces or metadata,
+    which hold addresses.
+    """
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     used = set(re.findall(r"""(?:href="|url\()#([\w.-]+)""", svg))

@@ -37,7 +37,8 @@ class Source:
     def metrics(self) -> tuple[str, ...]:
         """The metrics that tables show.
 
-        Throughput, then CPU and demand of the sides, or of the system where no pair can tell the sides apart.
+        Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
+        sides apart.
         """
         together = bool(self.loaded.shared) and all(self.loaded.shared.values())
         who = (
@@ -56,10 +57,17 @@ class Source:
         asked = self.loaded.compare
         if asked is None or asked.factor not in self.loaded.factors:
             return {}
-        return {name: self.compare(asked.factor, asked.baseline, name, asked.margin) for name in self.metrics}
+        return {
+            name: self.compare(asked.factor, asked.baseline, name, asked.margin)
+            for name in self.metrics
+        }
 
-    def compare(self, factor: str, baseline: str, metric: str, margin: float | None = None) -> list[Comparison]:
-        """Each level of a factor against the baseline in one metric. Errors: KeyError for what is not there."""
+    def compare(
+        self, factor: str, baseline: str, metric: str, margin: float | None = None
+    ) -> list[Comparison]:
+        """Each level of a factor against the baseline in one metric. Errors: KeyError for what is
+        not there.
+        """
         loaded = self.loaded
         return for_factor(
             loaded.ok,

@@ -18,7 +18,12 @@ PLACES = 6  # places that a caution names; the rest are counted
 
 def render(report: Report, width: int = 80) -> str:
     """The whole report, ending with a newline."""
-    return "\n".join(line.rstrip() for section in report.sections for line in section_lines(section, width)).rstrip("\n") + "\n"
+    return (
+        "\n".join(
+            line.rstrip() for section in report.sections for line in section_lines(section, width)
+        ).rstrip("\n")
+        + "\n"
+    )
 
 
 def section_lines(section: Section, width: int) -> Iterator[str]:
@@ -36,7 +41,9 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
     """One block's lines."""
     if isinstance(block, Prose):
         for line in block.lines:
-            yield from _fold(line, width, "- " if block.bullets else "", "  " if block.bullets else "")
+            yield from _fold(
+                line, width, "- " if block.bullets else "", "  " if block.bullets else ""
+            )
     elif isinstance(block, Table):
         yield from table_lines(block, width)
     elif isinstance(block, Cautions):
@@ -44,18 +51,24 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
             yield from _fold(f"[{item.kind}] {item.what}", width, "! ", "  ")
             if item.where:
                 more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
-                yield from _fold("; ".join(item.where[:PLACES]) + more, width, "  where:    ", " " * 12)
+                yield from _fold(
+                    "; ".join(item.where[:PLACES]) + more, width, "  where:    ", " " * 12
+                )
             yield from _fold(item.evidence, width, "  evidence: ", " " * 12)
             yield from _fold(item.remedy, width, "  remedy:   ", " " * 12)
 
 
 def _fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    lines = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
     return [line.replace(HARD, " ") for line in lines] or [first.rstrip()]
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:
-    """As a grid where it fits; else each row's keys on lines of their own, with the values below in as many grids as it takes."""
+    """As a grid where it fits; else each row's keys on lines of their own, with the values below in
+    as many grids as it takes.
+    """
     if table.title:
         title = _fold(table.title, width)
         yield from title
@@ -75,7 +88,9 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
 
 def as_words(table: Table) -> list[list[str]]:
     """The table's values as text, row by row."""
-    columns = [[joined(part) for part in column_parts(values)] for values in zip(*table.rows, strict=True)]
+    columns = [
+        [joined(part) for part in column_parts(values)] for values in zip(*table.rows, strict=True)
+    ]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -85,7 +100,10 @@ def _last_key(columns: Sequence[Column]) -> int:
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
     """A column is as wide as its longest value; its heading is folded at spaces to fit."""
-    return [max(len(text) for text in (*c.name.split(), c.unit, "", *(row[i] for row in rows))) for i, c in enumerate(columns)]
+    return [
+        max(len(text) for text in (*c.name.split(), c.unit, "", *(row[i] for row in rows)))
+        for i, c in enumerate(columns)
+    ]
 
 
 def _width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
@@ -97,13 +115,18 @@ def _right(column: Column, cells: Sequence[str]) -> bool:
     return column.kind == "value" and all(text[:1] in "0123456789-+<±" for text in cells)
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:
+def _grid(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = ""
+) -> Iterator[str]:
     """Heading lines and rows, aligned."""
     widths = _widths(columns, rows)
     right = [_right(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
 
     def line(cells: Sequence[str]) -> str:
-        parts = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(cells, widths, right, strict=True)]
+        parts = [
+            text.rjust(w) if r else text.ljust(w)
+            for text, w, r in zip(cells, widths, right, strict=True)
+        ]
         return (indent + GAP.join(parts)).rstrip()
 
     for cells in _heading(columns, widths):
@@ -121,11 +144,16 @@ def _heading(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]
     if any(c.unit for c in columns):
         folded = [[*lines, c.unit] for lines, c in zip(folded, columns, strict=True)]
     height = max(len(lines) for lines in folded)
-    return [list(cells) for cells in zip(*([""] * (height - len(lines)) + lines for lines in folded), strict=True)]
+    return [
+        list(cells)
+        for cells in zip(*([""] * (height - len(lines)) + lines for lines in folded), strict=True)
+    ]
 
 
 def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Keys as `name=level` on a line of their own, with what has no unit where the rest fills a line; measures aligned below."""
+    """Keys as `name=level` on a line of their own, with what has no unit where the rest fills a
+    line; measures aligned below.
+    """
     keys = [i for i, c in enumerate(columns) if c.kind == "key"]
     values = [i for i, c in enumerate(columns) if c.kind != "key"]
     if len(_groups(values, columns, rows, width - 2)) > 1 and any(columns[i].unit for i in values):
@@ -149,23 +177,33 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
 def _said(columns: Sequence[Column], row: Sequence[str], chosen: Sequence[int]) -> str:
     """Values in words: `send=splice pin=apart (n 10, status max)`."""
     keys = [f"{columns[i].name}={row[i]}" for i in chosen if columns[i].kind == "key" and row[i]]
-    rest = ", ".join(f"{columns[i].name} {row[i]}" for i in chosen if columns[i].kind != "key" and row[i])
+    rest = ", ".join(
+        f"{columns[i].name} {row[i]}" for i in chosen if columns[i].kind != "key" and row[i]
+    )
     return " ".join([*keys, f"({rest})".replace(" ", HARD)] if rest else keys)
 
 
-def _groups(values: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+def _groups(
+    values: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+) -> list[list[int]]:
     """Columns put together as long as a line holds them."""
     groups: list[list[int]] = [[]]
     for i in values:
         trial = [*groups[-1], i]
-        if groups[-1] and _width([columns[j] for j in trial], [[row[j] for j in trial] for row in rows]) > width:
+        if (
+            groups[-1]
+            and _width([columns[j] for j in trial], [[row[j] for j in trial] for row in rows])
+            > width
+        ):
             groups.append([i])
         else:
             groups[-1] = trial
     return groups
 
 
-def _with_prose(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def _with_prose(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[str]:
     """The last column is wrapped beside the others, or below them where they leave no room."""
     heads, left = columns[:-1], [row[:-1] for row in rows]
     taken = _width(heads, left) + len(GAP)

@@ -1,4 +1,6 @@
-"""What a setting is: a level turned into operations as data, and how to read it back. No shell ever sees a value."""
+"""What a setting is: a level turned into operations as data, and how to read it back. No shell ever
+sees a value.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,17 @@ from typing import ClassVar, Protocol
 
 from netbench.errors import EngineError
 
-RUN, LINK, HOST = "run", "link", "host"  # what a change of a setting costs: nothing much, a link that goes down, a host
+RUN, LINK, HOST = (
+    "run",
+    "link",
+    "host",
+)  # what a change of a setting costs: nothing much, a link that goes down, a host
 
 
 class Worker(Protocol):
-    """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; those of losing it."""
+    """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; those of
+    losing it.
+    """
 
     def operate(
         self,
@@ -30,8 +38,9 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Operation:
-    """One change: an operation of the worker, its target and value; or a program to run, the one that undoes it, and the one
-    that tells what there is."""
+    """One change: an operation of the worker, its target and value; or a program to run, the one
+    that undoes it, and the one that tells what there is.
+    """
 
     op: str
     target: tuple[str, ...]
@@ -42,7 +51,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Peers:
-    """What a host has to do with others: files that it sends, and the data addresses of who receives from it or sends to it."""
+    """What a host has to do with others: files that it sends, and the data addresses of who
+    receives from it or sends to it.
+    """
 
     files: tuple[str, ...] = ()
     receivers: tuple[str, ...] = ()
@@ -53,12 +64,21 @@ ALONE = Peers()
 
 
 class Place:
-    """Where a setting is made: a host, through its worker, and the interface that carries the data there.
+    """Where a setting is made: a host, through its worker, and the interface that carries the data
+    there.
 
-    What was read is remembered until `forget`, so that settings that look at the same thing ask for it once.
+    What was read is remembered until `forget`, so that settings that look at the same thing ask for
+    it once.
     """
 
-    def __init__(self, host: str, worker: Worker, address: str, interface: str | None = None, peers: Peers = ALONE) -> None:
+    def __init__(
+        self,
+        host: str,
+        worker: Worker,
+        address: str,
+        interface: str | None = None,
+        peers: Peers = ALONE,
+    ) -> None:
         self.host = host
         self.worker = worker
         self.address = address
@@ -68,7 +88,9 @@ class Place:
 
     @property
     def interface(self) -> str:
-        """The interface of the host's data address, as the campaign names it or as the host says. Errors: EngineError."""
+        """The interface of the host's data address, as the campaign names it or as the host says.
+        Errors: EngineError.
+        """
         if self._interface is None:
             self._interface = self.worker.operate("interface", self.address)[0].strip()
         return self._interface
@@ -97,15 +119,20 @@ class Place:
 class Setting(ABC):
     """One setting, or a family of them whose names begin with `name` (which then ends with a dot).
 
-    `what` below is the rest of such a name: `ipv4.tcp_sack` of `sysctl.net.ipv4.tcp_sack`; "" otherwise.
+    `what` below is the rest of such a name: `ipv4.tcp_sack` of `sysctl.net.ipv4.tcp_sack`; ""
+    otherwise.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     levels: ClassVar[str] = "on or off"
     cost: ClassVar[str] = RUN
-    unsettled: ClassVar[str] = "{interface} did not come up"  # what is said of a host that does not get over a change
-    whole_kernel: ClassVar[bool] = False  # a change is seen in every network namespace of the host's kernel
+    unsettled: ClassVar[str] = (
+        "{interface} did not come up"  # what is said of a host that does not get over a change
+    )
+    whole_kernel: ClassVar[bool] = (
+        False  # a change is seen in every network namespace of the host's kernel
+    )
 
     @abstractmethod
     def parse(self, level: str) -> str:
@@ -113,19 +140,27 @@ class Setting(ABC):
 
     @abstractmethod
     def read(self, what: str, place: Place) -> str:
-        """The level that the host has. Errors: EngineError; ValueError when it has no such thing."""
+        """The level that the host has. Errors: EngineError; ValueError when it has no
+        such thing.
+        """
 
     @abstractmethod
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        """What to do so that the host has this level (as `parse` gives it); nothing when it has it already. Errors: as read."""
+        """What to do so that the host has this level (as `parse` gives it); nothing when it has it
+        already. Errors: as read.
+        """
 
     def reading(self, what: str, level: str, place: Place) -> str:
-        """What the host has, in the words of this level. Errors: EngineError; ValueError when it has no such thing."""
+        """What the host has, in the words of this level. Errors: EngineError; ValueError when it
+        has no such thing.
+        """
         del level
         return self.read(what, place)
 
     def word_for(self, level: str, side: str) -> str:
-        """What a level, as written, is for a host of this side: `sender`, `receiver`, or "" for both."""
+        """What a level, as written, is for a host of this side: `sender`, `receiver`, or "" for
+        both.
+        """
         del side
         return level
 
@@ -135,7 +170,9 @@ class Setting(ABC):
         return self.whole_kernel
 
     def why_not(self, what: str, level: str, place: Place) -> str:
-        """Why this host cannot have this level, as far as can be told without a change; or "". Errors: as read."""
+        """Why this host cannot have this level, as far as can be told without a change; or "".
+        Errors: as read.
+        """
         del level
         self.read(what, place)
         return ""

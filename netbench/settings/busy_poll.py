@@ -9,7 +9,10 @@ FILES = ("/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll")
 
 class BusyPoll(Setting):
     name = "busy_poll"
-    about = "Microseconds that a reader polls the device before it sleeps (net.core.busy_read and busy_poll)."
+    about = (
+        "Microseconds that a reader polls the device before it sleeps (net.core.busy_read and"
+        " busy_poll)."
+    )
     levels = "a whole number of microseconds such as 50, 0 for off"
     whole_kernel = True
 
@@ -20,4 +23,8 @@ class BusyPoll(Setting):
         return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in FILES))
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [Operation("file", (file,), level) for file in FILES if place.read("file", file).strip() != level]
+        return [
+            Operation("file", (file,), level)
+            for file in FILES
+            if place.read("file", file).strip() != level
+        ]

@@ -1,4 +1,6 @@
-"""Every setting there is: the classes in this folder that have a name, and the campaign's own commands."""
+"""Every setting there is: the classes in this folder that have a name, and the campaign's own
+commands.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def known() -> Mapping[str, Setting]:
     """Settings by name; names of families end with a dot."""
     found: dict[str, Setting] = {}
     for module in pkgutil.iter_modules(netbench.settings.__path__):
-        for _, kind in inspect.getmembers(importlib.import_module(f"netbench.settings.{module.name}"), inspect.isclass):
+        for _, kind in inspect.getmembers(
+            importlib.import_module(f"netbench.settings.{module.name}"), inspect.isclass
+        ):
             if issubclass(kind, Setting) and isinstance(kind.__dict__.get("name"), str):
                 found[kind.name] = kind()
     return dict(sorted(found.items()))
@@ -36,7 +40,9 @@ def side_of(key: str) -> tuple[str, str]:
 
 
 def find(name: str, commands: Mapping[str, Command]) -> tuple[Setting, str] | None:
-    """The setting of a name without its side, and the rest of the name in a family; None when there is none."""
+    """The setting of a name without its side, and the rest of the name in a family; None when there
+    is none.
+    """
     if name in commands:
         return CommandSetting(commands[name]), ""
     family, dot, what = name.partition(".")

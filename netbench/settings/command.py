@@ -1,4 +1,6 @@
-"""A setting of the campaign's own, as three programs: one sets a level, one prints it, one puts it back."""
+"""A setting of the campaign's own, as three programs: one sets a level, one prints it, one puts it
+back.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from netbench.settings.base import Operation, Place, Setting
 
 @dataclass(frozen=True)
 class CommandSetting(Setting):
-    """`{level}` and `{interface}` in an argument are replaced; in `undo`, `{level}` is what was read before."""
+    """`{level}` and `{interface}` in an argument are replaced; in `undo`, `{level}` is what was
+    read before.
+    """
 
     command: Command
 
@@ -27,7 +31,10 @@ class CommandSetting(Setting):
         before = self.read(what, place)
         if before == level:
             return []
-        argv, undo = _filled(self.command.apply, level, place), _filled(self.command.undo, before, place)
+        argv, undo = (
+            _filled(self.command.apply, level, place),
+            _filled(self.command.undo, before, place),
+        )
         return [Operation("exec", argv, undo=undo, look=_filled(self.command.read, "", place))]
 
 

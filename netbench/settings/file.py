@@ -11,7 +11,9 @@ CHOICE = re.compile(r"\[([^\]\s]+)\]")
 
 
 class KernelFile(Setting):
-    """White space between words is of no account; of a choice such as `always [madvise] never` the level is what is chosen."""
+    """White space between words is of no account; of a choice such as `always [madvise] never` the
+    level is what is chosen.
+    """
 
     levels = "what the kernel's file takes"
 
@@ -30,4 +32,8 @@ class KernelFile(Setting):
         return chosen[1] if chosen else " ".join(text.split())
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [] if self.read(what, place) == level else [Operation("file", (self.path(what),), level)]
+        return (
+            []
+            if self.read(what, place) == level
+            else [Operation("file", (self.path(what),), level)]
+        )

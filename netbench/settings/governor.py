@@ -21,13 +21,23 @@ class Governor(Setting):
         return level
 
     def _files(self, place: Place) -> list[str]:
-        policies = [name for name in place.read("list", FOLDER).split() if name.startswith("policy")]
+        policies = [
+            name for name in place.read("list", FOLDER).split() if name.startswith("policy")
+        ]
         if not policies:
-            raise ValueError(f"no CPU of {place.host} has a governor: its kernel does not manage frequencies")
+            raise ValueError(
+                f"no CPU of {place.host} has a governor: its kernel does not manage frequencies"
+            )
         return [f"{FOLDER}/{name}/scaling_governor" for name in policies]
 
     def read(self, what: str, place: Place) -> str:
-        return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in self._files(place)))
+        return " and ".join(
+            dict.fromkeys(place.read("file", file).strip() for file in self._files(place))
+        )
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [Operation("file", (file,), level) for file in self._files(place) if place.read("file", file).strip() != level]
+        return [
+            Operation("file", (file,), level)
+            for file in self._files(place)
+            if place.read("file", file).strip() != level
+        ]

@@ -22,10 +22,19 @@ class IrqAffinity(Setting):
             raise ValueError(f"{place.interface} has no interrupts: no device is behind it")
         if "msi_irqs" not in place.read("list", device).split():
             raise ValueError(f"{place.interface} has no message-signalled interrupts of its own")
-        return [f"/proc/irq/{irq}/smp_affinity_list" for irq in place.read("list", f"{device}/msi_irqs").split()]
+        return [
+            f"/proc/irq/{irq}/smp_affinity_list"
+            for irq in place.read("list", f"{device}/msi_irqs").split()
+        ]
 
     def read(self, what: str, place: Place) -> str:
-        return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in self._files(place)))
+        return " and ".join(
+            dict.fromkeys(place.read("file", file).strip() for file in self._files(place))
+        )
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [Operation("file", (file,), level) for file in self._files(place) if place.read("file", file).strip() != level]
+        return [
+            Operation("file", (file,), level)
+            for file in self._files(place)
+            if place.read("file", file).strip() != level
+        ]

@@ -18,7 +18,11 @@ class Mtu(Setting):
         return place.read("link", place.interface, "mtu").strip()
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [] if self.read(what, place) == level else [Operation("link", (place.interface, "mtu"), level)]
+        return (
+            []
+            if self.read(what, place) == level
+            else [Operation("link", (place.interface, "mtu"), level)]
+        )
 
     def is_settled(self, place: Place) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

@@ -1,7 +1,9 @@
-"""A mount on the receiver of the folder that holds the sender's file, by NFS: for the methods `nfs`.
+"""A mount on the receiver of the folder that holds the sender's file, by NFS: for the methods
+`nfs`.
 
-The sender exports the folder to the receivers' data addresses: by exportfs(8) where an NFS server runs, else by a server of the
-worker's own (operation `export`). The receiver mounts it (operation `mount`) at a folder that is there for nothing else.
+The sender exports the folder to the receivers' data addresses: by exportfs(8) where an NFS server
+runs, else by a server of the worker's own (operation `export`). The receiver mounts it (operation
+`mount`) at a folder that is there for nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from netbench.units import parse_size
 
 MOUNT = "/run/netbench.nfs"
 SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel's files
-# A server that is gone must not hold the receiver for ever; and no options of another mount of the same server.
+# A server that is gone must not hold the receiver for ever; and no options of another mount of the
+# same server.
 DEFAULTS = "soft,timeo=100,retrans=2,nosharecache"
 SIZES = ("rsize", "wsize")
 OURS = ("addr", "clientaddr", "ro", "rw", "bg", "fg")
@@ -34,7 +37,10 @@ def _mount(sender: str) -> str:
 
 class Nfs(Setting):
     name = "nfs"
-    about = "An NFS mount of the source's folder: exported by the sender, mounted read-only by the receiver; for the methods nfs."
+    about = (
+        "An NFS mount of the source's folder: exported by the sender, mounted read-only by the"
+        " receiver; for the methods nfs."
+    )
     levels = "off, on, or options of nfs(5) such as rsize=32K or {rsize: 32K, vers: 4.1}"
     cost = LINK
     whole_kernel = True
@@ -43,13 +49,19 @@ class Nfs(Setting):
     def parse(self, level: str) -> str:
         if level in _SWITCH:
             return _SWITCH[level]
-        matches = [_OPTION.fullmatch(part) for part in re.split("[,;]", level.removeprefix("{").removesuffix("}"))]
+        matches = [
+            _OPTION.fullmatch(part)
+            for part in re.split("[,;]", level.removeprefix("{").removesuffix("}"))
+        ]
         options = {match[1]: match[2] for match in matches if match}
         if None in matches or len(options) < len(matches):
             raise ValueError(self.levels)
         for name in options.keys() & OURS:
             raise ValueError(f"options without {name}, which netbench gives itself")
-        return ",".join(name if value is None else f"{name}={_meant(name, value)}" for name, value in options.items())
+        return ",".join(
+            name if value is None else f"{name}={_meant(name, value)}"
+            for name, value in options.items()
+        )
 
     def word_for(self, level: str, side: str) -> str:
         """A sender's server is the same for all options, and goes on while they change."""
@@ -59,7 +71,9 @@ class Nfs(Setting):
         return self.reading(what, "on", place)
 
     def reading(self, what: str, level: str, place: Place) -> str:
-        mounts = [_in_words(level, place.read("mount", _mount(sender))) for sender in place.peers.senders]
+        mounts = [
+            _in_words(level, place.read("mount", _mount(sender))) for sender in place.peers.senders
+        ]
         if level != "off" and place.peers.receivers and not self._is_exported(place):
             return "off"  # with level off it is of no account what others export
         return next((mount for mount in mounts if mount != level), level)
@@ -93,12 +107,22 @@ class Nfs(Setting):
             found.append(Operation("export", self._export(place), "exported"))
         for sender in place.peers.senders:
             if place.read("mount", _mount(sender)).strip() == "none":
-                found.append(Operation("mount", (_mount(sender),), f"{_source(sender, place)}\n{_options(level, sender, place)}"))
+                found.append(
+                    Operation(
+                        "mount",
+                        (_mount(sender),),
+                        f"{_source(sender, place)}\n{_options(level, sender, place)}",
+                    )
+                )
         return found
 
     def is_settled(self, place: Place) -> bool:
-        """A server that has just been started lets nobody open a file until its grace period is over (RFC 8881, 8.4.2.1)."""
-        for folder in (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ():
+        """A server that has just been started lets nobody open a file until its grace period is
+        over (RFC 8881, 8.4.2.1).
+        """
+        for folder in (
+            (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ()
+        ):
             try:
                 return place.worker.operate("file", f"{folder}/v4_end_grace")[0].strip() == "Y"
             except EngineError:
@@ -108,7 +132,10 @@ class Nfs(Setting):
     def _folder(self, place: Place) -> str:
         folders = dict.fromkeys(str(PurePosixPath(file).parent) for file in place.peers.files)
         if len(folders) != 1 or not next(iter(folders)).startswith("/"):
-            raise ValueError("nfs exports one folder: write source: {file: PATH} with paths from / on, all in the same folder")
+            raise ValueError(
+                "nfs exports one folder: write source: {file: PATH} with paths from / on, all in"
+                " the same folder"
+            )
         return next(iter(folders))
 
     def _export(self, place: Place) -> tuple[str, str, str]:
@@ -148,4 +175,7 @@ def _in_words(level: str, mount: str) -> str:
     there = mount.strip().rpartition(" ")[2].split(",")
     found = dict(option.partition("=")[::2] for option in there)
     names = [option.partition("=")[0] for option in level.split(",")]
-    return ",".join(f"{name}={found[name]}" if found.get(name) else name if name in found else f"no {name}" for name in names)
+    return ",".join(
+        f"{name}={found[name]}" if found.get(name) else name if name in found else f"no {name}"
+        for name in names
+    )

@@ -1,4 +1,6 @@
-"""An offload that is one or several of ethtool's features: tso, gso, gro, lro, sg and the checksums stand on this."""
+"""An offload that is one or several of ethtool's features: tso, gso, gro, lro, sg and the checksums
+stand on this.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from netbench.settings.base import Operation, Place, Setting, fields, on_or_off
 
 
 class Offload(Setting):
-    """`pattern` names the kernel's features; the offload is on while any of them is, as ethtool says too."""
+    """`pattern` names the kernel's features; the offload is on while any of them is, as ethtool
+    says too.
+    """
 
     pattern: ClassVar[str]
 
@@ -17,26 +21,46 @@ class Offload(Setting):
         return on_or_off(level)
 
     def _features(self, what: str, place: Place) -> dict[str, str]:
-        """Those of the interface that belong to this setting, with their state: `on`, `off [fixed]`, `off [requested on]`."""
+        """Those of the interface that belong to this setting, with their state: `on`, `off
+        [fixed]`, `off [requested on]`.
+        """
         every = fields(place.read("features", place.interface))
-        found = {name: state for name, state in every.items() if fnmatch.fnmatchcase(name, what or self.pattern)}
+        found = {
+            name: state
+            for name, state in every.items()
+            if fnmatch.fnmatchcase(name, what or self.pattern)
+        }
         if not found:
             name = what or self.pattern
-            raise ValueError(f"{place.interface} has no feature {name}; `ethtool -k {place.interface}` names what it has")
+            raise ValueError(
+                f"{place.interface} has no feature {name}; `ethtool -k {place.interface}` names"
+                " what it has"
+            )
         return found
 
     def read(self, what: str, place: Place) -> str:
-        return "on" if any(state.startswith("on") for state in self._features(what, place).values()) else "off"
+        return (
+            "on"
+            if any(state.startswith("on") for state in self._features(what, place).values())
+            else "off"
+        )
 
     def why_not(self, what: str, level: str, place: Place) -> str:
         features = self._features(what, place)
-        if self.read(what, place) == level or not all("[fixed]" in state for state in features.values()):
+        if self.read(what, place) == level or not all(
+            "[fixed]" in state for state in features.values()
+        ):
             return ""
-        return f"{place.interface}: {self.read(what, place)} [fixed]: the driver cannot switch it {level}"
+        return (
+            f"{place.interface}: {self.read(what, place)} [fixed]: the driver cannot switch it"
+            f" {level}"
+        )
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
         if self.read(what, place) == level:
             return []
-        names = [name for name, state in self._features(what, place).items() if "[fixed]" not in state]
+        names = [
+            name for name, state in self._features(what, place).items() if "[fixed]" not in state
+        ]
         value = "".join(f"{name} {level}\n" for name in names)
         return [Operation("features", (place.interface,), value)] if names else []

@@ -1,4 +1,6 @@
-"""Numbers of a device by ethtool: rings, coalesce and channels stand on this. A level is one number, or a mapping of several."""
+"""Numbers of a device by ethtool: rings, coalesce and channels stand on this. A level is one
+number, or a mapping of several.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _SWITCH = {"on": "1", "off": "0"}
 
 
 class Parameters(Setting):
-    """`op` is the worker's operation; `plain` are the keys that a level of one number stands for."""
+    """`op` is the worker's operation; `plain` are the keys that a level of one number
+    stands for.
+    """
 
     op: ClassVar[str]
     plain: ClassVar[tuple[str, ...]]
@@ -36,7 +40,9 @@ class Parameters(Setting):
         return fields(place.read(self.op, place.interface))
 
     def read(self, what: str, place: Place) -> str:
-        return ", ".join(f"{key}: {value}" for key, value in self._now(place).items() if not key.endswith("_max"))
+        return ", ".join(
+            f"{key}: {value}" for key, value in self._now(place).items() if not key.endswith("_max")
+        )
 
     def reading(self, what: str, level: str, place: Place) -> str:
         now = self._now(place)
@@ -46,9 +52,14 @@ class Parameters(Setting):
         now = self._now(place)
         for key, value in self._wanted(level).items():
             if key not in now:
-                return f"{place.interface} has no {key}; it has {', '.join(k for k in now if not k.endswith('_max'))}"
+                return (
+                    f"{place.interface} has no {key}; it has"
+                    f" {', '.join(k for k in now if not k.endswith('_max'))}"
+                )
             if int(value) > int(now.get(f"{key}_max", value)):
-                return f"{place.interface} takes at most {now[f'{key}_max']} for {key}, asked {value}"
+                return (
+                    f"{place.interface} takes at most {now[f'{key}_max']} for {key}, asked {value}"
+                )
         return ""
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:

@@ -9,7 +9,10 @@ from netbench.settings.base import Operation, Place, Setting
 
 class Qdisc(Setting):
     name = "qdisc"
-    about = "Queueing discipline at the root of the interface, with its default options (fq, fq_codel, pfifo_fast, noqueue, ...)."
+    about = (
+        "Queueing discipline at the root of the interface, with its default options (fq, fq_codel,"
+        " pfifo_fast, noqueue, ...)."
+    )
     levels = "the name of a queueing discipline such as fq"
 
     def parse(self, level: str) -> str:
@@ -22,4 +25,8 @@ class Qdisc(Setting):
         return next((words[1] for words in lines if words[0] == "root"), "none")
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        return [] if self.read(what, place) == level else [Operation("qdisc", (place.interface,), level)]
+        return (
+            []
+            if self.read(what, place) == level
+            else [Operation("qdisc", (place.interface,), level)]
+        )

@@ -29,7 +29,10 @@ def unmask(text: str) -> str:
 
 class Rps(Setting):
     name = "rps"
-    about = "Receive packet steering: the CPUs that process what arrives, for all receive queues of the interface."
+    about = (
+        "Receive packet steering: the CPUs that process what arrives, for all receive queues of the"
+        " interface."
+    )
     levels = "a list of CPUs such as 0-3, or none"
 
     def parse(self, level: str) -> str:
@@ -37,7 +40,11 @@ class Rps(Setting):
 
     def _files(self, place: Place) -> list[str]:
         folder = f"/sys/class/net/{place.interface}/queues"
-        return [f"{folder}/{name}/rps_cpus" for name in place.read("list", folder).split() if name.startswith("rx-")]
+        return [
+            f"{folder}/{name}/rps_cpus"
+            for name in place.read("list", folder).split()
+            if name.startswith("rx-")
+        ]
 
     def read(self, what: str, place: Place) -> str:
         found = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))

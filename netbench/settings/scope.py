@@ -1,7 +1,9 @@
-"""A host's settings in layers: applied, read back, and undone in reverse down to what the next cell has in common with the last.
+"""A host's settings in layers: applied, read back, and undone in reverse down to what the next cell
+has in common with the last.
 
-Layer 0 is what the campaign holds all the time, the next what is costly to change, the last what changes with every cell. So the
-state of a host is what it was before, with the layers on top, whatever the order of cells.
+Layer 0 is what the campaign holds all the time, the next what is costly to change, the last what
+changes with every cell. So the state of a host is what it was before, with the layers on top,
+whatever the order of cells.
 """
 
 from __future__ import annotations
@@ -24,8 +26,11 @@ Write = Callable[[Mapping[str, Any]], None]
 """Writes an entry of the journal and forces it to the disk."""
 
 
-def layers(campaign: Levels, cell: Levels, commands: Mapping[str, Command], side: str) -> list[dict[str, str]]:
-    """What a host that has this side (`sender`, `receiver`, or "" for both) is to hold: always, costly ones, cheap ones.
+def layers(
+    campaign: Levels, cell: Levels, commands: Mapping[str, Command], side: str
+) -> list[dict[str, str]]:
+    """What a host that has this side (`sender`, `receiver`, or "" for both) is to hold: always,
+    costly ones, cheap ones.
 
     A key of one side goes over the bare one, a cell's over the campaign's.
     """
@@ -45,7 +50,9 @@ def layers(campaign: Levels, cell: Levels, commands: Mapping[str, Command], side
 
 @dataclass
 class Layer:
-    """What was applied: levels as written, operations that were made, and what else moved with them."""
+    """What was applied: levels as written, operations that were made, and what else moved with
+    them.
+    """
 
     levels: dict[str, str]
     changes: list[int] = field(default_factory=list)
@@ -53,10 +60,17 @@ class Layer:
 
 
 class HostSettings:
-    """The settings of one host. `write` gets journal entries; `number` gives each change of the campaign its own."""
+    """The settings of one host. `write` gets journal entries; `number` gives each change of the
+    campaign its own.
+    """
 
     def __init__(
-        self, place: Place, commands: Mapping[str, Command], write: Write, number: Callable[[], int], boot_id: str
+        self,
+        place: Place,
+        commands: Mapping[str, Command],
+        write: Write,
+        number: Callable[[], int],
+        boot_id: str,
     ) -> None:
         self.place = place
         self._commands = commands
@@ -65,12 +79,16 @@ class HostSettings:
         self._boot_id = boot_id
         self._held: list[Layer] = []
 
-    def hold(self, wanted: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
-        """Bring the host to these layers. Returns what every setting reads, and what else moved: name -> [before, after].
+    def hold(
+        self, wanted: Sequence[Mapping[str, str]]
+    ) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Bring the host to these layers. Returns what every setting reads, and what else moved:
+        name -> [before, after].
 
-        What is held already and reads otherwise by now is applied anew. Errors: SettingRefused where the host does not take a
-        level (then the layers below are held, and nothing of this one), or does not have all of them together (then nothing is
-        held); those of losing the worker.
+        What is held already and reads otherwise by now is applied anew. Errors: SettingRefused
+        where the host does not take a level (then the layers below are held, and nothing of this
+        one), or does not have all of them together (then nothing is held); those of losing the
+        worker.
         """
         self.place.forget()
         same = self._common(wanted)
@@ -80,7 +98,8 @@ class HostSettings:
         for key, level in self._differing(wanted, read).items():
             self.undo()
             raise SettingRefused(
-                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} beside the others; leave one out"
+                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} beside the"
+                " others; leave one out"
             )
         moved = {name: change for layer in self._held for name, change in layer.moved.items()}
         return read, moved
@@ -90,7 +109,9 @@ class HostSettings:
         self.undo(self._common(wanted))
 
     def _bring(self, wanted: Sequence[Mapping[str, str]], same: int) -> dict[str, str]:
-        """Hold these layers, of which `same` are held already; what every setting reads then. Errors: as `hold`."""
+        """Hold these layers, of which `same` are held already; what every setting reads then.
+        Errors: as `hold`.
+        """
         self.undo(same)
         for scope in range(same, len(wanted)):
             self._held.append(Layer(dict(wanted[scope])))
@@ -101,18 +122,32 @@ class HostSettings:
                 raise
         return {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
 
-    def _differing(self, wanted: Sequence[Mapping[str, str]], read: Mapping[str, str]) -> dict[str, str]:
+    def _differing(
+        self, wanted: Sequence[Mapping[str, str]], read: Mapping[str, str]
+    ) -> dict[str, str]:
         """Settings that do not read as they are wanted, and their levels as written."""
         levels = {key: level for layer in wanted for key, level in layer.items()}
-        return {key: level for key, level in levels.items() if self._setting(key)[0].parse(level) != read[key]}
+        return {
+            key: level
+            for key, level in levels.items()
+            if self._setting(key)[0].parse(level) != read[key]
+        }
 
     def read_again(self) -> dict[str, str]:
-        """What every setting that is held reads now. Errors: SettingRefused when it cannot be read."""
+        """What every setting that is held reads now. Errors: SettingRefused when it
+        cannot be read.
+        """
         self.place.forget()
-        return {key: self._reading(key, level) for layer in self._held for key, level in layer.levels.items()}
+        return {
+            key: self._reading(key, level)
+            for layer in self._held
+            for key, level in layer.levels.items()
+        }
 
     def undo(self, scope: int = 0) -> None:
-        """Put back what layers from `scope` on have changed. Errors: EngineError when something could not be."""
+        """Put back what layers from `scope` on have changed. Errors: EngineError when something
+        could not be.
+        """
         gone = self._held[scope:]
         changes = [change for layer in gone for change in layer.changes]
         del self._held[scope:]
@@ -151,17 +186,27 @@ class HostSettings:
                 now = setting.reading(what, level, self.place)
             if now != level:
                 why = "the host rounds it, or something else sets it"
-                raise SettingRefused(f"{self.place.host}: {key} was set to {word}, but reads {now}; {why}")
+                raise SettingRefused(
+                    f"{self.place.host}: {key} was set to {word}, but reads {now}; {why}"
+                )
         if layer.changes:
             after = self._bystanders()
             layer.moved = {
-                name: [was, after[name]] for name, was in before.items() if after.get(name, was) != was and name not in asked
+                name: [was, after[name]]
+                for name, was in before.items()
+                if after.get(name, was) != was and name not in asked
             }
 
     def _execute(self, operation: Operation, scope: int, key: str) -> None:
         """One change: known to the journal before it is made."""
         number = self._number()
-        entry = {"change": number, "host": self.place.host, "boot_id": self._boot_id, "setting": key, "op": operation.op}
+        entry = {
+            "change": number,
+            "host": self.place.host,
+            "boot_id": self._boot_id,
+            "setting": key,
+            "op": operation.op,
+        }
         entry |= {"target": list(operation.target), "value": operation.value}
         where = (operation.op, *(operation.look or operation.target))
         if operation.undo:
@@ -170,7 +215,12 @@ class HostSettings:
         self._write(entry)
         self._held[scope].changes.append(number)
         _, after = self.place.worker.operate(
-            operation.op, operation.target, operation.value, hold=operation.value is not None, undo=operation.undo, scope=scope
+            operation.op,
+            operation.target,
+            operation.value,
+            hold=operation.value is not None,
+            undo=operation.undo,
+            scope=scope,
         )
         self.place.forget()  # whatever it moved along
         if after is not None and not operation.undo:
@@ -181,7 +231,9 @@ class HostSettings:
         while not setting.is_settled(self.place):
             if time.monotonic() > deadline:
                 why = setting.unsettled.replace("{interface}", self.place.interface)
-                raise SettingRefused(f"{self.place.host}: {why} within {SETTLE_SECONDS:.0f} s; see `dmesg` there")
+                raise SettingRefused(
+                    f"{self.place.host}: {why} within {SETTLE_SECONDS:.0f} s; see `dmesg` there"
+                )
             time.sleep(SETTLE_PAUSE)
 
     def _reading(self, key: str, word: str) -> str:
@@ -190,7 +242,9 @@ class HostSettings:
             return setting.reading(what, setting.parse(word), self.place)
 
     def _bystanders(self) -> dict[str, str]:
-        """What a change of the interface may move along: its features and its MTU. Nothing where it cannot be read."""
+        """What a change of the interface may move along: its features and its MTU. Nothing where it
+        cannot be read.
+        """
         try:
             features = fields(self.place.read("features", self.place.interface))
             mtu = self.place.read("link", self.place.interface, "mtu").strip()
@@ -211,7 +265,9 @@ class _refusal:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, EngineError | ValueError):
-            raise SettingRefused(self._host + self._what + str(error).removeprefix(self._host)) from error
+            raise SettingRefused(
+                self._host + self._what + str(error).removeprefix(self._host)
+            ) from error
 
 
 def _asked(operation: Operation) -> dict[str, str]:
@@ -223,7 +279,12 @@ def _asked(operation: Operation) -> dict[str, str]:
 
 def outstanding(entries: Sequence[Mapping[str, Any]], host: str) -> list[Mapping[str, Any]]:
     """Changes of a host that a journal has not seen put back, the last first."""
-    restored = {number for entry in entries if entry.get("host") == host for number in entry.get("restored", ())}
+    restored = {
+        number
+        for entry in entries
+        if entry.get("host") == host
+        for number in entry.get("restored", ())
+    }
     return [
         entry
         for entry in reversed(entries)
@@ -231,8 +292,11 @@ def outstanding(entries: Sequence[Mapping[str, Any]], host: str) -> list[Mapping
     ]
 
 
-def put_back(worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]], done: Callable[[int], None]) -> Iterator[str]:
-    """Undo changes of a journal on their host, the last first; says what was done, and tells `done` the number of each.
+def put_back(
+    worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]], done: Callable[[int], None]
+) -> Iterator[str]:
+    """Undo changes of a journal on their host, the last first; says what was done, and tells `done`
+    the number of each.
 
     Errors: EngineError with what could not be put back, once all others are.
     """
@@ -249,11 +313,15 @@ def put_back(worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]], do
     if failed:
         first = failed[0]
         more = "".join(f"; {error}" for error in failed[1:])
-        raise EngineError(first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy)
+        raise EngineError(
+            first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy
+        )
 
 
 def _put_back(worker: Any, boot_id: str, change: Mapping[str, Any]) -> str:
-    """The same of one; what was done. A worker that lost its controller may have done it: nothing is done twice."""
+    """The same of one; what was done. A worker that lost its controller may have done it: nothing
+    is done twice.
+    """
     if change["boot_id"] != boot_id:
         return "gone, the host was booted since"
     looked_at = change.get("look") or ([] if change.get("undo") else change["target"])
@@ -264,7 +332,10 @@ def _put_back(worker: Any, boot_id: str, change: Mapping[str, Any]) -> str:
         return f"undone by {' '.join(change['undo'])}"
     _, now = worker.operate(change["op"], change["target"], _settable(change["before"]))
     if now != change["before"]:
-        what = f"{change['setting']} ({change['op']} {' '.join(change['target'])}) reads {now!r}, was {change['before']!r}"
+        what = (
+            f"{change['setting']} ({change['op']} {' '.join(change['target'])}) reads {now!r}, was"
+            f" {change['before']!r}"
+        )
         raise EngineError(0, 0, "restore", what, "put it back by hand")
     return "put back"
 

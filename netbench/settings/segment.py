@@ -1,4 +1,6 @@
-"""The largest segment that the stack builds for, or joins from, an interface (BIG TCP): gso_max_size and gro_max_size."""
+"""The largest segment that the stack builds for, or joins from, an interface (BIG TCP):
+gso_max_size and gro_max_size.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class SegmentSize(Setting):
         return place.read("link", place.interface, self.key).strip()
 
     def reading(self, what: str, level: str, place: Place) -> str:
-        """With the limit of IPv4 where that is another and is not one of those that the kernel moves along."""
+        """With the limit of IPv4 where that is another and is not one of those that the kernel
+        moves along.
+        """
         now, ipv4 = self.read(what, place), self._ipv4(place)
         return now if ipv4 in (now, "") or int(now) <= SMALL else f"{now} (IPv4: {ipv4})"
 
@@ -38,9 +42,13 @@ class SegmentSize(Setting):
             return ""
 
     def changes(self, what: str, level: str, place: Place) -> list[Operation]:
-        """That of IPv4 first, also where it is right: put back last, it is as it was whatever the other one moved along."""
+        """That of IPv4 first, also where it is right: put back last, it is as it was whatever the
+        other one moved along.
+        """
         ipv4, differs = self._ipv4(place), self.read(what, place) != level
         keys = [self.key_ipv4] if ipv4 and (differs or ipv4 != level) else []
         keys += [self.key] if differs else []
-        keys += [self.key_ipv4] if not ipv4 and int(level) > SMALL else []  # which the kernel refuses, and says why
+        keys += (
+            [self.key_ipv4] if not ipv4 and int(level) > SMALL else []
+        )  # which the kernel refuses, and says why
         return [Operation("link", (place.interface, key), level) for key in keys]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from netbench.errors import EngineError
 from netbench.settings.base import Operation, Place, Setting, on_or_off
 
-INTEL, OTHERS = "/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/devices/system/cpu/cpufreq/boost"
+INTEL, OTHERS = (
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "/sys/devices/system/cpu/cpufreq/boost",
+)
 
 
 class Turbo(Setting):

@@ -1,4 +1,6 @@
-"""`python -m tools.bench [PART]...`: measure the parts, write docs/performance.md; exit 1 when one of these misses a budget."""
+"""`python -m tools.bench [PART]...`: measure the parts, write docs/performance.md; exit 1 when one
+of these misses a budget.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,24 @@ from pathlib import Path
 from tools.bench.table import Part, Row, markdown
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "build" / "bench"  # the latest answer of each part, so that one part can be measured again alone
+KEPT = (
+    ROOT / "build" / "bench"
+)  # the latest answer of each part, so that one part can be measured again alone
 PARTS = ("peers", "orchestration", "lab", "kernels", "instructions", "conclusion")
 
 
 def machine() -> str:
     """This machine in a sentence, without its name."""
     cpus = [
-        line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+        line.split(":")[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
     ]
     release = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown system")
     congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     return (
-        f"{len(cpus)} CPUs ({cpus[0] if cpus else platform.machine()}), Linux {platform.release()}, {release}, "
-        f"Python {platform.python_version()}, default congestion control {congestion}"
+        f"{len(cpus)} CPUs ({cpus[0] if cpus else platform.machine()}), Linux {platform.release()},"
+        f" {release}, Python {platform.python_version()}, default congestion control {congestion}"
     )
 
 
@@ -35,7 +41,9 @@ def measure(name: str) -> bool:
     part: Part = import_module(f"tools.bench.{name}").measure()
     KEPT.mkdir(parents=True, exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    (KEPT / f"{name}.json").write_text(json.dumps(asdict(part) | {"when": stamp, "machine": machine()}, indent=1))
+    (KEPT / f"{name}.json").write_text(
+        json.dumps(asdict(part) | {"when": stamp, "machine": machine()}, indent=1)
+    )
     print(markdown(part))
     return all(row.holds is not False for row in part.rows)
 
@@ -49,9 +57,17 @@ def write() -> None:
             texts.append(f"## {name}\n\nNot measured yet.\n")
             continue
         kept = json.loads(file.read_text())
-        part = Part(kept["title"], kept["how"], tuple(Row(**row) for row in kept["rows"]), tuple(kept["notes"]))
+        part = Part(
+            kept["title"],
+            kept["how"],
+            tuple(Row(**row) for row in kept["rows"]),
+            tuple(kept["notes"]),
+        )
         texts.append(markdown(part) + f"\nMeasured {kept['when']} on {kept['machine']}.\n")
-    head = "# Performance\n\nWritten by `make bench`. Intervals are 95%; ratios are netbench over its peer.\n\n"
+    head = (
+        "# Performance\n\nWritten by `make bench`. Intervals are 95%; ratios are netbench over its"
+        " peer.\n\n"
+    )
     (ROOT / "docs" / "performance.md").write_text(head + "\n".join(texts))
 
 

@@ -20,13 +20,25 @@ class Ran:
 
 
 def run(text: str, folder: Path) -> Ran:
-    """`netbench run` on a campaign file of its own below `folder`. Errors: RuntimeError with what it printed when it failed."""
+    """`netbench run` on a campaign file of its own below `folder`. Errors: RuntimeError with what
+    it printed when it failed.
+    """
     file = folder / "campaign.yaml"
     file.write_text(text)
-    argv = [sys.executable, "-m", "netbench", "run", str(file), "--results", str(folder / "results")]
+    argv = [
+        sys.executable,
+        "-m",
+        "netbench",
+        "run",
+        str(file),
+        "--results",
+        str(folder / "results"),
+    ]
     begun = time.monotonic()
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     if done.returncode:
-        raise RuntimeError(f"`netbench run` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise RuntimeError(
+            f"`netbench run` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+        )
     return Ran(netbench.load(done.stdout.splitlines()[-1]), seconds)

@@ -1,4 +1,6 @@
-"""Kernels as a factor: how long a campaign of guests takes, how long its boots, and what the controller adds to them."""
+"""Kernels as a factor: how long a campaign of guests takes, how long its boots, and what the
+controller adds to them.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,21 @@ repeat: {min: %d, boots: %d}
 """
 TITLE = "Kernels as a factor: boots of emulated guests"
 HOW = (
-    "`campaigns/kernels.yaml` with `lab: qemu`: two guests under software emulation on this machine, two kernels x four "
-    "boots x 8 cells x 1 s runs, two blocks a boot. A guest's start: from the order to start its QEMU anew to its answer "
-    "over SSH with the wanted release, both guests starting at the same time. The controller's work a boot: from the last "
-    "host's answer to the first run (workers copied and started, locks, facts, readings against noise), in boots without "
-    f"verification. kexec: the same two guests with a disk for /boot, {SWITCHES} boots of each kernel by `kexec -s -l` over "
-    "SSH, from the order to the answer. Means with Student's t intervals over boots; budgets are compared with the longest."
+    "`campaigns/kernels.yaml` with `lab: qemu`: two guests under software emulation on this"
+    " machine, two kernels x four boots x 8 cells x 1 s runs, two blocks a boot. A guest's start:"
+    " from the order to start its QEMU anew to its answer over SSH with the wanted release, both"
+    " guests starting at the same time. The controller's work a boot: from the last host's answer"
+    " to the first run (workers copied and started, locks, facts, readings against noise), in"
+    f" boots without verification. kexec: the same two guests with a disk for /boot, {SWITCHES}"
+    " boots of each kernel by `kexec -s -l` over SSH, from the order to the answer. Means with"
+    " Student's t intervals over boots; budgets are compared with the longest."
 )
-NOTES = ("The controller's work holds what emulated guests need to take in a worker over SSH: a real host is faster.",)
+NOTES = (
+    (
+        "The controller's work holds what emulated guests need to take in a worker over SSH: a real"
+        " host is faster."
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -54,20 +63,30 @@ def _instant(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def boots(journal: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]], verified: int) -> Boots:
-    """What a journal and its records say of boots; those with a number up to `verified` are not asked about work."""
+def boots(
+    journal: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]], verified: int
+) -> Boots:
+    """What a journal and its records say of boots; those with a number up to `verified` are not
+    asked about work.
+    """
     begun: dict[int, float] = {}
     ended: dict[int, float] = {}
     for entry in journal:
         if "boot" in entry:
-            begun[entry["boot"]] = min(begun.get(entry["boot"], float("inf")), _instant(entry["time"]))
+            begun[entry["boot"]] = min(
+                begun.get(entry["boot"], float("inf")), _instant(entry["time"])
+            )
         if "booted" in entry:
             ended[entry["booted"]] = max(ended.get(entry["booted"], 0.0), _instant(entry["time"]))
     first: dict[int, float] = {}
     for record in records:
         first.setdefault(record["boot"], _instant(record["started"]))
     waits = tuple(ended[number] - begun[number] for number in sorted(ended))
-    works = tuple(first[number] - ended[number] for number in sorted(ended) if number > verified and number in first)
+    works = tuple(
+        first[number] - ended[number]
+        for number in sorted(ended)
+        if number > verified and number in first
+    )
     return Boots(waits, works)
 
 
@@ -77,7 +96,10 @@ def _lines(file: Path) -> list[Mapping[str, Any]]:
 
 def _row(what: str, values: Sequence[float], budget: float) -> Row:
     interval = mean_interval(list(values), 0.95)
-    spread = f"{interval.mean:.1f} s ({interval.low:.1f} to {interval.high:.1f}), longest {max(values):.1f} s"
+    spread = (
+        f"{interval.mean:.1f} s ({interval.low:.1f} to {interval.high:.1f}), longest"
+        f" {max(values):.1f} s"
+    )
     return Row(what, spread, "", "", f"{budget:g} s", max(values) <= budget)
 
 
@@ -86,17 +108,38 @@ def _rows(scratch: Path) -> Iterator[Row]:
     seconds, folder = ran.seconds, ran.results.path
     records = _lines(folder / "records.jsonl")
     failed = sum(record["status"] != "ok" for record in records)
-    ours = f"{seconds:.0f} s for {len(records)} runs" + (f", {failed} of them not ok" if failed else "")
-    yield Row("the campaign, lab included", ours, "", "", f"{CAMPAIGN_SECONDS:.0f} s", seconds <= CAMPAIGN_SECONDS and not failed)
+    ours = f"{seconds:.0f} s for {len(records)} runs" + (
+        f", {failed} of them not ok" if failed else ""
+    )
+    yield Row(
+        "the campaign, lab included",
+        ours,
+        "",
+        "",
+        f"{CAMPAIGN_SECONDS:.0f} s",
+        seconds <= CAMPAIGN_SECONDS and not failed,
+    )
     found = boots(_lines(folder / "journal.jsonl"), records, verified=len(KERNELS))
-    yield _row(f"a guest's start until it answers ({len(found.waits)} boots)", found.waits, START_SECONDS)
-    yield _row(f"the controller's work a boot ({len(found.works)} boots)", found.works, WORK_SECONDS)
-    made = labs.up("qemu", 2, name="benchkexec", kernels=[Kernel(name, release=name) for name in KERNELS], disk=True)
+    yield _row(
+        f"a guest's start until it answers ({len(found.waits)} boots)", found.waits, START_SECONDS
+    )
+    yield _row(
+        f"the controller's work a boot ({len(found.works)} boots)", found.works, WORK_SECONDS
+    )
+    made = labs.up(
+        "qemu",
+        2,
+        name="benchkexec",
+        kernels=[Kernel(name, release=name) for name in KERNELS],
+        disk=True,
+    )
     try:
         block = made.block()
         for host in block["hosts"].values():
             host["boot"] = "kexec"
-        folder = command.run(KEXEC % (SWITCHES, SWITCHES) + yaml.safe_dump(block), scratch).results.path
+        folder = command.run(
+            KEXEC % (SWITCHES, SWITCHES) + yaml.safe_dump(block), scratch
+        ).results.path
     finally:
         labs.down(made.name)
     found = boots(_lines(folder / "journal.jsonl"), _lines(folder / "records.jsonl"), verified=0)

@@ -1,4 +1,6 @@
-"""Orchestration between two hosts over SSH, with and without a change of settings, beside a shell loop; `check` of 50 hosts."""
+"""Orchestration between two hosts over SSH, with and without a change of settings, beside a shell
+loop; `check` of 50 hosts.
+"""
 
 from __future__ import annotations
 
@@ -57,26 +59,37 @@ PATIENCE = 120.0  # seconds; nothing here comes near it
 STILL_MS, TOGGLED_MS, TIMES_LESS, CHECK_SECONDS = 25.0, 60.0, 5.0, 10.0
 TITLE = "Hosts over SSH: cost of orchestration, and of a check"
 HOW = (
-    f"Hosts in network namespaces of one machine, reached over SSH (`lab: netns`). {ROUNDS} rounds, each of a campaign of "
-    f"{2 * BLOCKS} runs of 50 ms in which no setting changes (write and sendfile), one of as many in which TSO is swept on both "
-    f"hosts, and {LOOPS} runs of iperf3 in a shell loop. Overhead of a run as in the part before: the time from the closing of "
-    "a run's window to the opening of the next one's, less the warm-up of 10 ms. Where TSO is toggled that holds undoing it, "
-    "applying the other level, reading it back, and reading it again after the run, on both hosts, and the journal's way to the "
-    "disk; only gaps between runs with different levels are counted. The loop: `ssh -F CONFIG -S MASTER snd iperf3 -c ADDRESS "
-    "-t 1 -C cubic -J`, its server running on the other host, its ControlMaster up before; wall time of each less the seconds "
-    "that it says it measured. Means of rounds, their intervals Student's t over the rounds; the ratio is the geometric mean of "
-    f"the rounds' own ratios. `check`: wall time of `python -m netbench check` on {HOSTS} such hosts in pairs, one cell."
+    f"Hosts in network namespaces of one machine, reached over SSH (`lab: netns`). {ROUNDS} rounds,"
+    f" each of a campaign of {2 * BLOCKS} runs of 50 ms in which no setting changes (write and"
+    f" sendfile), one of as many in which TSO is swept on both hosts, and {LOOPS} runs of iperf3 in"
+    " a shell loop. Overhead of a run as in the part before: the time from the closing of a run's"
+    " window to the opening of the next one's, less the warm-up of 10 ms. Where TSO is toggled"
+    " that holds undoing it, applying the other level, reading it back, and reading it again after"
+    " the run, on both hosts, and the journal's way to the disk; only gaps between runs with"
+    " different levels are counted. The loop: `ssh -F CONFIG -S MASTER snd iperf3 -c ADDRESS -t 1"
+    " -C cubic -J`, its server running on the other host, its ControlMaster up before; wall time"
+    " of each less the seconds that it says it measured. Means of rounds, their intervals"
+    " Student's t over the rounds; the ratio is the geometric mean of the rounds' own ratios."
+    f" `check`: wall time of `python -m netbench check` on {HOSTS} such hosts in pairs, one cell."
 )
 NOTES = (
-    "The draining and the warm-up's lateness are in netbench's figures; the start of iperf3 and of a multiplexed ssh in the "
-    "loop's, which is what such a loop costs a run. The loop reads no counters of the hosts and keeps no order.",
-    "All hosts share two CPUs, one disk and one kernel with the controller: fifty real hosts would answer in parallel.",
+    (
+        "The draining and the warm-up's lateness are in netbench's figures; the start of iperf3 and"
+        " of a multiplexed ssh in the loop's, which is what such a loop costs a run. The loop reads"
+        " no counters of the hosts and keeps no order."
+    ),
+    (
+        "All hosts share two CPUs, one disk and one kernel with the controller: fifty real hosts"
+        " would answer in parallel."
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Round:
-    """Milliseconds beside a run, each the mean over a round. `kept`: TSO is swept, and stays as it was."""
+    """Milliseconds beside a run, each the mean over a round. `kept`: TSO is swept, and stays as it
+    was.
+    """
 
     still: float
     toggled: float
@@ -85,7 +98,9 @@ class Round:
 
 
 def measure() -> Part:
-    """ROUNDS rounds between two hosts, then checks of HOSTS hosts; a row that says why where there can be no lab."""
+    """ROUNDS rounds between two hosts, then checks of HOSTS hosts; a row that says why where there
+    can be no lab.
+    """
     try:
         with tempfile.TemporaryDirectory() as name:
             rows, notes = _two_hosts(Path(name))
@@ -97,7 +112,9 @@ def measure() -> Part:
 
 @contextmanager
 def _lab(hosts: int) -> Iterator[Lab]:
-    """A lab in the name of this process: were it killed, the next campaign's lab would remove what it left."""
+    """A lab in the name of this process: were it killed, the next campaign's lab would remove what
+    it left.
+    """
     made = labs.up("netns", hosts, name=labs.own_name())
     try:
         yield made
@@ -125,7 +142,9 @@ def _mean(values: Sequence[float]) -> float:
 def _records(folder: Path, sweep: str) -> list[Mapping[str, Any]]:
     folder.mkdir()
     ran = command.run(CAMPAIGN.format(sweep=sweep, blocks=BLOCKS), folder)
-    found = [json.loads(line) for line in (ran.results.path / "records.jsonl").read_text().splitlines()]
+    found = [
+        json.loads(line) for line in (ran.results.path / "records.jsonl").read_text().splitlines()
+    ]
     if len(found) != 2 * BLOCKS:
         raise RuntimeError(f"the campaign has {len(found)} records, expected {2 * BLOCKS}")
     return found
@@ -134,16 +153,25 @@ def _records(folder: Path, sweep: str) -> list[Mapping[str, Any]]:
 def apart(records: Sequence[Mapping[str, Any]]) -> tuple[list[float], list[float]]:
     """Overheads (ms) of the gaps in which TSO was toggled, and of those in which it stayed.
 
-    Errors: RuntimeError for a run that is not ok, or whose record does not show that both hosts read the level asked for.
+    Errors: RuntimeError for a run that is not ok, or whose record does not show that both hosts
+    read the level asked for.
     """
     gaps = overheads(records, WARMUP_NS)
     for record in records:
         level = record["factors"]["tso"]
-        if any(record["settings"][side].get("tso") != {"asked": level, "read": level} for side in ("sender", "receiver")):
-            raise RuntimeError(f"run {record['run']} does not show tso: {level} on both hosts: {record['settings']}")
+        if any(
+            record["settings"][side].get("tso") != {"asked": level, "read": level}
+            for side in ("sender", "receiver")
+        ):
+            raise RuntimeError(
+                f"run {record['run']} does not show tso: {level} on both hosts:"
+                f" {record['settings']}"
+            )
     changes = [one["factors"]["tso"] != other["factors"]["tso"] for one, other in pairwise(records)]
     found = list(zip(gaps, changes, strict=True))
-    return [gap for gap, changed in found if changed], [gap for gap, changed in found if not changed]
+    return [gap for gap, changed in found if changed], [
+        gap for gap, changed in found if not changed
+    ]
 
 
 def _ends(made: Lab) -> tuple[LabHost, LabHost]:
@@ -153,18 +181,40 @@ def _ends(made: Lab) -> tuple[LabHost, LabHost]:
 
 @contextmanager
 def _loop_hosts(made: Lab, folder: Path) -> Iterator[None]:
-    """A server of iperf3 on the receiver, and a connection to the sender that the loop shares. Errors: RuntimeError."""
+    """A server of iperf3 on the receiver, and a connection to the sender that the loop shares.
+    Errors: RuntimeError.
+    """
     if not shutil.which("iperf3"):
         yield
         return
     sender, receiver = _ends(made)
     ssh = ("ssh", "-F", str(made.ssh_config), "-S", str(folder / MASTER))
-    argv = ("ip", "netns", "exec", receiver.namespace, "iperf3", "-s", "-B", receiver.address, "-p", PORT, "--forceflush")
+    argv = (
+        "ip",
+        "netns",
+        "exec",
+        receiver.namespace,
+        "iperf3",
+        "-s",
+        "-B",
+        receiver.address,
+        "-p",
+        PORT,
+        "--forceflush",
+    )
     log = folder / "server.txt"
-    with log.open("w") as output, subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT) as server:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT) as server,
+    ):
         try:
             _await_words(log, "Server listening", server)
-            subprocess.run((*ssh, "-M", "-N", "-f", sender.ssh), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                (*ssh, "-M", "-N", "-f", sender.ssh),
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             yield
             subprocess.run((*ssh, "-O", "exit", sender.ssh), check=True, capture_output=True)
         finally:
@@ -180,17 +230,38 @@ def _await_words(log: Path, words: str, program: subprocess.Popen[bytes]) -> Non
 
 
 def _loop(folder: Path, made: Lab) -> list[float]:
-    """Milliseconds of each run of the loop beside what it measures; none without iperf3. Errors: RuntimeError."""
+    """Milliseconds of each run of the loop beside what it measures; none without iperf3. Errors:
+    RuntimeError.
+    """
     if not shutil.which("iperf3"):
         return []
     sender, receiver = _ends(made)
     master = folder.parent / MASTER
-    words = [str(LOOPS), str(made.ssh_config), str(master), sender.ssh, receiver.address, PORT, str(folder)]
+    words = [
+        str(LOOPS),
+        str(made.ssh_config),
+        str(master),
+        sender.ssh,
+        receiver.address,
+        PORT,
+        str(folder),
+    ]
     argv = ["bash", "-c", LOOP, "loop", *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "LC_ALL": "C"}, check=False)
+    done = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "LC_ALL": "C"},
+        check=False,
+    )
     if done.returncode:
-        raise RuntimeError(f"the loop of iperf3 ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
-    walls = [later - earlier for earlier, later in pairwise(float(word) for word in done.stdout.split())]
+        raise RuntimeError(
+            f"the loop of iperf3 ended with status {done.returncode}: {done.stderr.strip()[-500:]}"
+        )
+    walls = [
+        later - earlier for earlier, later in pairwise(float(word) for word in done.stdout.split())
+    ]
     return [(wall - _measured(folder / f"{n}.json")) * 1e3 for n, wall in enumerate(walls, 1)]
 
 
@@ -201,23 +272,41 @@ def _measured(file: Path) -> float:
 
 
 def _rows(rounds: Sequence[Round]) -> list[Row]:
-    still, toggled = (mean_interval(values, 0.95) for values in ([r.still for r in rounds], [r.toggled for r in rounds]))
+    still, toggled = (
+        mean_interval(values, 0.95)
+        for values in ([r.still for r in rounds], [r.toggled for r in rounds])
+    )
     rows = [
         _within("overhead of a run, no setting changes", still, STILL_MS),
         _within("overhead of a run, TSO toggled on both hosts", toggled, TOGGLED_MS),
     ]
     what = "overhead of a run beside a shell loop's"
     if any(math.isnan(r.loop) for r in rounds):
-        return [*rows, Row(what, _ms(still), "not installed (`apt-get install iperf3`)", "no peer", "", None)]
+        return [
+            *rows,
+            Row(what, _ms(still), "not installed (`apt-get install iperf3`)", "no peer", "", None),
+        ]
     times, low, high = ratio([r.loop for r in rounds], [r.still for r in rounds])
     loop = mean_interval([r.loop for r in rounds], 0.95)
     told = f"the loop's is {times:.1f} times netbench's ({low:.1f} to {high:.1f})"
     budget = f"lower bound at least {TIMES_LESS:g} times"
-    return [*rows, Row(what, _ms(still), f"iperf3 over ControlMaster: {_ms(loop)}", told, budget, low >= TIMES_LESS)]
+    return [
+        *rows,
+        Row(
+            what,
+            _ms(still),
+            f"iperf3 over ControlMaster: {_ms(loop)}",
+            told,
+            budget,
+            low >= TIMES_LESS,
+        ),
+    ]
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, float]:
-    """Geometric mean of paired ratios (two or more, of positive numbers) with the ends of its 95% interval."""
+    """Geometric mean of paired ratios (two or more, of positive numbers) with the ends of its 95%
+    interval.
+    """
     found = mean_interval([math.log(a / b) for a, b in zip(over, under, strict=True)], 0.95)
     return math.exp(found.mean), math.exp(found.low), math.exp(found.high)
 
@@ -233,8 +322,9 @@ def _ms(found: Interval) -> str:
 def _kept(rounds: Sequence[Round]) -> str:
     kept = [r.kept for r in rounds if not math.isnan(r.kept)]
     return (
-        f"Where TSO is swept and two runs in a row have the same level, the overhead of a run is {_mean(kept):.1f} ms; such gaps "
-        "all lie between two blocks and hold the noise gate's readings too."
+        "Where TSO is swept and two runs in a row have the same level, the overhead of a run is"
+        f" {_mean(kept):.1f} ms; such gaps all lie between two blocks and hold the noise gate's"
+        " readings too."
     )
 
 
@@ -242,30 +332,50 @@ def _many_hosts(folder: Path) -> list[Row]:
     with _lab(HOSTS) as made:
         file = _pairs(folder / "up.yaml", made.block())
         found = mean_interval([_check(file) for _ in range(CHECKS)], 0.95)
-    whole = _check(_pairs(folder / "made.yaml", {"hosts": dict.fromkeys(made.hosts, "local"), "lab": "netns"}))
+    whole = _check(
+        _pairs(folder / "made.yaml", {"hosts": dict.fromkeys(made.hosts, "local"), "lab": "netns"})
+    )
     told = f"{found.mean:.1f} s ({found.low:.1f} to {found.high:.1f}), {CHECKS} times"
     budget = f"upper bound at most {CHECK_SECONDS:g} s"
     return [
-        Row(f"`check` of {HOSTS} hosts that are up", told, "", "", budget, found.high <= CHECK_SECONDS),
+        Row(
+            f"`check` of {HOSTS} hosts that are up",
+            told,
+            "",
+            "",
+            budget,
+            found.high <= CHECK_SECONDS,
+        ),
         Row("the same with making and removing the lab", f"{whole:.1f} s, once", "", "", "", None),
     ]
 
 
 def _pairs(file: Path, keys: Mapping[str, Any]) -> Path:
-    """A campaign file over these hosts, the first two of which are a pair, the next two, and so on."""
+    """A campaign file over these hosts, the first two of which are a pair, the next two,
+    and so on.
+    """
     names = list(keys["hosts"])
     pairs = [{"sender": a, "receiver": b} for a, b in zip(names[::2], names[1::2], strict=True)]
     transfer = {"duration": "50ms", "congestion": "cubic"}
-    file.write_text(yaml.safe_dump({"netbench": 1, "name": file.stem, **keys, "pairs": pairs, "transfer": transfer}))
+    file.write_text(
+        yaml.safe_dump(
+            {"netbench": 1, "name": file.stem, **keys, "pairs": pairs, "transfer": transfer}
+        )
+    )
     return file
 
 
 def _check(file: Path) -> float:
-    """Seconds of `check` as its user waits for it. Errors: RuntimeError with what it printed when it found an error."""
+    """Seconds of `check` as its user waits for it. Errors: RuntimeError with what it printed when
+    it found an error.
+    """
     argv = [sys.executable, "-m", "netbench", "check", str(file)]
     begun = time.monotonic()
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     if done.returncode:
-        raise RuntimeError(f"`netbench check` ended with status {done.returncode}: {(done.stdout + done.stderr).strip()[-2000:]}")
+        raise RuntimeError(
+            f"`netbench check` ended with status {done.returncode}:"
+            f" {(done.stdout + done.stderr).strip()[-2000:]}"
+        )
     return seconds

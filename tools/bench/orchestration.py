@@ -1,4 +1,6 @@
-"""What a run costs beside the run: netbench's campaigns, a shell loop of iperf3, and flent where it runs."""
+"""What a run costs beside the run: netbench's campaigns, a shell loop of iperf3, and flent where it
+runs.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,30 @@ READY_SECONDS = 10.0
 PATIENCE = 120.0  # seconds; nothing here comes near it
 BUDGET_MS = 15.0
 HOW = (
-    f"A local campaign of {RUNS} runs of 50 ms (two cells, write and sendfile; warm-up 10 ms, cubic, no verification), "
-    f"{CAMPAIGNS} times, by `python -m netbench run`. From the records: the time from the closing of a run's window to the "
-    "opening of the next one's, by the sender's clock, less the warm-up; it holds draining, results, records, the order's next "
-    "step, connecting and starting. Mean over the gaps of a campaign; the interval is Student's t over the campaigns' means."
+    f"A local campaign of {RUNS} runs of 50 ms (two cells, write and sendfile; warm-up 10 ms,"
+    f" cubic, no verification), {CAMPAIGNS} times, by `python -m netbench run`. From the records:"
+    " the time from the closing of a run's window to the opening of the next one's, by the"
+    " sender's clock, less the warm-up; it holds draining, results, records, the order's next"
+    " step, connecting and starting. Mean over the gaps of a campaign; the interval is Student's t"
+    " over the campaigns' means."
 )
 NOTES = (
-    "The drain and the warm-up's lateness are in netbench's figure: records hold no time of the drained snapshot, "
-    "so the figure is an upper bound of what was asked (which leaves the drain out).",
-    f"iperf3: `iperf3 -c 127.0.0.1 -t 1 -C cubic -J` {LOOPS} times in a loop of bash, one server; the wall time of each less the "
-    "seconds that it says it measured (the longer of its sides). iperf3 takes whole seconds, and its figure has the start of "
-    "its process, which is what a loop of it costs. It reads no counters of the host and keeps no order.",
-    "flent's tests of TCP need netperf, which Debian has in non-free only; its tests with iperf (`rrul_be_iperf`, `udp_flood`) "
-    "do not accept the iperf 2.1.8 of Debian 12 (seen: no --enhancedreports option), and `rrul_be_iperf` downloads by netperf.",
+    (
+        "The drain and the warm-up's lateness are in netbench's figure: records hold no time of the"
+        " drained snapshot, so the figure is an upper bound of what was asked (which leaves the"
+        " drain out)."
+    ),
+    (
+        f"iperf3: `iperf3 -c 127.0.0.1 -t 1 -C cubic -J` {LOOPS} times in a loop of bash, one"
+        " server; the wall time of each less the seconds that it says it measured (the longer of"
+        " its sides). iperf3 takes whole seconds, and its figure has the start of its process,"
+        " which is what a loop of it costs. It reads no counters of the host and keeps no order."
+    ),
+    (
+        "flent's tests of TCP need netperf, which Debian has in non-free only; its tests with iperf"
+        " (`rrul_be_iperf`, `udp_flood`) do not accept the iperf 2.1.8 of Debian 12 (seen: no"
+        " --enhancedreports option), and `rrul_be_iperf` downloads by netperf."
+    ),
 )
 
 
@@ -72,14 +85,17 @@ def measure() -> Part:
 def _campaign(folder: Path) -> list[float]:
     folder.mkdir()
     ran = command.run(CAMPAIGN, folder)
-    found = [json.loads(line) for line in (ran.results.path / "records.jsonl").read_text().splitlines()]
+    found = [
+        json.loads(line) for line in (ran.results.path / "records.jsonl").read_text().splitlines()
+    ]
     if len(found) != RUNS:
         raise RuntimeError(f"the campaign has {len(found)} records, expected {RUNS}")
     return overheads(found, WARMUP_NS)
 
 
 def overheads(records: Sequence[Mapping[str, Any]], warmup_ns: int) -> list[float]:
-    """Milliseconds that each run but the first came later than its warm-up after the run before it, from both records.
+    """Milliseconds that each run but the first came later than its warm-up after the run before it,
+    from both records.
 
     Errors: RuntimeError for a run that is not ok.
     """
@@ -96,9 +112,9 @@ def _spread(gaps: Sequence[Sequence[float]]) -> str:
     first = sum(sum(found[:half]) for found in gaps) / (half * len(gaps))
     last = sum(sum(found[-half:]) for found in gaps) / (half * len(gaps))
     return (
-        f"Of {len(together)} gaps half lie below {together[len(together) // 2]:.1f} ms and 5% above "
-        f"{together[len(together) * 95 // 100]:.1f} ms; their mean is {first:.1f} ms in the first half of a campaign and "
-        f"{last:.1f} ms in the last."
+        f"Of {len(together)} gaps half lie below {together[len(together) // 2]:.1f} ms and 5% above"
+        f" {together[len(together) * 95 // 100]:.1f} ms; their mean is {first:.1f} ms in the first"
+        f" half of a campaign and {last:.1f} ms in the last."
     )
 
 
@@ -119,7 +135,9 @@ def _beside_iperf3(ours: Interval, folder: Path) -> Row:
 
 
 def ratio(ours: Interval, theirs: Interval) -> str:
-    """Ratio of two independent positive means with the interval that theirs give it, on a log scale."""
+    """Ratio of two independent positive means with the interval that theirs give it, on a log
+    scale.
+    """
     middle = ours.mean / theirs.mean
     width = math.hypot(ours.half_width / ours.mean, theirs.half_width / theirs.mean)
     return f"{middle:.2f} ({middle * math.exp(-width):.2f} to {middle * math.exp(width):.2f})"
@@ -132,30 +150,51 @@ def _iperf3(folder: Path) -> tuple[Interval | None, str]:
     with _server(folder) as port:
         argv = ["bash", "-c", LOOP, "loop", str(LOOPS), str(port), str(folder)]
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "LC_ALL": "C"}, check=False
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
         )
     if done.returncode:
-        printed = " ".join(file.read_text() for file in sorted(folder.glob("*.json"), key=os.path.getmtime)[-1:])
+        printed = " ".join(
+            file.read_text() for file in sorted(folder.glob("*.json"), key=os.path.getmtime)[-1:]
+        )
         return None, f"it failed: {(printed + done.stderr).strip()[:300]}"
     times = [float(word) for word in done.stdout.split()]
-    measured = [_measured(json.loads((folder / f"{n}.json").read_text())) for n in range(1, LOOPS + 1)]
+    measured = [
+        _measured(json.loads((folder / f"{n}.json").read_text())) for n in range(1, LOOPS + 1)
+    ]
     walls = [later - earlier for earlier, later in pairwise(times)]
-    return mean_interval([(wall - seconds) * 1e3 for wall, seconds in zip(walls, measured, strict=True)], 0.95), ""
+    return (
+        mean_interval(
+            [(wall - seconds) * 1e3 for wall, seconds in zip(walls, measured, strict=True)], 0.95
+        ),
+        "",
+    )
 
 
 def _measured(output: Mapping[str, Any]) -> float:
     """The seconds that iperf3 counts as measured: the longer of its two sides."""
-    return max(float(output["end"]["sum_sent"]["seconds"]), float(output["end"]["sum_received"]["seconds"]))
+    return max(
+        float(output["end"]["sum_sent"]["seconds"]), float(output["end"]["sum_received"]["seconds"])
+    )
 
 
 @contextmanager
 def _server(folder: Path) -> Iterator[int]:
-    """A server of iperf3 on a free port of loopback. Errors: RuntimeError when it does not listen in time."""
+    """A server of iperf3 on a free port of loopback. Errors: RuntimeError when it does not listen
+    in time.
+    """
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = int(door.getsockname()[1])
     log = folder / "server.txt"
     argv = ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port), "--forceflush"]
-    with log.open("w") as output, subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT) as server:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT) as server,
+    ):
         try:
             deadline = time.monotonic() + READY_SECONDS
             while "Server listening" not in log.read_text():
@@ -172,14 +211,26 @@ def _beside_flent(ours: Interval, folder: Path) -> Row:
 
 
 def flent(folder: Path) -> str:
-    """The wall time of flent's smallest test less the second it was asked for; or why it can't run here, as it says itself."""
+    """The wall time of flent's smallest test less the second it was asked for; or why it can't run
+    here, as it says itself.
+    """
     if not shutil.which("flent"):
-        return "not installed (`apt-get install flent`; it needs netperf too, which Debian has in non-free only)"
+        return (
+            "not installed (`apt-get install flent`; it needs netperf too, which Debian has in"
+            " non-free only)"
+        )
     argv = ["flent", FLENT_TEST, "-H", "127.0.0.1", "-l", "1", "-D", str(folder)]
     begun = time.monotonic()
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
     beside = (time.monotonic() - begun - 1) * 1e3
-    if done.returncode or not list(folder.glob("*.flent*")):  # it ends with status 0 when a tool that it needs is missing
+    if done.returncode or not list(
+        folder.glob("*.flent*")
+    ):  # it ends with status 0 when a tool that it needs is missing
         errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
-        return "cannot run here: " + (errors[-1] if errors else f"it ended with status {done.returncode} and no data").strip()
+        return (
+            "cannot run here: "
+            + (
+                errors[-1] if errors else f"it ended with status {done.returncode} and no data"
+            ).strip()
+        )
     return f"{beside:.0f} ms (one run)"

@@ -1,4 +1,6 @@
-"""What a part of the bench answers: rows of one table, each with its interval, its budget and its verdict."""
+"""What a part of the bench answers: rows of one table, each with its interval, its budget and its
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Row:
-    """One question. Texts carry their units; `holds` is None where there is no budget or it could not be measured."""
+    """One question. Texts carry their units; `holds` is None where there is no budget or it could
+    not be measured.
+    """
 
     what: str
     ours: str
@@ -34,7 +38,17 @@ def verdict(row: Row) -> str:
 
 def markdown(part: Part) -> str:
     """A part as a section of docs/performance.md."""
-    lines = [f"## {part.title}", "", part.how, "", "| | netbench | peer | result | budget | |", "|---|---|---|---|---|---|"]
-    lines += [f"| {row.what} | {row.ours} | {row.peer} | {row.result} | {row.budget} | {verdict(row)} |" for row in part.rows]
+    lines = [
+        f"## {part.title}",
+        "",
+        part.how,
+        "",
+        "| | netbench | peer | result | budget | |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.what} | {row.ours} | {row.peer} | {row.result} | {row.budget} | {verdict(row)} |"
+        for row in part.rows
+    ]
     lines += [""] + [f"- {note}" for note in part.notes] + ([""] if part.notes else [])
     return "\n".join(lines)

@@ -5,7 +5,10 @@
 
 static const struct nb_field counters[] = {
 	{ .name = "bytes", .about = "bytes moved", .unit = NB_UNIT_BYTES, .per = NB_PER_STREAM },
-	{ .name = "steps", .about = "steps of the method", .unit = NB_UNIT_CALLS, .per = NB_PER_STREAM },
+	{ .name = "steps",
+	  .about = "steps of the method",
+	  .unit = NB_UNIT_CALLS,
+	  .per = NB_PER_STREAM },
 };
 
 static void read_flows(struct nb_reading *reading, uint64_t *numbers)
@@ -17,7 +20,8 @@ static void read_flows(struct nb_reading *reading, uint64_t *numbers)
 		uint64_t bytes = atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed);
 
 		numbers[i] = counts ? bytes : NB_MISSING;
-		numbers[run->flows_count + i] = atomic_load_explicit(&run->flows[i].steps, memory_order_relaxed);
+		numbers[run->flows_count + i] =
+			atomic_load_explicit(&run->flows[i].steps, memory_order_relaxed);
 	}
 }
 

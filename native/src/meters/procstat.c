@@ -12,22 +12,58 @@
 enum { STATES = 8 };
 
 static const struct nb_field counters[] = {
-	{ .name = "user", .about = "all CPUs in user mode", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ .name = "nice", .about = "all CPUs in user mode, niced", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ .name = "system", .about = "all CPUs in the kernel", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "user",
+	  .about = "all CPUs in user mode",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_CPU_TIME },
+	{ .name = "nice",
+	  .about = "all CPUs in user mode, niced",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_CPU_TIME },
+	{ .name = "system",
+	  .about = "all CPUs in the kernel",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_CPU_TIME },
 	{ .name = "idle", .about = "all CPUs idle", .unit = NB_UNIT_TICKS },
 	{ .name = "iowait", .about = "all CPUs idle with I/O outstanding", .unit = NB_UNIT_TICKS },
-	{ .name = "irq", .about = "all CPUs in hard interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ .name = "softirq", .about = "all CPUs in soft interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
+	{ .name = "irq",
+	  .about = "all CPUs in hard interrupts",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_CPU_TIME },
+	{ .name = "softirq",
+	  .about = "all CPUs in soft interrupts",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_CPU_TIME },
 	{ .name = "steal", .about = "taken by the hypervisor", .unit = NB_UNIT_TICKS },
-	{ .name = "cpu_user", .about = "each CPU in user mode", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_nice", .about = "each CPU in user mode, niced", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_system", .about = "each CPU in the kernel", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_user",
+	  .about = "each CPU in user mode",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
+	{ .name = "cpu_nice",
+	  .about = "each CPU in user mode, niced",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
+	{ .name = "cpu_system",
+	  .about = "each CPU in the kernel",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
 	{ .name = "cpu_idle", .about = "each CPU idle", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_iowait", .about = "each CPU idle with I/O outstanding", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_irq", .about = "each CPU in hard interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_softirq", .about = "each CPU in soft interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ .name = "cpu_steal", .about = "taken from each CPU by the hypervisor", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
+	{ .name = "cpu_iowait",
+	  .about = "each CPU idle with I/O outstanding",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
+	{ .name = "cpu_irq",
+	  .about = "each CPU in hard interrupts",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
+	{ .name = "cpu_softirq",
+	  .about = "each CPU in soft interrupts",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
+	{ .name = "cpu_steal",
+	  .about = "taken from each CPU by the hypervisor",
+	  .unit = NB_UNIT_TICKS,
+	  .per = NB_PER_CPU },
 };
 
 struct text {
@@ -63,7 +99,8 @@ static int open_stat(struct nb_reading *reading, struct nb_error *error)
 	reading->state = text;
 	reading->fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	if (!text || reading->fd < 0)
-		return nb_fail_errno(error, "open meter", "leave procstat out of meters:", "/proc/stat");
+		return nb_fail_errno(error, "open meter",
+				     "leave procstat out of meters:", "/proc/stat");
 	text->room = room;
 	return 0;
 }
@@ -75,7 +112,9 @@ static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 	ssize_t length = pread(reading->fd, text->bytes, text->room - 1, 0);
 	char *at = text->bytes;
 
-	memset(numbers, 0xff, (STATES + STATES * cpus) * sizeof(*numbers)); /* NB_MISSING: offline CPUs have no line */
+	memset(numbers, 0xff,
+	       (STATES + STATES * cpus) *
+		       sizeof(*numbers)); /* NB_MISSING: offline CPUs have no line */
 	if (length <= 0)
 		return;
 	text->bytes[length] = 0;

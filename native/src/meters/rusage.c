@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process that moves the data used: this worker, or the external tool. getrusage(2), clock_getcpuclockid(3), proc(5). */
+/* What the process that moves the data used: this worker, or the external tool. getrusage(2),
+ * clock_getcpuclockid(3), proc(5). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static const struct nb_field counters[] = {
 	[MINOR] = { .name = "minor_faults", .about = "page faults without I/O" },
 	[MAJOR] = { .name = "major_faults", .about = "page faults with I/O" },
 	[VOLUNTARY] = { .name = "voluntary_switches", .about = "context switches while it waited" },
-	[INVOLUNTARY] = { .name = "involuntary_switches", .about = "context switches while it wanted to run" },
+	[INVOLUNTARY] = { .name = "involuntary_switches",
+			  .about = "context switches while it wanted to run" },
 };
 
 static uint64_t micros(struct timeval time)
@@ -52,7 +54,8 @@ static uint64_t clock_ns(clockid_t clock)
 /* Fields 10, 12, 14 and 15 of /proc/PID/stat: faults, and times in ticks. */
 static void from_proc(pid_t pid, uint64_t *numbers)
 {
-	unsigned long long minor, major, user, kernel, tick = (unsigned long long)(1000000 / sysconf(_SC_CLK_TCK));
+	unsigned long long minor, major, user, kernel,
+		tick = (unsigned long long)(1000000 / sysconf(_SC_CLK_TCK));
 	char path[64], text[1024], *at;
 	ssize_t length;
 	int fd;
@@ -65,8 +68,8 @@ static void from_proc(pid_t pid, uint64_t *numbers)
 	close(fd);
 	text[length > 0 ? length : 0] = 0;
 	at = strrchr(text, ')');
-	if (!at ||
-	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor, &major, &user, &kernel) != 4)
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu",
+			  &minor, &major, &user, &kernel) != 4)
 		return;
 	numbers[MINOR] = minor;
 	numbers[MAJOR] = major;
@@ -80,7 +83,9 @@ static void read_tool(const struct nb_tool *tool, uint64_t *numbers)
 
 	memset(numbers, 0xff, sizeof(*numbers) * NB_LENGTH(counters)); /* NB_MISSING */
 	if (!tool->pid) {
-		memset(numbers, 0, sizeof(*numbers) * NB_LENGTH(counters)); /* not started: it has used nothing */
+		memset(numbers, 0,
+		       sizeof(*numbers) *
+			       NB_LENGTH(counters)); /* not started: it has used nothing */
 	} else if (tool->exited) {
 		from_usage(&tool->usage, numbers);
 		numbers[CPU] = (numbers[USER] + numbers[SYSTEM]) * 1000;

@@ -14,8 +14,14 @@ static const struct nb_field counters[] = {
 	  .about = "segments sent again (tcpi_total_retrans)",
 	  .unit = NB_UNIT_PACKETS,
 	  .per = NB_PER_STREAM },
-	{ .name = "segments_out", .about = "segments sent (tcpi_segs_out)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM },
-	{ .name = "segments_in", .about = "segments received (tcpi_segs_in)", .unit = NB_UNIT_PACKETS, .per = NB_PER_STREAM },
+	{ .name = "segments_out",
+	  .about = "segments sent (tcpi_segs_out)",
+	  .unit = NB_UNIT_PACKETS,
+	  .per = NB_PER_STREAM },
+	{ .name = "segments_in",
+	  .about = "segments received (tcpi_segs_in)",
+	  .unit = NB_UNIT_PACKETS,
+	  .per = NB_PER_STREAM },
 	{ .name = "rtt_us",
 	  .about = "smoothed round trip (tcpi_rtt)",
 	  .unit = NB_UNIT_US,
@@ -51,7 +57,8 @@ static void read_info(struct nb_reading *reading, uint64_t *numbers)
 
 			memcpy(&number, (char *)&info + places[c].offset, sizeof(number));
 			/* An older kernel gives a shorter structure. */
-			numbers[c * run->flows_count + i] = places[c].offset + places[c].size <= length ? number : NB_MISSING;
+			numbers[c * run->flows_count + i] =
+				places[c].offset + places[c].size <= length ? number : NB_MISSING;
 		}
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel tells about sends with MSG_ZEROCOPY, in a connection's error queue (kernel: networking/msg_zerocopy.rst). */
+/* What the kernel tells about sends with MSG_ZEROCOPY, in a connection's error queue (kernel:
+ * networking/msg_zerocopy.rst). */
 #ifndef NB_ERRQUEUE_H
 #define NB_ERRQUEUE_H
 
@@ -17,14 +18,16 @@ union nb_notice {
 };
 
 /*
- * How many sends a message from the error queue completes, 0 if it is about something else. Sends are numbered with 32 bits that
- * wrap; a notice names the first and the last of a range. *copied: the kernel made a copy after all. It says so of the range's
- * first notice alone: later ones join it without a word, so who looks seldom sees less.
+ * How many sends a message from the error queue completes, 0 if it is about something else. Sends
+ * are numbered with 32 bits that wrap; a notice names the first and the last of a range. *copied:
+ * the kernel made a copy after all. It says so of the range's first notice alone: later ones join
+ * it without a word, so who looks seldom sees less.
  */
 static inline uint64_t nb_completed(struct msghdr *message, int *copied)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
-		const struct sock_extended_err *notice = (const struct sock_extended_err *)(const void *)CMSG_DATA(at);
+		const struct sock_extended_err *notice =
+			(const struct sock_extended_err *)(const void *)CMSG_DATA(at);
 		int v4 = at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_RECVERR;
 		int v6 = at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_RECVERR;
 

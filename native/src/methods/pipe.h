@@ -17,8 +17,10 @@ struct nb_pipe {
 /* Make flow->state a pipe that holds at least `size` bytes. */
 int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error);
 void nb_pipe_close(struct nb_flow *flow);
-/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs. Returns bytes or <0. */
-static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls, unsigned int shorts)
+/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs. Returns
+ * bytes or <0. */
+static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls,
+				    unsigned int shorts)
 {
 	struct nb_pipe *pipe = flow->state;
 	size_t done = 0;
@@ -32,7 +34,8 @@ static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length,
 		if (moved < 0 && fd != flow->socket)
 			return nb_flow_fail_sink(flow, "splice");
 		if (moved < 0)
-			return nb_flow_fail(flow, "splice", "look at the other side's error", "from the pipe to the connection");
+			return nb_flow_fail(flow, "splice", "look at the other side's error",
+					    "from the pipe to the connection");
 		done += (size_t)moved;
 		if (done < length)
 			nb_count(flow, shorts, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * read(2) of a file on an NFS mount, from its begin to its end, over and over. Before each pass what the page cache holds of it
- * is dropped, so that the server has to send it again. Streams have a part of the file each.
+ * read(2) of a file on an NFS mount, from its begin to its end, over and over. Before each pass
+ * what the page cache holds of it is dropped, so that the server has to send it again. Streams have
+ * a part of the file each.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +21,20 @@ enum { READS, PASSES, SERVED, CACHED };
 enum { NFS_MAGIC = 0x6969, TEXT = 16384, UNIT = 4 * 1024 * 1024 };
 
 static const struct nb_field proofs[] = {
-	[READS] = { .name = "read_calls", .about = "read(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	[READS] = { .name = "read_calls",
+		    .about = "read(2) calls",
+		    .unit = NB_UNIT_CALLS,
+		    .flags = NB_MUST_MOVE },
 	[PASSES] = { .name = "passes", .about = "ends of the file, or of the stream's part of it" },
 	[SERVED] = { .name = "served_bytes",
-		     .about = "bytes that the server sent for all streams, by /proc/self/mountstats at the end of passes and of "
+		     .about = "bytes that the server sent for all streams, by "
+			      "/proc/self/mountstats at the end of passes and of "
 			      "the run",
 		     .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_MOVE },
 	[CACHED] = { .name = "cached_bytes",
-		     .about = "bytes that all streams read and the server did not send: they came from the page cache",
+		     .about = "bytes that all streams read and the server did not send: they came "
+			      "from the page cache",
 		     .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_NOT_MOVE },
 };
@@ -50,7 +56,9 @@ static int probe(char *why, size_t room)
 {
 	if (nb_kernel_has("nfs4", "nfsv4") || nb_kernel_has("nfs", "nfs"))
 		return 0;
-	snprintf(why, room, "this kernel has no NFS client (CONFIG_NFS_FS, CONFIG_NFS_V4): the module nfsv4 is not there");
+	snprintf(why, room,
+		 "this kernel has no NFS client (CONFIG_NFS_FS, CONFIG_NFS_V4): the module nfsv4 "
+		 "is not there");
 	return -1;
 }
 
@@ -79,25 +87,28 @@ static int find_mount(dev_t device, char *mount, size_t room)
 	return found;
 }
 
-/* Whether a line of mountstats begins the part of our mount: "device SOURCE mounted on PLACE with fstype nfs4 statvers=1.1". */
+/* Whether a line of mountstats begins the part of our mount: "device SOURCE mounted on PLACE with
+ * fstype nfs4 statvers=1.1". */
 static int begins(const char *line, const char *mount)
 {
 	static const char on[] = " mounted on ", with[] = " with fstype nfs";
 	const char *place = strncmp(line, "device ", 7) ? NULL : strstr(line, on);
 	size_t length = strlen(mount);
 
-	return place && !strncmp(place + strlen(on), mount, length) && !strncmp(place + strlen(on) + length, with, strlen(with));
+	return place && !strncmp(place + strlen(on), mount, length) &&
+	       !strncmp(place + strlen(on) + length, with, strlen(with));
 }
 
-/* The fifth number of "bytes:" is what READs of the server brought (fs/nfs/iostat.h: SERVERREADBYTES). 1: here it is. */
+/* The fifth number of "bytes:" is what READs of the server brought (fs/nfs/iostat.h:
+ * SERVERREADBYTES). 1: here it is. */
 static int take_line(const char *line, const char *mount, int *ours, uint64_t *served)
 {
 	unsigned long long numbers[5];
 
 	if (!strncmp(line, "device ", 7))
 		*ours = begins(line, mount);
-	if (!*ours || sscanf(line, " bytes: %llu %llu %llu %llu %llu", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
-			     &numbers[4]) != 5)
+	if (!*ours || sscanf(line, " bytes: %llu %llu %llu %llu %llu", &numbers[0], &numbers[1],
+			     &numbers[2], &numbers[3], &numbers[4]) != 5)
 		return 0;
 	*served = numbers[4];
 	return 1;
@@ -130,7 +141,8 @@ static int read_served(struct part *part, uint64_t *served)
 	return found ? 0 : -1;
 }
 
-/* Compare what was read since the run began with what the server sent. The bytes first: what was read was sent before. */
+/* Compare what was read since the run began with what the server sent. The bytes first: what was
+ * read was sent before. */
 static int account(struct nb_flow *flow)
 {
 	struct part *part = flow->state;
@@ -139,8 +151,9 @@ static int account(struct nb_flow *flow)
 	for (uint64_t i = 0; i < flow->job->streams; i++)
 		bytes += atomic_load_explicit(&flow[i].bytes, memory_order_relaxed);
 	if (read_served(part, &served))
-		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read /proc/self/mountstats", "leave the mount alone during a run",
-			       "%.150s is not there any more", part->mount);
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read /proc/self/mountstats",
+			       "leave the mount alone during a run", "%.150s is not there any more",
+			       part->mount);
 	nb_count(flow, SERVED, served - part->served);
 	part->served = served;
 	if (bytes > served - part->first && bytes - (served - part->first) > part->cached) {
@@ -167,16 +180,21 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 	struct stat status;
 
 	if (!share && flow->job->streams > 1)
-		return nb_fail(error, NB_ERR_REQUEST, "open source", "use fewer streams or a larger file",
-			       "%.150s has less than %d bytes for each of %llu streams", flow->job->source_path, UNIT,
-			       (unsigned long long)flow->job->streams);
+		return nb_fail(
+			error, NB_ERR_REQUEST, "open source", "use fewer streams or a larger file",
+			"%.150s has less than %d bytes for each of %llu streams",
+			flow->job->source_path, UNIT, (unsigned long long)flow->job->streams);
 	part->begin = (off_t)(share * flow->index);
-	part->end = (off_t)(flow->index + 1 == flow->job->streams ? size : share * (flow->index + 1));
+	part->end =
+		(off_t)(flow->index + 1 == flow->job->streams ? size : share * (flow->index + 1));
 	if (begin_pass(flow) || fstat(nb_source_fd(&flow->source), &status))
-		return nb_fail_errno(error, "open source", "see what dmesg says on both hosts", "%s", flow->job->source_path);
-	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) || read_served(part, &part->first))
+		return nb_fail_errno(error, "open source", "see what dmesg says on both hosts",
+				     "%s", flow->job->source_path);
+	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) ||
+	    read_served(part, &part->first))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "open source", "mount /proc on this host",
-			       "/proc/self/mountstats does not tell of the mount of %.150s", flow->job->source_path);
+			       "/proc/self/mountstats does not tell of the mount of %.150s",
+			       flow->job->source_path);
 	part->served = part->first;
 	return 0;
 }
@@ -185,21 +203,25 @@ static int open_source(struct nb_flow *flow, struct nb_error *error)
 {
 	struct statfs system;
 
-	if (flow->job->source != NB_SOURCE_FILE || fstatfs(nb_source_fd(&flow->source), &system) || system.f_type != NFS_MAGIC)
+	if (flow->job->source != NB_SOURCE_FILE || fstatfs(nb_source_fd(&flow->source), &system) ||
+	    system.f_type != NFS_MAGIC)
 		return nb_fail(error, NB_ERR_REQUEST, "open source",
-			       "write {nfs: on} or {nfs: rsize=32K} under settings or sweep", "%.150s is not on an NFS mount",
-			       flow->job->source_path);
+			       "write {nfs: on} or {nfs: rsize=32K} under settings or sweep",
+			       "%.150s is not on an NFS mount", flow->job->source_path);
 	flow->state = calloc(1, sizeof(struct part));
 	if (!flow->state)
-		return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer streams", "no memory for a stream");
-	return open_part(flow, error) ? -NB_ERR_REQUEST : nb_flow_buffer(flow, flow->job->chunk, error);
+		return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer streams",
+			       "no memory for a stream");
+	return open_part(flow, error) ? -NB_ERR_REQUEST
+				      : nb_flow_buffer(flow, flow->job->chunk, error);
 }
 
 static int end_pass(struct nb_flow *flow)
 {
 	nb_count(flow, PASSES, 1);
 	if (begin_pass(flow))
-		return (int)nb_flow_fail_source(flow, "drop from the page cache", "see what dmesg says on both hosts");
+		return (int)nb_flow_fail_source(flow, "drop from the page cache",
+						"see what dmesg says on both hosts");
 	return flow->index ? 0 : account(flow);
 }
 
@@ -214,9 +236,12 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail_source(flow, "read", "see whether the NFS server answers, and what dmesg says on both hosts");
+		return nb_flow_fail_source(
+			flow, "read",
+			"see whether the NFS server answers, and what dmesg says on both hosts");
 	if (!got)
-		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source", "keep the source as it is during a run",
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source",
+			       "keep the source as it is during a run",
 			       "%.150s was cut short during the run", flow->job->source_path);
 	part->at += got;
 	return part->at == part->end && end_pass(flow) ? -1 : got;
@@ -227,7 +252,8 @@ static int drain(struct nb_flow *flow)
 	return flow->index ? 0 : account(flow);
 }
 
-/* Forced, unmounting makes all requests fail that wait for the server; the mount itself stays, since our file is open on it. */
+/* Forced, unmounting makes all requests fail that wait for the server; the mount itself stays,
+ * since our file is open on it. */
 static void give_up(struct nb_flow *flow)
 {
 	const struct part *part = flow->state;
@@ -244,7 +270,8 @@ static void close_part(struct nb_flow *flow)
 
 const struct nb_method nb_receive_nfs = {
 	.name = "nfs",
-	.about = "read(2) of the sender's file on an NFS mount (setting nfs), to nothing, dropped from the page cache before "
+	.about = "read(2) of the sender's file on an NFS mount (setting nfs), to nothing, dropped "
+		 "from the page cache before "
 		 "each pass",
 	.flags = NB_FETCHES | NB_TO_DISCARD,
 	.proofs = proofs,

@@ -8,8 +8,13 @@
 enum { READS, WRITES };
 
 static const struct nb_field proofs[] = {
-	{ .name = "read_calls", .about = "read(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "sink_write_calls", .about = "write(2) calls to the sink", .unit = NB_UNIT_CALLS },
+	{ .name = "read_calls",
+	  .about = "read(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "sink_write_calls",
+	  .about = "write(2) calls to the sink",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static int open_buffer(struct nb_flow *flow, struct nb_error *error)
@@ -40,7 +45,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail(flow, "read", "look at the sender's error", "from the connection");
+		return nb_flow_fail(flow, "read", "look at the sender's error",
+				    "from the connection");
 	if (got > 0 && flow->sink.fd >= 0 && write_sink(flow, (size_t)got))
 		return -1;
 	return got;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* splice(2) from the connection to a pipe, and from the pipe to the sink (/dev/null for discard). */
+/* splice(2) from the connection to a pipe, and from the pipe to the sink (/dev/null for discard).
+ */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -18,7 +19,9 @@ static const struct nb_field proofs[] = {
 	  .about = "splice(2) calls from the pipe to the sink",
 	  .unit = NB_UNIT_CALLS,
 	  .flags = NB_MUST_MOVE },
-	{ .name = "short_splices", .about = "splice(2) calls that emptied the pipe only in part", .unit = NB_UNIT_CALLS },
+	{ .name = "short_splices",
+	  .about = "splice(2) calls that emptied the pipe only in part",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
@@ -30,8 +33,10 @@ static int open_pipe(struct nb_flow *flow, struct nb_error *error)
 		return status;
 	pipe = flow->state;
 	pipe->discard = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	return pipe->discard >= 0 ? 0
-				  : nb_fail_errno(error, "open sink", "make it anew (mknod -m 666 /dev/null c 1 3)", "/dev/null");
+	return pipe->discard >= 0
+		       ? 0
+		       : nb_fail_errno(error, "open sink",
+				       "make it anew (mknod -m 666 /dev/null c 1 3)", "/dev/null");
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -44,10 +49,12 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail(flow, "splice", "look at the sender's error", "from the connection to the pipe");
+		return nb_flow_fail(flow, "splice", "look at the sender's error",
+				    "from the connection to the pipe");
 	if (got == 0)
 		return 0;
-	return nb_pipe_empty(flow, flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard, (size_t)got, OUT, SHORT);
+	return nb_pipe_empty(flow, flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard, (size_t)got,
+			     OUT, SHORT);
 }
 
 const struct nb_method nb_receive_splice = {

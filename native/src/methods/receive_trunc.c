@@ -9,7 +9,10 @@
 enum { CALLS };
 
 static const struct nb_field proofs[] = {
-	{ .name = "recv_calls", .about = "recv(2) calls with MSG_TRUNC", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
+	{ .name = "recv_calls",
+	  .about = "recv(2) calls with MSG_TRUNC",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -20,7 +23,9 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		got = nb_recv(flow->socket, NULL, most, MSG_TRUNC);
 		nb_count(flow, CALLS, 1);
 	} while (got < 0 && errno == EINTR);
-	return got < 0 ? nb_flow_fail(flow, "recv", "look at the sender's error", "from the connection") : got;
+	return got < 0 ? nb_flow_fail(flow, "recv", "look at the sender's error",
+				      "from the connection")
+		       : got;
 }
 
 const struct nb_method nb_receive_trunc = {

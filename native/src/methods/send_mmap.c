@@ -7,10 +7,21 @@
 enum { MAPS, WRITES, SHORT, MAPPED };
 
 static const struct nb_field proofs[] = {
-	{ .name = "mmap_calls", .about = "mmap(2) calls, each with its munmap(2)", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "write_calls", .about = "write(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "short_writes", .about = "write(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
-	{ .name = "mapped_bytes", .about = "bytes mapped", .unit = NB_UNIT_BYTES, .flags = NB_MUST_MOVE },
+	{ .name = "mmap_calls",
+	  .about = "mmap(2) calls, each with its munmap(2)",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "write_calls",
+	  .about = "write(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "short_writes",
+	  .about = "write(2) calls that took less than asked",
+	  .unit = NB_UNIT_CALLS },
+	{ .name = "mapped_bytes",
+	  .about = "bytes mapped",
+	  .unit = NB_UNIT_BYTES,
+	  .flags = NB_MUST_MOVE },
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -18,7 +29,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	size_t length = nb_source_clamp(&flow->source, most);
 	size_t into = (size_t)flow->source.offset & (flow->page - 1);
 	off_t offset = (off_t)(flow->source.offset - into);
-	char *map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source), offset);
+	char *map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source),
+			 offset);
 	ssize_t written;
 
 	if (map == MAP_FAILED)
@@ -27,7 +39,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	nb_count(flow, MAPPED, length);
 	written = nb_flow_write(flow, map + into, length, WRITES, SHORT);
 	if (munmap(map, into + length))
-		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench", "of the source");
+		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench",
+				    "of the source");
 	if (written > 0)
 		nb_source_advance(&flow->source, (size_t)written);
 	return written;

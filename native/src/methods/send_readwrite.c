@@ -9,9 +9,17 @@
 enum { READS, WRITES, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "read_calls", .about = "read(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "write_calls", .about = "write(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "short_writes", .about = "write(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+	{ .name = "read_calls",
+	  .about = "read(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "write_calls",
+	  .about = "write(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "short_writes",
+	  .about = "write(2) calls that took less than asked",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static int open_buffer(struct nb_flow *flow, struct nb_error *error)
@@ -20,7 +28,8 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 
 	if (size > 1ULL << 30)
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "give a size as chunk",
-			       "a file of %llu bytes does not fit in one buffer of at most 1 GiB", (unsigned long long)size);
+			       "a file of %llu bytes does not fit in one buffer of at most 1 GiB",
+			       (unsigned long long)size);
 	return nb_flow_buffer(flow, (size_t)size, error);
 }
 

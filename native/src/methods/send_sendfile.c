@@ -8,8 +8,13 @@
 enum { CALLS, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "sendfile_calls", .about = "sendfile(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "short_sendfiles", .about = "sendfile(2) calls that moved less than asked", .unit = NB_UNIT_CALLS },
+	{ .name = "sendfile_calls",
+	  .about = "sendfile(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "short_sendfiles",
+	  .about = "sendfile(2) calls that moved less than asked",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)

@@ -18,7 +18,9 @@ static const struct nb_field proofs[] = {
 	  .about = "splice(2) calls from the pipe to the socket",
 	  .unit = NB_UNIT_CALLS,
 	  .flags = NB_MUST_MOVE },
-	{ .name = "short_splices", .about = "splice(2) calls that moved less than asked", .unit = NB_UNIT_CALLS },
+	{ .name = "short_splices",
+	  .about = "splice(2) calls that moved less than asked",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
@@ -36,7 +38,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		got = nb_splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in, NULL, length, SPLICE_F_MOVE);
+		got = nb_splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in,
+				NULL, length, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

@@ -7,8 +7,13 @@
 enum { CALLS, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "write_calls", .about = "write(2) calls", .unit = NB_UNIT_CALLS, .flags = NB_MUST_MOVE },
-	{ .name = "short_writes", .about = "write(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+	{ .name = "write_calls",
+	  .about = "write(2) calls",
+	  .unit = NB_UNIT_CALLS,
+	  .flags = NB_MUST_MOVE },
+	{ .name = "short_writes",
+	  .about = "write(2) calls that took less than asked",
+	  .unit = NB_UNIT_CALLS },
 };
 
 static int open_buffer(struct nb_flow *flow, struct nb_error *error)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves, and tells in the connection's error queue when it is
- * done with them, and whether it made a copy after all (kernel: networking/msg_zerocopy.rst).
+ * send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves, and tells in the
+ * connection's error queue when it is done with them, and whether it made a copy after all (kernel:
+ * networking/msg_zerocopy.rst).
  *
- * Memory and zero are one buffer, sent over and over: its content never changes, so nobody has to wait until it may. Files are
- * mapped whole before the run, since a mapping made for each send would be measured with it. What is mapped stays so until the
- * kernel is done with it; in a run that is given up it may not be, but pages of a mapping are never anybody else's meanwhile.
+ * Memory and zero are one buffer, sent over and over: its content never changes, so nobody has to
+ * wait until it may. Files are mapped whole before the run, since a mapping made for each send
+ * would be measured with it. What is mapped stays so until the kernel is done with it; in a run
+ * that is given up it may not be, but pages of a mapping are never anybody else's meanwhile.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -34,17 +36,26 @@ static const struct nb_field proofs[] = {
 		    .about = "send(2) calls with MSG_ZEROCOPY",
 		    .unit = NB_UNIT_CALLS,
 		    .flags = NB_MUST_MOVE },
-	[SHORT] = { .name = "short_sends", .about = "send(2) calls that took less than asked", .unit = NB_UNIT_CALLS },
+	[SHORT] = { .name = "short_sends",
+		    .about = "send(2) calls that took less than asked",
+		    .unit = NB_UNIT_CALLS },
 	[REFUSED] = { .name = "refused_sends",
-		      .about = "send(2) calls that failed with ENOBUFS: too many completions were pending",
+		      .about = "send(2) calls that failed with ENOBUFS: too many completions were "
+			       "pending",
 		      .unit = NB_UNIT_CALLS },
 	[RECEIVES] = { .name = "recvmsg_calls",
 		       .about = "recvmsg(2) calls for the error queue",
 		       .unit = NB_UNIT_CALLS,
 		       .flags = NB_MUST_MOVE },
-	[POLLED] = { .name = "poll_calls", .about = "poll(2) calls that waited for completions", .unit = NB_UNIT_CALLS },
-	[OWED] = { .name = "zerocopy_sends", .about = "sends for which the kernel owes a completion", .flags = NB_MUST_MOVE },
-	[COMPLETED] = { .name = "completions", .about = "sends that the kernel completed", .flags = NB_MUST_MOVE },
+	[POLLED] = { .name = "poll_calls",
+		     .about = "poll(2) calls that waited for completions",
+		     .unit = NB_UNIT_CALLS },
+	[OWED] = { .name = "zerocopy_sends",
+		   .about = "sends for which the kernel owes a completion",
+		   .flags = NB_MUST_MOVE },
+	[COMPLETED] = { .name = "completions",
+			.about = "sends that the kernel completed",
+			.flags = NB_MUST_MOVE },
 	[COPIED] = { .name = "copied",
 		     .about = "completions that say that the data was copied after all",
 		     .flags = NB_MUST_NOT_MOVE },
@@ -62,7 +73,8 @@ struct areas {
 	unsigned int barren; /* refused sends while nothing of this connection was pending */
 };
 
-/* A send on a socket without a connection gets as far as the limits of pinned memory: with room it fails for another reason. */
+/* A send on a socket without a connection gets as far as the limits of pinned memory: with room it
+ * fails for another reason. */
 static int probe(char *why, size_t room)
 {
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = -1;
@@ -70,9 +82,14 @@ static int probe(char *why, size_t room)
 	if (fd < 0)
 		snprintf(why, room, "no TCP socket: %s", strerror(errno));
 	else if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		snprintf(why, room, "the kernel refuses SO_ZEROCOPY (%s); Linux 4.19 or later takes it", strerror(errno));
-	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ENOBUFS)
-		snprintf(why, room, "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or use CAP_IPC_LOCK");
+		snprintf(why, room,
+			 "the kernel refuses SO_ZEROCOPY (%s); Linux 4.19 or later takes it",
+			 strerror(errno));
+	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+		 errno == ENOBUFS)
+		snprintf(why, room,
+			 "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or "
+			 "use CAP_IPC_LOCK");
 	else
 		status = 0;
 	if (fd >= 0)
@@ -84,12 +101,15 @@ static int map_buffer(struct nb_flow *flow, struct area *area, struct nb_error *
 {
 	size_t length = (size_t)(flow->job->align + flow->job->chunk);
 
-	area->start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area->start =
+		mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (area->start == MAP_FAILED)
-		return nb_fail_errno(error, "prepare run", "use a smaller chunk", "a buffer of %zu bytes", length);
+		return nb_fail_errno(error, "prepare run", "use a smaller chunk",
+				     "a buffer of %zu bytes", length);
 	area->length = length;
 	if (flow->job->source == NB_SOURCE_ZERO)
-		memset(area->start, 0, length); /* pages of its own, not the one that stands for every page of zeros */
+		memset(area->start, 0, length); /* pages of its own, not the one that stands for
+						   every page of zeros */
 	else
 		nb_pattern(area->start, length, 0);
 	flow->buffer = area->start + flow->job->align;
@@ -102,8 +122,9 @@ static int map_file(struct nb_flow *flow, uint32_t file, struct area *area, stru
 
 	area->start = mmap(NULL, length, PROT_READ, MAP_SHARED, flow->source.fds[file], 0);
 	if (area->start == MAP_FAILED)
-		return nb_fail_errno(error, "prepare run", "use a source that can be mapped, or fewer files", "mmap of %zu bytes",
-				     length);
+		return nb_fail_errno(error, "prepare run",
+				     "use a source that can be mapped, or fewer files",
+				     "mmap of %zu bytes", length);
 	area->length = length;
 	return 0;
 }
@@ -118,11 +139,13 @@ static int open_areas(struct nb_flow *flow, struct nb_error *error)
 	if (areas)
 		areas->each = calloc(wanted, sizeof(*areas->each));
 	if (!areas || !areas->each)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer files", "no memory for %zu mappings", wanted);
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer files",
+			       "no memory for %zu mappings", wanted);
 	for (; !status && areas->count < wanted; areas->count += !status) {
 		struct area *area = &areas->each[areas->count];
 
-		status = flow->source.count ? map_file(flow, (uint32_t)areas->count, area, error) : map_buffer(flow, area, error);
+		status = flow->source.count ? map_file(flow, (uint32_t)areas->count, area, error)
+					    : map_buffer(flow, area, error);
 	}
 	return status;
 }
@@ -148,7 +171,8 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 
 	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
 		return nb_fail_errno(error, "set SO_ZEROCOPY",
-				     "use Linux 4.19 or later, which takes it on a connected socket, or another send method",
+				     "use Linux 4.19 or later, which takes it on a connected "
+				     "socket, or another send method",
 				     "on stream %u", flow->index);
 	return 0;
 }
@@ -175,7 +199,8 @@ static int take_notice(struct nb_flow *flow)
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	if (got < 0)
-		return (int)nb_flow_fail(flow, "recvmsg", "look at the other side's error", "from the error queue");
+		return (int)nb_flow_fail(flow, "recvmsg", "look at the other side's error",
+					 "from the error queue");
 	count = nb_completed(&message, &copied);
 	nb_count(flow, COMPLETED, count);
 	nb_count(flow, COPIED, copied ? count : 0);
@@ -203,7 +228,8 @@ static int reap(struct nb_flow *flow)
 	return status < 0 ? status : 0;
 }
 
-/* Until there is a completion, or some time has passed. A connection that is no more is an error: nothing will come from it. */
+/* Until there is a completion, or some time has passed. A connection that is no more is an error:
+ * nothing will come from it. */
 static int await_notice(struct nb_flow *flow, int timeout_ms)
 {
 	struct pollfd look = { .fd = flow->socket };
@@ -216,12 +242,13 @@ static int await_notice(struct nb_flow *flow, int timeout_ms)
 	if (getsockopt(flow->socket, SOL_SOCKET, SO_ERROR, &reason, &length) || !reason)
 		reason = EPIPE;
 	errno = reason;
-	return (int)nb_flow_fail(flow, "wait for completions", "look at the other side's error", "on the connection");
+	return (int)nb_flow_fail(flow, "wait for completions", "look at the other side's error",
+				 "on the connection");
 }
 
 /*
- * The kernel has no room for one more pending send: of this connection (optmem_max), or of the user (locked memory), of which
- * others may hold all. 0: try again.
+ * The kernel has no room for one more pending send: of this connection (optmem_max), or of the user
+ * (locked memory), of which others may hold all. 0: try again.
  */
 static int await_room(struct nb_flow *flow, size_t length)
 {
@@ -237,7 +264,8 @@ static int await_room(struct nb_flow *flow, size_t length)
 		return await_notice(flow, 1);
 	errno = ENOBUFS;
 	return nb_fail_errno(&flow->error, "send",
-			     "use a smaller chunk, or raise `ulimit -l` or net.core.optmem_max, or use CAP_IPC_LOCK",
+			     "use a smaller chunk, or raise `ulimit -l` or net.core.optmem_max, or "
+			     "use CAP_IPC_LOCK",
 			     "no memory can be pinned for %zu bytes", length);
 }
 
@@ -247,16 +275,21 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t sent = nb_send(flow->socket, from + done, length - done, MSG_ZEROCOPY | MSG_NOSIGNAL);
+		ssize_t sent = nb_send(flow->socket, from + done, length - done,
+				       MSG_ZEROCOPY | MSG_NOSIGNAL);
 		int status = 0;
 
 		nb_count(flow, SENDS, 1);
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_source(flow, "send", "it was cut short: keep the source as it is during a run");
+			return nb_flow_fail_source(
+				flow, "send",
+				"it was cut short: keep the source as it is during a run");
 		if (sent < 0 && errno != ENOBUFS)
-			return nb_flow_fail(flow, "send", "check the path between the data addresses", "to the connection");
+			return nb_flow_fail(flow, "send",
+					    "check the path between the data addresses",
+					    "to the connection");
 		if (sent < 0) {
 			status = await_room(flow, length - done);
 		} else {
@@ -281,7 +314,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 
 	if (!flow->source.count)
 		return send_all(flow, flow->buffer, most);
-	sent = send_all(flow, areas->each[flow->source.at].start + flow->source.offset, nb_source_clamp(&flow->source, most));
+	sent = send_all(flow, areas->each[flow->source.at].start + flow->source.offset,
+			nb_source_clamp(&flow->source, most));
 	if (sent > 0)
 		nb_source_advance(&flow->source, (size_t)sent);
 	return sent;
@@ -294,7 +328,8 @@ static int unacknowledged(const struct nb_flow *flow)
 	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
 }
 
-/* A peer or a network may take any time. But what has arrived is done with, and should the kernel not say so, it never will. */
+/* A peer or a network may take any time. But what has arrived is done with, and should the kernel
+ * not say so, it never will. */
 static int drain(struct nb_flow *flow)
 {
 	for (int looks = 0; pending(flow); looks++) {
@@ -304,10 +339,13 @@ static int drain(struct nb_flow *flow)
 			looks = 0;
 		if (looks > POLLS)
 			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for completions",
-				       "look for a driver that keeps what it has sent (virtio_net without napi_tx)",
-				       "all has arrived, but %llu of %llu sends are not completed after %d s",
+				       "look for a driver that keeps what it has sent (virtio_net "
+				       "without napi_tx)",
+				       "all has arrived, but %llu of %llu sends are not completed "
+				       "after %d s",
 				       (unsigned long long)pending(flow),
-				       (unsigned long long)atomic_load_explicit(&flow->proof[OWED], memory_order_relaxed),
+				       (unsigned long long)atomic_load_explicit(
+					       &flow->proof[OWED], memory_order_relaxed),
 				       POLLS * POLL_MS / 1000);
 		if (!status)
 			status = await_notice(flow, POLL_MS);
@@ -320,7 +358,8 @@ static int drain(struct nb_flow *flow)
 const struct nb_method nb_send_zerocopy = {
 	.name = "zerocopy",
 	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER | NB_WHOLE_FILE,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
+		 NB_WHOLE_FILE,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.probe = probe,

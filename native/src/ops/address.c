@@ -18,7 +18,8 @@ struct address {
 	char interface[IFNAMSIZ]; /* of an address such as fe80::1%eth1, or "" */
 };
 
-static int parse(const struct nb_target *target, struct address *address, const char *operation, struct nb_error *error)
+static int parse(const struct nb_target *target, struct address *address, const char *operation,
+		 struct nb_error *error)
 {
 	const char *text = nb_target_word(target, 0), *zone = strchr(text, '%');
 	char plain[INET6_ADDRSTRLEN] = "";
@@ -32,12 +33,14 @@ static int parse(const struct nb_target *target, struct address *address, const 
 		address->family = AF_INET;
 	else if (inet_pton(AF_INET6, plain, address->bytes) == 1)
 		address->family = AF_INET6;
-	address->length = address->family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	address->length =
+		address->family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
 	if (zone && strlen(zone + 1) < IFNAMSIZ)
 		strcpy(address->interface, zone + 1);
 	if (address->family && (!zone || address->interface[0]))
 		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, operation, "write a numeric address such as 192.0.2.1", "'%.60s' is no IP address",
+	return nb_fail(error, NB_ERR_REQUEST, operation,
+		       "write a numeric address such as 192.0.2.1", "'%.60s' is no IP address",
 		       text);
 }
 
@@ -48,7 +51,8 @@ static const void *bytes_of(const struct sockaddr *socket)
 	return &((const struct sockaddr_in6 *)socket)->sin6_addr;
 }
 
-static int is_same_net(const unsigned char *one, const unsigned char *other, const unsigned char *mask, size_t length)
+static int is_same_net(const unsigned char *one, const unsigned char *other,
+		       const unsigned char *mask, size_t length)
 {
 	size_t i = 0;
 
@@ -65,11 +69,13 @@ static int has_address(const struct ifaddrs *one, const struct address *address)
 	if (address->interface[0] && strcmp(address->interface, one->ifa_name) != 0)
 		return 0;
 	if (one->ifa_flags & IFF_LOOPBACK && one->ifa_netmask)
-		return is_same_net(bytes_of(one->ifa_addr), address->bytes, bytes_of(one->ifa_netmask), address->length);
+		return is_same_net(bytes_of(one->ifa_addr), address->bytes,
+				   bytes_of(one->ifa_netmask), address->length);
 	return !memcmp(bytes_of(one->ifa_addr), address->bytes, address->length);
 }
 
-static int get_interface(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_interface(const struct nb_target *target, struct nb_text *text,
+			 struct nb_error *error)
 {
 	struct ifaddrs *all = NULL;
 	struct address address;
@@ -78,17 +84,20 @@ static int get_interface(const struct nb_target *target, struct nb_text *text, s
 	if (status)
 		return status;
 	if (getifaddrs(&all))
-		return nb_fail_errno(error, "interface", "see what the host's log says", "reading the host's addresses");
+		return nb_fail_errno(error, "interface", "see what the host's log says",
+				     "reading the host's addresses");
 	for (struct ifaddrs *one = all; one && !text->used; one = one->ifa_next)
 		if (has_address(one, &address))
 			nb_text_add(text, "%s\n", one->ifa_name);
 	freeifaddrs(all);
 	return text->used ? 0
-			  : nb_fail(error, NB_ERR_SYSTEM, "interface", "see `ip address` there, and correct the host's address",
+			  : nb_fail(error, NB_ERR_SYSTEM, "interface",
+				    "see `ip address` there, and correct the host's address",
 				    "no interface of this host has the address %s", address.text);
 }
 
-static void add_address(struct nb_text *text, const char *key, int family, const void *bytes, size_t size)
+static void add_address(struct nb_text *text, const char *key, int family, const void *bytes,
+			size_t size)
 {
 	char word[INET6_ADDRSTRLEN];
 
@@ -113,7 +122,8 @@ static void add_gateway(struct nb_text *text, int family, const void *attributes
 		return;
 	memcpy(&via, found, sizeof(via));
 	if (via.rtvia_family == AF_INET || via.rtvia_family == AF_INET6)
-		add_address(text, "gateway", via.rtvia_family, found + sizeof(via), size - sizeof(via));
+		add_address(text, "gateway", via.rtvia_family, found + sizeof(via),
+			    size - sizeof(via));
 }
 
 static void add_route(struct nb_text *text, int family, const void *attributes, size_t length)
@@ -123,7 +133,8 @@ static void add_route(struct nb_text *text, int family, const void *attributes, 
 	uint32_t index;
 	size_t size;
 
-	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) && if_indextoname(index, name))
+	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) &&
+	    if_indextoname(index, name))
 		nb_text_add(text, "interface: %s\n", name);
 	add_gateway(text, family, attributes, length);
 	source = nb_attribute(attributes, length, RTA_PREFSRC, &size);
@@ -131,7 +142,8 @@ static void add_route(struct nb_text *text, int family, const void *attributes, 
 		add_address(text, "source", family, source, size);
 }
 
-static int ask_route(struct nb_netlink *netlink, const struct address *address, struct nb_error *error)
+static int ask_route(struct nb_netlink *netlink, const struct address *address,
+		     struct nb_error *error)
 {
 	struct rtmsg route = { .rtm_family = (unsigned char)address->family,
 			       .rtm_dst_len = (unsigned char)(address->length * 8) };
@@ -148,8 +160,10 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address, 
 		nb_netlink_put(netlink, RTA_OIF, &index, sizeof(index));
 	if (!nb_netlink_ask(netlink))
 		return 0;
-	return nb_fail_errno(error, "route", "see `ip route get` there, and correct the address or the host's routes",
-			     "there is no way to %s", address->text);
+	return nb_fail_errno(
+		error, "route",
+		"see `ip route get` there, and correct the address or the host's routes",
+		"there is no way to %s", address->text);
 }
 
 static int get_route(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
@@ -163,7 +177,8 @@ static int get_route(const struct nb_target *target, struct nb_text *text, struc
 
 	if (!status)
 		status = ask_route(&netlink, &address, error);
-	if (!status && nb_netlink_next(&netlink, &at, RTM_NEWROUTE, &route, sizeof(route), &attributes, &length))
+	if (!status && nb_netlink_next(&netlink, &at, RTM_NEWROUTE, &route, sizeof(route),
+				       &attributes, &length))
 		add_route(text, address.family, attributes, length);
 	nb_netlink_free(&netlink);
 	return status;

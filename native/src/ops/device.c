@@ -8,7 +8,9 @@
 
 enum { WORDS_MAX = 127, ATTEMPTS = 5, SPARE_NUMBERS = 4096 };
 
-static const char *const ports[] = { "twisted pair", "aui", "mii", "fibre", "bnc", "direct attach" };
+static const char *const ports[] = {
+	"twisted pair", "aui", "mii", "fibre", "bnc", "direct attach"
+};
 
 /* An ethtool_link_settings with room for all of its masks. */
 union link_settings {
@@ -24,7 +26,8 @@ static void add_word(struct nb_text *text, const char *key, const char *value, s
 		nb_text_add(text, "%s: %.*s\n", key, length, value);
 }
 
-/* The kernel tells how long its masks are when it is asked with none. Returns 0, or -1 with errno. */
+/* The kernel tells how long its masks are when it is asked with none. Returns 0, or -1 with errno.
+ */
 static int read_link(const char *interface, union link_settings *link)
 {
 	int words;
@@ -82,12 +85,15 @@ static int get_driver(const struct nb_target *target, struct nb_text *text, stru
 	return 0;
 }
 
-/* Returns 1: names and numbers do not belong together, since their number has just changed; 0, or -1 with errno. */
+/* Returns 1: names and numbers do not belong together, since their number has just changed; 0, or
+ * -1 with errno. */
 static int try_statistics(const char *interface, struct nb_text *text)
 {
 	uint32_t count;
 	struct ethtool_gstrings *names = nb_ethtool_names(interface, ETH_SS_STATS, &count);
-	struct ethtool_stats *numbers = names ? calloc(1, sizeof(*numbers) + (count + SPARE_NUMBERS) * sizeof(uint64_t)) : NULL;
+	struct ethtool_stats *numbers =
+		names ? calloc(1, sizeof(*numbers) + (count + SPARE_NUMBERS) * sizeof(uint64_t))
+		      : NULL;
 	int status = -1, number;
 
 	if (numbers) {
@@ -98,8 +104,8 @@ static int try_statistics(const char *interface, struct nb_text *text)
 			status = 1;
 	}
 	for (uint32_t i = 0; !status && i < count; i++)
-		nb_text_add(text, "%.*s: %llu\n", nb_ethtool_name_length(names, i), nb_ethtool_name(names, i),
-			    (unsigned long long)numbers->data[i]);
+		nb_text_add(text, "%.*s: %llu\n", nb_ethtool_name_length(names, i),
+			    nb_ethtool_name(names, i), (unsigned long long)numbers->data[i]);
 	number = errno;
 	free(names);
 	free(numbers);
@@ -107,7 +113,8 @@ static int try_statistics(const char *interface, struct nb_text *text)
 	return status;
 }
 
-static int get_statistics(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_statistics(const struct nb_target *target, struct nb_text *text,
+			  struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	int index = nb_interface(interface, "statistics", error), status = 1;

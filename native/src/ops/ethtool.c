@@ -9,7 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* A set may grow between the question for its size and the one for its names: the kernel fills what it has by then. */
+/* A set may grow between the question for its size and the one for its names: the kernel fills what
+ * it has by then. */
 enum { SPARE = 4096, NAMES_MAX = 65536 };
 
 int nb_ethtool(const char *interface, void *command)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A folder, read-only, by NFS to some addresses. Where a server runs, it is asked by exportfs(8); what is ours there has a number
- * (fsid=) by which it is known again. Else there is a server of the worker's own: the kernel's (nfsd), told by its files what it
- * else asks of mountd(8) (Documentation/filesystems/nfs/rpc-cache.rst, nfsd(7)), by NFSv4 over TCP at this host's data address
- * alone. Of the folders above only the way to it is seen.
+ * A folder, read-only, by NFS to some addresses. Where a server runs, it is asked by exportfs(8);
+ * what is ours there has a number (fsid=) by which it is known again. Else there is a server of the
+ * worker's own: the kernel's (nfsd), told by its files what it else asks of mountd(8)
+ * (Documentation/filesystems/nfs/rpc-cache.rst, nfsd(7)), by NFSv4 over TCP at this host's data
+ * address alone. Of the folders above only the way to it is seen.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -68,7 +69,8 @@ static struct server server_of(const struct nb_target *target, struct nb_error *
 
 static int fail(const struct server *server, const char *what)
 {
-	return nb_fail_errno(server->error, OPERATION, "run as root, and see what dmesg says", "%s", what);
+	return nb_fail_errno(server->error, OPERATION, "run as root, and see what dmesg says", "%s",
+			     what);
 }
 
 /* Read the first line of a file of nfsd. Returns 0, or -1 with errno. */
@@ -92,7 +94,8 @@ static int read_file(const struct server *server, const char *name, char *text, 
 static int write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t length = (ssize_t)strlen(text), written = fd >= 0 ? write(fd, text, (size_t)length) : -1;
+	ssize_t length = (ssize_t)strlen(text),
+		written = fd >= 0 ? write(fd, text, (size_t)length) : -1;
 	int number = errno;
 
 	if (fd >= 0)
@@ -101,7 +104,8 @@ static int write_text(const char *path, const char *text)
 	return written == length ? 0 : -1;
 }
 
-__attribute__((format(printf, 3, 4))) static int write_file(const struct server *server, const char *name, const char *format,
+__attribute__((format(printf, 3, 4))) static int write_file(const struct server *server,
+							    const char *name, const char *format,
 							    ...)
 {
 	char path[160], text[128];
@@ -115,7 +119,8 @@ __attribute__((format(printf, 3, 4))) static int write_file(const struct server 
 }
 
 /* A line for one of the kernel's caches. */
-__attribute__((format(printf, 3, 4))) static int tell(const struct server *server, const char *cache, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int tell(const struct server *server,
+						      const char *cache, const char *format, ...)
 {
 	char path[64], text[4 * 4096 + 256];
 	va_list args;
@@ -128,9 +133,10 @@ __attribute__((format(printf, 3, 4))) static int tell(const struct server *serve
 	errno = ENAMETOOLONG;
 	if (length < (int)sizeof(text) && !write_text(path, text))
 		return 0;
-	return nb_fail_errno(server->error, OPERATION,
-			     "export a folder of a file system that NFS can serve (ext4, xfs, btrfs, tmpfs)", "%s to %s",
-			     server->folder, path);
+	return nb_fail_errno(
+		server->error, OPERATION,
+		"export a folder of a file system that NFS can serve (ext4, xfs, btrfs, tmpfs)",
+		"%s to %s", server->folder, path);
 }
 
 /* A path as the caches read and show it: what separates words there as \ooo. */
@@ -146,7 +152,8 @@ static void escape(char *to, const char *path, size_t length)
 }
 
 /* One folder, `length` bytes of the path, with the number by which file handles name its export. */
-static int tell_folder(const struct server *server, size_t length, uint32_t number, unsigned int flags, long long until)
+static int tell_folder(const struct server *server, size_t length, uint32_t number,
+		       unsigned int flags, long long until)
 {
 	unsigned char id[sizeof(number)];
 	char path[4 * 4096 + 1];
@@ -155,10 +162,11 @@ static int tell_folder(const struct server *server, size_t length, uint32_t numb
 	memcpy(id, &number, sizeof(id));
 	escape(path, server->folder, length);
 	status = tell(server, "nfsd.export", "%s %s %lld %u %d %d %u\n", DOMAIN_NAME, path, until,
-		      flags | NFSEXP_READONLY | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID, NOBODY, NOBODY, number);
+		      flags | NFSEXP_READONLY | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID, NOBODY, NOBODY,
+		      number);
 	if (!status)
-		status = tell(server, "nfsd.fh", "%s %d \\x%02x%02x%02x%02x %lld %s\n", DOMAIN_NAME, FSID_NUM, id[0], id[1],
-			      id[2], id[3], until, path);
+		status = tell(server, "nfsd.fh", "%s %d \\x%02x%02x%02x%02x %lld %s\n", DOMAIN_NAME,
+			      FSID_NUM, id[0], id[1], id[2], id[3], until, path);
 	return status;
 }
 
@@ -182,7 +190,8 @@ static int tell_clients(const struct server *server, long long until)
 	for (const char *at = server->clients; !status && *(at += strspn(at, " "));) {
 		size_t length = strcspn(at, " ");
 
-		status = tell(server, "auth.unix.ip", "nfsd %.*s %lld %s\n", (int)length, at, until, DOMAIN_NAME);
+		status = tell(server, "auth.unix.ip", "nfsd %.*s %lld %s\n", (int)length, at, until,
+			      DOMAIN_NAME);
 		at += length;
 	}
 	return status;
@@ -210,16 +219,16 @@ static int listen_here(const struct server *server)
 	int fd = socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
 
 	if (fd >= 0 &&
-	    inet_pton(is_six ? AF_INET6 : AF_INET, server->address, is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) ==
-		    1 &&
+	    inet_pton(is_six ? AF_INET6 : AF_INET, server->address,
+		      is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) == 1 &&
 	    !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) &&
 	    (!is_six || !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))))
 		status = is_six ? bind(fd, (struct sockaddr *)&six, sizeof(six))
 				: bind(fd, (struct sockaddr *)&four, sizeof(four));
 	if (!status && !listen(fd, 64))
 		return fd;
-	status = nb_fail_errno(server->error, OPERATION, "free TCP port 2049 of the sender", "port %d of %s", PORT,
-			       server->address);
+	status = nb_fail_errno(server->error, OPERATION, "free TCP port 2049 of the sender",
+			       "port %d of %s", PORT, server->address);
 	if (fd >= 0)
 		close(fd);
 	return status;
@@ -227,7 +236,8 @@ static int listen_here(const struct server *server)
 
 static int give_socket(const struct server *server)
 {
-	int fd = listen_here(server), status = fd < 0 ? fd : write_file(server, "portlist", "%d\n", fd);
+	int fd = listen_here(server),
+	    status = fd < 0 ? fd : write_file(server, "portlist", "%d\n", fd);
 
 	if (fd >= 0)
 		close(fd); /* the kernel has its own hold on it */
@@ -237,7 +247,8 @@ static int give_socket(const struct server *server)
 static int keep(const struct server *server, const struct before *before)
 {
 	FILE *file = fopen(server->was, "we");
-	int bad = !file || fprintf(file, "%s\n%s\n%s\n", before->versions, before->grace, before->block) < 0;
+	int bad = !file ||
+		  fprintf(file, "%s\n%s\n%s\n", before->versions, before->grace, before->block) < 0;
 
 	if (file && fclose(file))
 		bad = 1;
@@ -252,8 +263,10 @@ static int kept(const struct server *server, struct before *before)
 	memset(before, 0, sizeof(*before));
 	if (!file)
 		return 0;
-	if (fgets(before->versions, sizeof(before->versions), file) && fgets(before->grace, sizeof(before->grace), file))
-		(void)fgets(before->block, sizeof(before->block), file); /* not known yet when it failed early */
+	if (fgets(before->versions, sizeof(before->versions), file) &&
+	    fgets(before->grace, sizeof(before->grace), file))
+		(void)fgets(before->block, sizeof(before->block),
+			    file); /* not known yet when it failed early */
 	fclose(file);
 	before->versions[strcspn(before->versions, "\n")] = 0;
 	before->grace[strcspn(before->grace, "\n")] = 0;
@@ -262,8 +275,9 @@ static int kept(const struct server *server, struct before *before)
 }
 
 /*
- * The kernel sizes its largest read by the memory that it has when it first starts. That size is learned from a server that
- * nobody can use yet, since what the file reads before that, 0, cannot be written again.
+ * The kernel sizes its largest read by the memory that it has when it first starts. That size is
+ * learned from a server that nobody can use yet, since what the file reads before that, 0, cannot
+ * be written again.
  */
 static int allow_blocks(const struct server *server, struct before *before)
 {
@@ -351,12 +365,14 @@ static int leave(const struct server *server)
 	return 0;
 }
 
-/* Asked for no threads, a server that has no socket makes one first, at an address that may be another's. */
+/* Asked for no threads, a server that has no socket makes one first, at an address that may be
+ * another's. */
 static int end_threads(const struct server *server)
 {
 	char port[64], threads[16];
 	int is_idle = !read_file(server, "portlist", port, sizeof(port)) && !port[0] &&
-		      !read_file(server, "threads", threads, sizeof(threads)) && !strcmp(threads, "0");
+		      !read_file(server, "threads", threads, sizeof(threads)) &&
+		      !strcmp(threads, "0");
 
 	return is_idle ? 0 : write_file(server, "threads", "0\n");
 }
@@ -379,9 +395,11 @@ static int stop(const struct server *server)
 static int enter(const struct server *server)
 {
 	if (is_mounted(server))
-		return nb_fail(server->error, NB_ERR_REQUEST, OPERATION, "`netbench restore` puts back what is left",
-			       "%s is there already", server->place);
-	if ((mkdir(server->place, 0700) && errno != EEXIST) || mount("nfsd", server->place, "nfsd", 0, NULL))
+		return nb_fail(server->error, NB_ERR_REQUEST, OPERATION,
+			       "`netbench restore` puts back what is left", "%s is there already",
+			       server->place);
+	if ((mkdir(server->place, 0700) && errno != EEXIST) ||
+	    mount("nfsd", server->place, "nfsd", 0, NULL))
 		return fail(server, server->place);
 	return 0;
 }
@@ -400,7 +418,8 @@ static int start_own(const struct server *server)
 	return status;
 }
 
-/* Whether what the system mounted in /proc/fs/nfsd can be of our network namespace, each of which has its own servers. */
+/* Whether what the system mounted in /proc/fs/nfsd can be of our network namespace, each of which
+ * has its own servers. */
 static int in_first_namespace(void)
 {
 	struct stat ours, first;
@@ -415,29 +434,33 @@ static int runs_another(const struct server *server)
 	struct server system = { .place = "/proc/fs/nfsd" };
 	char threads[16];
 
-	return in_first_namespace() && !is_mounted(server) && !read_file(&system, "threads", threads, sizeof(threads)) &&
+	return in_first_namespace() && !is_mounted(server) &&
+	       !read_file(&system, "threads", threads, sizeof(threads)) &&
 	       strcmp(threads, "0") != 0;
 }
 
 /* The number of our exports of a folder: none that an administrator would think of. */
 static unsigned int number_of(const char *folder)
 {
-	return (unsigned int)(nb_digest(NB_DIGEST_START, folder, strlen(folder)) & 0x3fffffff) | 0x40000000;
+	return (unsigned int)(nb_digest(NB_DIGEST_START, folder, strlen(folder)) & 0x3fffffff) |
+	       0x40000000;
 }
 
 /* Run exportfs with these words, separated by NUL. 0, or negative. */
-static int exportfs(const struct server *server, const char *words, size_t length, char *output, size_t room)
+static int exportfs(const struct server *server, const char *words, size_t length, char *output,
+		    size_t room)
 {
 	static const uint64_t limit = 8000000000;
 	int status = nb_exec(words, length, limit, output, room, server->error);
 
 	if (status > 0)
-		return nb_fail(server->error, NB_ERR_SYSTEM, OPERATION, "try it by hand: exportfs -v", "exportfs: %.150s",
-			       output);
+		return nb_fail(server->error, NB_ERR_SYSTEM, OPERATION,
+			       "try it by hand: exportfs -v", "exportfs: %.150s", output);
 	return status;
 }
 
-/* The entry of a client in what `exportfs -s` lists, "FOLDER  CLIENT(OPTIONS)": its options, or NULL. */
+/* The entry of a client in what `exportfs -s` lists, "FOLDER  CLIENT(OPTIONS)": its options, or
+ * NULL. */
 static const char *entry_of(const char *list, const char *folder, const char *client, size_t length)
 {
 	size_t width = strlen(folder);
@@ -471,7 +494,8 @@ static char *list_exports(const struct server *server)
 	char *list = malloc(NB_OP_TEXT);
 
 	if (!list)
-		nb_fail(server->error, NB_ERR_MEMORY, OPERATION, "free some memory", "no memory for a list");
+		nb_fail(server->error, NB_ERR_MEMORY, OPERATION, "free some memory",
+			"no memory for a list");
 	if (list && exportfs(server, words, sizeof(words) - 1, list, NB_OP_TEXT)) {
 		free(list);
 		list = NULL;
@@ -486,18 +510,20 @@ static int change_export(const struct server *server, const char *client, size_t
 	int is_six = memchr(client, ':', length) != NULL, used;
 
 	if (adds)
-		used = snprintf(words, sizeof(words), "exportfs%c-o%cro,no_subtree_check,no_root_squash,insecure,fsid=%u%c", 0, 0,
-				number_of(server->folder), 0);
+		used = snprintf(
+			words, sizeof(words),
+			"exportfs%c-o%cro,no_subtree_check,no_root_squash,insecure,fsid=%u%c", 0, 0,
+			number_of(server->folder), 0);
 	else
 		used = snprintf(words, sizeof(words), "exportfs%c-u%c", 0, 0);
-	used += snprintf(words + used, sizeof(words) - (size_t)used, "%s%.*s%s:%s", is_six ? "[" : "", (int)length, client,
-			 is_six ? "]" : "", server->folder);
+	used += snprintf(words + used, sizeof(words) - (size_t)used, "%s%.*s%s:%s",
+			 is_six ? "[" : "", (int)length, client, is_six ? "]" : "", server->folder);
 	return exportfs(server, words, (size_t)used, output, sizeof(output));
 }
 
 /*
- * Ask the server that runs for what it does not export to a client yet (`adds`), or to take back what it was asked for. What
- * others have exported stays as it is.
+ * Ask the server that runs for what it does not export to a client yet (`adds`), or to take back
+ * what it was asked for. What others have exported stays as it is.
  */
 static int ask_server(const struct server *server, int adds)
 {
@@ -569,11 +595,12 @@ static int get_export(const struct nb_target *target, struct nb_text *text, stru
 	int all = 0;
 
 	if (strlen(server.folder) >= 4096 || server.folder[0] != '/')
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "name a folder from / on", "'%.70s' cannot be exported",
-			       server.folder);
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "name a folder from / on",
+			       "'%.70s' cannot be exported", server.folder);
 	if (!nb_kernel_has("nfsd", "nfsd"))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			       "boot a kernel that has it (CONFIG_NFSD, CONFIG_NFSD_V4), or install its module",
+			       "boot a kernel that has it (CONFIG_NFSD, CONFIG_NFSD_V4), or "
+			       "install its module",
 			       "this kernel has no NFS server");
 	if (is_mounted(&server))
 		all = is_exported(&server);
@@ -587,7 +614,8 @@ static int get_export(const struct nb_target *target, struct nb_text *text, stru
 
 const struct nb_op nb_op_export = {
 	.name = "export",
-	.about = "a folder by NFS, read-only, from an address of this host to others: exported, or none",
+	.about = "a folder by NFS, read-only, from an address of this host to others: exported, or "
+		 "none",
 	.words = 3,
 	.get = get_export,
 	.set = set_export,

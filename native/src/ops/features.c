@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Offloads of an interface, one by one, as the kernel names them (ethtool(8) -k and -K, netdev-features.rst). */
+/* Offloads of an interface, one by one, as the kernel names them (ethtool(8) -k and -K,
+ * netdev-features.rst). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ static int has(uint32_t block, uint32_t index)
 	return block >> index % 32 & 1;
 }
 
-static int open_features(struct features *features, const struct nb_target *target, struct nb_error *error)
+static int open_features(struct features *features, const struct nb_target *target,
+			 struct nb_error *error)
 {
 	int index;
 
@@ -43,7 +45,8 @@ static int open_features(struct features *features, const struct nb_target *targ
 		return index;
 	features->names = nb_ethtool_names(features->interface, ETH_SS_FEATURES, &features->count);
 	if (!features->names)
-		return nb_fail_device(error, OPERATION, features->interface, "features that can be read");
+		return nb_fail_device(error, OPERATION, features->interface,
+				      "features that can be read");
 	if (features->count > BLOCKS_MAX * 32)
 		features->count = BLOCKS_MAX * 32;
 	features->now.cmd = ETHTOOL_GFEATURES;
@@ -63,8 +66,8 @@ static void add_feature(const struct features *features, uint32_t index, struct 
 	const struct ethtool_get_features_block *block = &features->now.blocks[index / 32];
 	int active = has(block->active, index), requested = has(block->requested, index);
 
-	nb_text_add(text, "%.*s: %s", nb_ethtool_name_length(features->names, index), nb_ethtool_name(features->names, index),
-		    word(active));
+	nb_text_add(text, "%.*s: %s", nb_ethtool_name_length(features->names, index),
+		    nb_ethtool_name(features->names, index), word(active));
 	if (!has(block->available, index) || has(block->never_changed, index))
 		nb_text_add(text, " [fixed]");
 	else if (requested != active)
@@ -72,7 +75,8 @@ static void add_feature(const struct features *features, uint32_t index, struct 
 	nb_text_add(text, "\n");
 }
 
-static int get_features(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_features(const struct nb_target *target, struct nb_text *text,
+			struct nb_error *error)
 {
 	struct features features;
 	int status = open_features(&features, target, error);
@@ -89,8 +93,9 @@ static uint32_t feature_named(const struct features *features, const char *name)
 	size_t length = strlen(name);
 	uint32_t i = 0;
 
-	while (i < features->count && ((size_t)nb_ethtool_name_length(features->names, i) != length ||
-				       memcmp(nb_ethtool_name(features->names, i), name, length) != 0))
+	while (i < features->count &&
+	       ((size_t)nb_ethtool_name_length(features->names, i) != length ||
+		memcmp(nb_ethtool_name(features->names, i), name, length) != 0))
 		i++;
 	return i;
 }
@@ -109,20 +114,23 @@ static int wanted(const struct nb_line *line)
 	return length == 3 && !memcmp(value, "off", 3) ? 0 : -1;
 }
 
-static int add_wish(const struct features *features, const struct nb_line *line, struct wishes *wishes, struct nb_error *error)
+static int add_wish(const struct features *features, const struct nb_line *line,
+		    struct wishes *wishes, struct nb_error *error)
 {
 	uint32_t index = feature_named(features, line->name), bit = 1U << index % 32;
 	int on = wanted(line);
 
 	if (index == features->count)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "`ethtool -k` names those that it has",
-			       "%s has no feature '%s'", features->interface, line->name);
+		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+			       "`ethtool -k` names those that it has", "%s has no feature '%s'",
+			       features->interface, line->name);
 	if (on < 0)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "a feature is on or off", "'%s' for %s of %s", line->value,
-			       line->name, features->interface);
-	/* The kernel takes none of the wishes when it can never change one of them; of those that are fixed here it takes no
-	 * note. */
-	if ((line->read && strstr(line->value, "[fixed]")) || has(features->now.blocks[index / 32].never_changed, index))
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "a feature is on or off",
+			       "'%s' for %s of %s", line->value, line->name, features->interface);
+	/* The kernel takes none of the wishes when it can never change one of them; of those that
+	 * are fixed here it takes no note. */
+	if ((line->read && strstr(line->value, "[fixed]")) ||
+	    has(features->now.blocks[index / 32].never_changed, index))
 		return 0;
 	wishes->blocks[index / 32].valid |= bit;
 	if (on)
@@ -132,15 +140,18 @@ static int add_wish(const struct features *features, const struct nb_line *line,
 	return 0;
 }
 
-static int add_wishes(const struct features *features, const char *value, struct wishes *wishes, struct nb_error *error)
+static int add_wishes(const struct features *features, const char *value, struct wishes *wishes,
+		      struct nb_error *error)
 {
 	struct nb_line line;
 	int more, status = 0;
 
 	while (!status && (more = nb_next_line(&value, &line)) != 0)
 		status = more > 0 ? add_wish(features, &line, wishes, error)
-				  : nb_fail(error, NB_ERR_REQUEST, OPERATION, "write NAME on or NAME off, one a line",
-					    "a line for %s without a name and a state", features->interface);
+				  : nb_fail(error, NB_ERR_REQUEST, OPERATION,
+					    "write NAME on or NAME off, one a line",
+					    "a line for %s without a name and a state",
+					    features->interface);
 	return status;
 }
 
@@ -154,7 +165,8 @@ static int set_features(const struct nb_target *target, const char *value, struc
 	if (!status)
 		status = add_wishes(&features, value, &wishes, error);
 	if (!status && nb_ethtool(features.interface, &wishes))
-		status = nb_fail_device(error, OPERATION, features.interface, "features that can be changed");
+		status = nb_fail_device(error, OPERATION, features.interface,
+					"features that can be changed");
 	free(features.names);
 	return status;
 }

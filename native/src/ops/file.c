@@ -30,14 +30,17 @@ static int get_file(const struct nb_target *target, struct nb_text *text, struct
 	int status = 0;
 
 	if (fd < 0 || read_whole(fd, text))
-		status = nb_fail_errno(error, "read file", "it does not exist on this host, or this user may not read it", "%s",
-				       target->words);
+		status = nb_fail_errno(
+			error, "read file",
+			"it does not exist on this host, or this user may not read it", "%s",
+			target->words);
 	if (fd >= 0)
 		close(fd);
 	/* A part of it would be put back in place of the whole. */
 	if (!status && (text->used == text->room - 1 || memchr(text->data, 0, text->used)))
-		status = nb_fail(error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",
-				 "%s is no text of less than %zu bytes", target->words, text->room - 1);
+		status = nb_fail(
+			error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",
+			"%s is no text of less than %zu bytes", target->words, text->room - 1);
 	return status;
 }
 
@@ -48,16 +51,17 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 	int status = 0;
 
 	if (fd < 0)
-		return nb_fail_errno(error, "write file", "run as root, or leave this setting out", "%s", path);
+		return nb_fail_errno(error, "write file", "run as root, or leave this setting out",
+				     "%s", path);
 	do /* in one piece: the kernel's files take each write for a value */
 		written = write(fd, value, size);
 	while (written < 0 && errno == EINTR);
 	if (written != (ssize_t)size)
-		status = nb_fail_errno(error, "write file", "the kernel does not take this value", "'%.*s' to %s",
-				       (int)(size < 80 ? size : 80), value, path);
+		status = nb_fail_errno(error, "write file", "the kernel does not take this value",
+				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
 	if (close(fd) && !status)
-		status = nb_fail_errno(error, "write file", "the kernel does not take this value", "'%.*s' to %s",
-				       (int)(size < 80 ? size : 80), value, path);
+		status = nb_fail_errno(error, "write file", "the kernel does not take this value",
+				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
 	return status;
 }
 
@@ -66,7 +70,8 @@ static int set_file(const struct nb_target *target, const char *value, struct nb
 	return write_whole(target->words, value, strlen(value), error);
 }
 
-/* The chosen word of a choice such as "always [madvise] never\n": its length; 0: the text is none. */
+/* The chosen word of a choice such as "always [madvise] never\n": its length; 0: the text is none.
+ */
 static size_t chosen(const char *text, const char **word)
 {
 	size_t line = strcspn(text, "\n"), length = 0, words = 0;
@@ -87,7 +92,8 @@ static size_t chosen(const char *text, const char **word)
 	return words > 1 ? length : 0;
 }
 
-/* Whether a file reads as this text, but for an end of line that the kernel took for a part of the value. */
+/* Whether a file reads as this text, but for an end of line that the kernel took for a part of the
+ * value. */
 static int has_one_end_more(const char *path, const char *text, size_t length)
 {
 	char now[256];
@@ -107,7 +113,8 @@ static int restore_file(const struct nb_target *target, const char *text, struct
 	int status = write_whole(target->words, word, length ? length : strlen(text), error);
 
 	length = length ? 0 : strlen(text);
-	if (!status && length && text[length - 1] == '\n' && has_one_end_more(target->words, text, length - 1))
+	if (!status && length && text[length - 1] == '\n' &&
+	    has_one_end_more(target->words, text, length - 1))
 		status = write_whole(target->words, text, length - 1, error);
 	return status;
 }
@@ -128,8 +135,9 @@ static int get_list(const struct nb_target *target, struct nb_text *text, struct
 	int count = scandir(target->words, &entries, is_entry, by_name);
 
 	if (count < 0)
-		return nb_fail_errno(error, "list", "it does not exist on this host, or this user may not read it", "%s",
-				     target->words);
+		return nb_fail_errno(error, "list",
+				     "it does not exist on this host, or this user may not read it",
+				     "%s", target->words);
 	for (int i = 0; i < count; i++) {
 		nb_text_add(text, "%s\n", entries[i]->d_name);
 		free(entries[i]);
@@ -147,4 +155,6 @@ const struct nb_op nb_op_file = {
 	.restore = restore_file,
 };
 
-const struct nb_op nb_op_list = { .name = "list", .about = "names in a folder, sorted", .words = 1, .get = get_list };
+const struct nb_op nb_op_list = {
+	.name = "list", .about = "names in a folder, sorted", .words = 1, .get = get_list
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of an interface that are not its driver's: MTU, queue length, sizes of segments (rtnetlink(7), linux/if_link.h). */
+/* Numbers of an interface that are not its driver's: MTU, queue length, sizes of segments
+ * (rtnetlink(7), linux/if_link.h). */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
@@ -39,14 +40,16 @@ static const struct key *key_named(const char *name, struct nb_error *error)
 	for (size_t i = 0; i < NB_LENGTH(keys); i++)
 		if (!strcmp(keys[i].name, name))
 			return &keys[i];
-	nb_fail(error, NB_ERR_REQUEST, OPERATION, "use the same netbench version on both sides", "a link has no '%.40s'", name);
+	nb_fail(error, NB_ERR_REQUEST, OPERATION, "use the same netbench version on both sides",
+		"a link has no '%.40s'", name);
 	return NULL;
 }
 
 /* RFC 2863's operational states, numbered as in linux/if.h. */
 static const char *state(unsigned int flags, uint8_t operational)
 {
-	static const char *const states[] = { NULL, "not present", "down", "lower layer down", "testing", "dormant", "up" };
+	static const char *const states[] = { NULL,	 "not present", "down", "lower layer down",
+					      "testing", "dormant",	"up" };
 
 	if (!(flags & IFF_UP))
 		return "down";
@@ -55,28 +58,30 @@ static const char *state(unsigned int flags, uint8_t operational)
 	return operational < NB_LENGTH(states) && states[operational] ? states[operational] : "up";
 }
 
-static void add_key(const struct key *key, const struct ifinfomsg *link, const void *attributes, size_t length,
-		    struct nb_text *text)
+static void add_key(const struct key *key, const struct ifinfomsg *link, const void *attributes,
+		    size_t length, struct nb_text *text)
 {
 	uint8_t operational = 0;
 	uint32_t number;
 
 	if (!key->attribute) {
-		nb_attribute_copy(attributes, length, IFLA_OPERSTATE, &operational, sizeof(operational));
+		nb_attribute_copy(attributes, length, IFLA_OPERSTATE, &operational,
+				  sizeof(operational));
 		nb_text_add(text, "%s\n", state(link->ifi_flags, operational));
 	} else if (nb_attribute_copy(attributes, length, key->attribute, &number, sizeof(number))) {
 		nb_text_add(text, "%u\n", number);
 	}
 }
 
-static int fail_link(struct nb_netlink *netlink, struct nb_error *error, const char *interface, const struct key *key)
+static int fail_link(struct nb_netlink *netlink, struct nb_error *error, const char *interface,
+		     const struct key *key)
 {
 	int number = errno;
 
 	if (!netlink->why[0] || number == EPERM || number == EOPNOTSUPP)
 		return nb_fail_device(error, OPERATION, interface, key->name);
-	nb_fail_errno(error, OPERATION, "the driver does not take this value", "%s of %s: %s", key->name, interface,
-		      netlink->why);
+	nb_fail_errno(error, OPERATION, "the driver does not take this value", "%s of %s: %s",
+		      key->name, interface, netlink->why);
 	return -NB_ERR_SYSTEM;
 }
 
@@ -95,11 +100,13 @@ static int get_link(const struct nb_target *target, struct nb_text *text, struct
 	nb_netlink_begin(&netlink, RTM_GETLINK, 0, &link, sizeof(link));
 	if (nb_netlink_ask(&netlink))
 		status = fail_link(&netlink, error, interface, key);
-	else if (nb_netlink_next(&netlink, &at, RTM_NEWLINK, &link, sizeof(link), &attributes, &length))
+	else if (nb_netlink_next(&netlink, &at, RTM_NEWLINK, &link, sizeof(link), &attributes,
+				 &length))
 		add_key(key, &link, attributes, length, text);
 	nb_netlink_free(&netlink);
 	if (!status && !text->used)
-		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use a newer kernel, or leave this setting out",
+		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+				 "use a newer kernel, or leave this setting out",
 				 "this kernel tells no %s of %s", key->name, interface);
 	return status;
 }
@@ -120,24 +127,29 @@ static int check_mtu(const char *interface, uint32_t mtu, struct nb_error *error
 	if (mtu >= MTU_OF_IPV6)
 		return 0;
 	if (getifaddrs(&all))
-		return nb_fail_errno(error, OPERATION, "see what the host's log says", "reading the addresses of %s", interface);
+		return nb_fail_errno(error, OPERATION, "see what the host's log says",
+				     "reading the addresses of %s", interface);
 	one = all;
 	while (one && !is_lasting_ipv6(one, interface))
 		one = one->ifa_next;
 	freeifaddrs(all);
-	return one ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use an mtu of 1280 or more, or take its IPv6 addresses away",
-			     "with an mtu of %u the kernel would take the IPv6 addresses of %s away for good", mtu, interface)
+	return one ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+			     "use an mtu of 1280 or more, or take its IPv6 addresses away",
+			     "with an mtu of %u the kernel would take the IPv6 addresses of %s "
+			     "away for good",
+			     mtu, interface)
 		   : 0;
 }
 
-static int read_number(const char *value, const struct key *key, const char *interface, uint32_t *number, struct nb_error *error)
+static int read_number(const char *value, const struct key *key, const char *interface,
+		       uint32_t *number, struct nb_error *error)
 {
 	char *end;
 	unsigned long long read = strtoull(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || end[strspn(end, "\n")] || read > INT32_MAX)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a whole number", "'%.40s' for %s of %s", value, key->name,
-			       interface);
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a whole number",
+			       "'%.40s' for %s of %s", value, key->name, interface);
 	*number = (uint32_t)read;
 	return key->attribute == IFLA_MTU ? check_mtu(interface, *number, error) : 0;
 }
@@ -154,7 +166,8 @@ static int set_link(const struct nb_target *target, const char *value, struct nb
 	if (index < 0)
 		return index;
 	if (key->only_read)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "only read it", "%s of %s cannot be set", key->name, interface);
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "only read it",
+			       "%s of %s cannot be set", key->name, interface);
 	status = read_number(value, key, interface, &number, error);
 	if (status)
 		return status;
@@ -182,7 +195,8 @@ static size_t moves(const struct nb_target *target, char *other)
 
 const struct nb_op nb_op_link = {
 	.name = "link",
-	.about = "a number of an interface (mtu, txqueuelen, gso_max_size, gro_max_size and those of IPv4, tso_max_size), or its "
+	.about = "a number of an interface (mtu, txqueuelen, gso_max_size, gro_max_size and those "
+		 "of IPv4, tso_max_size), or its "
 		 "state",
 	.words = 2,
 	.get = get_link,

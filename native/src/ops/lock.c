@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who uses this host, or this whole kernel: an abstract unix socket (unix(7)) of a network namespace, which the kernel lets go of
- * when its process ends, however it ends. A second socket carries the holder's name to whoever reads /proc/net/unix.
+ * Who uses this host, or this whole kernel: an abstract unix socket (unix(7)) of a network
+ * namespace, which the kernel lets go of when its process ends, however it ends. A second socket
+ * carries the holder's name to whoever reads /proc/net/unix.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,8 @@ static int bind_name(const char *name)
 	if (fd < 0)
 		return -1;
 	memcpy(address.sun_path + 1, name, length);
-	if (!bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)))
+	if (!bind(fd, (struct sockaddr *)&address,
+		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)))
 		return 0; /* the descriptor is kept open, and nobody needs its number */
 	number = errno;
 	close(fd);
@@ -68,7 +70,8 @@ static int look(const char *what, char *holder)
 
 		line[strcspn(line, "\n")] = 0;
 		held |= name && !strcmp(name, lock);
-		if (name && !strncmp(name, by, strlen(by)) && strlen(name + strlen(by)) <= HOLDER_MAX) {
+		if (name && !strncmp(name, by, strlen(by)) &&
+		    strlen(name + strlen(by)) <= HOLDER_MAX) {
 			strcpy(holder, name + strlen(by));
 			named = 1;
 		}
@@ -82,7 +85,8 @@ static int look(const char *what, char *holder)
 
 static int fail_lock(const struct errand *errand)
 {
-	return nb_fail_errno(errand->error, OPERATION, "see what the host's log says", "the lock of this %s", errand->what);
+	return nb_fail_errno(errand->error, OPERATION, "see what the host's log says",
+			     "the lock of this %s", errand->what);
 }
 
 /* Its sockets are bound one after the other: who has taken it may not have said so yet. */
@@ -109,8 +113,8 @@ static int take(struct errand *errand)
 		return fail_lock(errand);
 	if (!strcmp(errand->found, errand->holder))
 		return 0;
-	return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it", "locked by %s",
-		       errand->found);
+	return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION,
+		       "wait until it is done, or stop it", "locked by %s", errand->found);
 }
 
 static void run(struct errand *errand)
@@ -123,13 +127,14 @@ static void run(struct errand *errand)
 
 static int fail_namespace(const struct errand *errand)
 {
-	return nb_fail_errno(errand->error, OPERATION, "run as root there, or leave out settings of the whole kernel",
+	return nb_fail_errno(errand->error, OPERATION,
+			     "run as root there, or leave out settings of the whole kernel",
 			     "the lock of the kernel is in its first network namespace");
 }
 
 /*
- * The kernel's first network namespace: that of the first process, or, where one may not look at that (it may have capabilities
- * that are denied to everybody else), of the kernel's own threads.
+ * The kernel's first network namespace: that of the first process, or, where one may not look at
+ * that (it may have capabilities that are denied to everybody else), of the kernel's own threads.
  */
 static const char *first_namespace(struct stat *found)
 {
@@ -187,8 +192,8 @@ static int dispatch(struct errand *errand)
 	if (!strcmp(errand->what, "kernel"))
 		return run_in_kernel(errand);
 	if (strcmp(errand->what, "host") != 0)
-		return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel", "there is no lock '%.40s'",
-			       errand->what);
+		return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel",
+			       "there is no lock '%.40s'", errand->what);
 	run(errand);
 	return errand->status;
 }
@@ -205,13 +210,16 @@ static int get_lock(const struct nb_target *target, struct nb_text *text, struct
 
 static int set_lock(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct errand errand = { .what = nb_target_word(target, 0), .holder = value, .error = error };
+	struct errand errand = { .what = nb_target_word(target, 0),
+				 .holder = value,
+				 .error = error };
 	size_t length = 0;
 
 	while (value[length] > ' ' && value[length] <= '~')
 		length++;
 	if (!length || length > HOLDER_MAX || value[length])
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word", "'%.70s' is no name of a holder", value);
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
+			       "'%.70s' is no name of a holder", value);
 	return dispatch(&errand);
 }
 

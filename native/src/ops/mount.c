@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NFS mounts at a folder of their own, by mount(2) with the options that the kernel itself takes (nfs(5)): no mount.nfs is
- * needed. The value is the source, a line's end, and the options; `none` is no mount, and no folder.
+ * NFS mounts at a folder of their own, by mount(2) with the options that the kernel itself takes
+ * (nfs(5)): no mount.nfs is needed. The value is the source, a line's end, and the options; `none`
+ * is no mount, and no folder.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +23,8 @@ static const char OPERATION[] = "mount", NONE[] = "none";
 static const uint64_t MOUNT_NS = 40000000000, UNMOUNT_NS = 5000000000;
 static const struct timespec PAUSE = { .tv_nsec = 10000000 };
 
-/* A call that waits for a server: its thread may outlive the wait for it, so that what it needs is its own. */
+/* A call that waits for a server: its thread may outlive the wait for it, so that what it needs is
+ * its own. */
 struct errand {
 	char *source; /* NULL: unmount */
 	char *folder;
@@ -38,7 +40,8 @@ static void unescape(char *text)
 	for (const char *at = text; *at; to++) {
 		int is_octal = at[0] == '\\' && strspn(at + 1, "01234567") >= 3;
 
-		*to = is_octal ? (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0')) : *at;
+		*to = is_octal ? (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0'))
+			       : *at;
 		at += is_octal ? 4 : 1;
 	}
 	*to = 0;
@@ -52,11 +55,12 @@ static int look(const char *folder, struct nb_text *text, struct nb_error *error
 	size_t room = 0;
 
 	if (!file)
-		return nb_fail_errno(error, OPERATION, "let this user read it", "/proc/self/mounts");
+		return nb_fail_errno(error, OPERATION, "let this user read it",
+				     "/proc/self/mounts");
 	nb_text_add(text, "%s\n", NONE);
 	while (getline(&line, &room, file) > 0) {
-		char *rest = line, *source = strsep(&rest, " "), *place = strsep(&rest, " "), *kind = strsep(&rest, " "),
-		     *options = strsep(&rest, " ");
+		char *rest = line, *source = strsep(&rest, " "), *place = strsep(&rest, " "),
+		     *kind = strsep(&rest, " "), *options = strsep(&rest, " ");
 
 		if (!kind || !options)
 			continue;
@@ -76,7 +80,8 @@ static int get_mount(const struct nb_target *target, struct nb_text *text, struc
 {
 	if (!nb_kernel_has("nfs4", "nfsv4") && !nb_kernel_has("nfs", "nfs"))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			       "boot a kernel that has it (CONFIG_NFS_FS, CONFIG_NFS_V4), or install its modules",
+			       "boot a kernel that has it (CONFIG_NFS_FS, CONFIG_NFS_V4), or "
+			       "install its modules",
 			       "this kernel has no NFS client");
 	return look(target->words, text, error);
 }
@@ -85,8 +90,9 @@ static void *run(void *given)
 {
 	struct errand *errand = given;
 	unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME;
-	int status = errand->source ? mount(errand->source, errand->folder, "nfs", flags, errand->options)
-				    : umount2(errand->folder, MNT_FORCE | MNT_DETACH);
+	int status = errand->source
+			     ? mount(errand->source, errand->folder, "nfs", flags, errand->options)
+			     : umount2(errand->folder, MNT_FORCE | MNT_DETACH);
 
 	errand->number = status ? errno : 0;
 	return NULL;
@@ -100,12 +106,15 @@ static void forget(struct errand *errand)
 	free(errand);
 }
 
-/* Run an errand in a thread and wait for it, alive to the controller. Returns its errno; ETIMEDOUT: it goes on by itself. */
+/* Run an errand in a thread and wait for it, alive to the controller. Returns its errno; ETIMEDOUT:
+ * it goes on by itself. */
 static int send_away(struct errand *errand, uint64_t limit)
 {
 	uint64_t deadline = nb_now() + limit;
 	pthread_t thread;
-	int number = errand->folder && (!errand->source || errand->options) ? pthread_create(&thread, NULL, run, errand) : ENOMEM;
+	int number = errand->folder && (!errand->source || errand->options)
+			     ? pthread_create(&thread, NULL, run, errand)
+			     : ENOMEM;
 
 	if (number) {
 		forget(errand);
@@ -113,7 +122,8 @@ static int send_away(struct errand *errand, uint64_t limit)
 	}
 	while (pthread_tryjoin_np(thread, NULL)) {
 		if (nb_now() > deadline) {
-			pthread_detach(thread); /* what it was given is never freed: it may still read that */
+			pthread_detach(thread); /* what it was given is never freed: it may still
+						   read that */
 			return ETIMEDOUT;
 		}
 		nb_beat();
@@ -124,7 +134,8 @@ static int send_away(struct errand *errand, uint64_t limit)
 	return number;
 }
 
-static struct errand *new_errand(const char *source, size_t length, const char *folder, const char *options)
+static struct errand *new_errand(const char *source, size_t length, const char *folder,
+				 const char *options)
 {
 	struct errand *errand = calloc(1, sizeof(*errand));
 
@@ -150,13 +161,17 @@ static int unmount(const char *folder, struct nb_error *error)
 	struct errand *errand = new_errand(NULL, 0, folder, NULL);
 	int number = is_gone(folder) ? 0 : errand ? send_away(errand, UNMOUNT_NS) : ENOMEM;
 
-	/* The kernel takes leave of a server that may be gone too; the folder is free as soon as nothing is there. */
+	/* The kernel takes leave of a server that may be gone too; the folder is free as soon as
+	 * nothing is there. */
 	if (number && !is_gone(folder)) {
 		errno = number;
-		return nb_fail_errno(error, "unmount", "end what uses it, and unmount it by hand (umount -f -l)", "%s", folder);
+		return nb_fail_errno(error, "unmount",
+				     "end what uses it, and unmount it by hand (umount -f -l)",
+				     "%s", folder);
 	}
 	if (rmdir(folder) && errno != ENOENT)
-		return nb_fail_errno(error, "unmount", "remove it by hand", "the folder %s", folder);
+		return nb_fail_errno(error, "unmount", "remove it by hand", "the folder %s",
+				     folder);
 	return 0;
 }
 
@@ -167,25 +182,29 @@ static const char *remedy_of(int number)
 	case ENOENT:
 	case EACCES:
 	case EPERM:
-		return "see that the sender exports the file's folder to this host: the setting nfs is for both, so write it "
+		return "see that the sender exports the file's folder to this host: the setting "
+		       "nfs is for both, so write it "
 		       "without sender. and receiver.";
 	case EINVAL:
 		return "use options of nfs(5) that this kernel knows";
 	case EPROTONOSUPPORT:
 		return "use another vers: the server offers others";
 	default:
-		return "look at the path between the data addresses, and what dmesg says on both hosts";
+		return "look at the path between the data addresses, and what dmesg says on both "
+		       "hosts";
 	}
 }
 
-static int make(const char *folder, const char *source, size_t length, const char *options, struct nb_error *error)
+static int make(const char *folder, const char *source, size_t length, const char *options,
+		struct nb_error *error)
 {
 	struct errand *errand;
 	int number;
 
 	if (mkdir(folder, 0700))
-		return nb_fail_errno(error, OPERATION, "run as root, and remove a folder that is in the way", "the folder %s",
-				     folder);
+		return nb_fail_errno(error, OPERATION,
+				     "run as root, and remove a folder that is in the way",
+				     "the folder %s", folder);
 	errand = new_errand(source, length, folder, options);
 	number = errand ? send_away(errand, MOUNT_NS) : ENOMEM;
 	if (!number)
@@ -193,7 +212,8 @@ static int make(const char *folder, const char *source, size_t length, const cha
 	if (number != ETIMEDOUT)
 		rmdir(folder);
 	errno = number;
-	return nb_fail_errno(error, OPERATION, remedy_of(number), "%.*s with %.150s", (int)length, source, options);
+	return nb_fail_errno(error, OPERATION, remedy_of(number), "%.*s with %.150s", (int)length,
+			     source, options);
 }
 
 static int set_mount(const struct nb_target *target, const char *value, struct nb_error *error)
@@ -203,8 +223,9 @@ static int set_mount(const struct nb_target *target, const char *value, struct n
 	if (length == strlen(NONE) && !strncmp(value, NONE, length))
 		return unmount(target->words, error);
 	if (!value[length])
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a source, a line's end, and options",
-			       "'%.70s' is no mount", value);
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
+			       "write a source, a line's end, and options", "'%.70s' is no mount",
+			       value);
 	if (!is_gone(target->words))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "unmount it (umount -f -l)",
 			       "something is mounted at %s already", target->words);

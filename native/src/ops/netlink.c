@@ -21,13 +21,16 @@ static void pad(struct nb_writer *writer)
 	nb_put(writer, zeros, NLMSG_ALIGN(writer->used) - writer->used);
 }
 
-void nb_netlink_begin(struct nb_netlink *netlink, uint16_t type, uint16_t flags, const void *head, size_t length)
+void nb_netlink_begin(struct nb_netlink *netlink, uint16_t type, uint16_t flags, const void *head,
+		      size_t length)
 {
-	/* A dump ends with a message of its own, everything else with an acknowledgement. To other than RTM_GET... its bits mean
-	 * NLM_F_REPLACE and NLM_F_EXCL. */
+	/* A dump ends with a message of its own, everything else with an acknowledgement. To other
+	 * than RTM_GET... its bits mean NLM_F_REPLACE and NLM_F_EXCL. */
 	int dumps = (type & 3) == (RTM_GETLINK & 3) && (flags & NLM_F_DUMP) == NLM_F_DUMP;
 	uint16_t ends = dumps ? 0 : NLM_F_ACK;
-	struct nlmsghdr header = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | ends | flags, .nlmsg_seq = SEQUENCE };
+	struct nlmsghdr header = { .nlmsg_type = type,
+				   .nlmsg_flags = NLM_F_REQUEST | ends | flags,
+				   .nlmsg_seq = SEQUENCE };
 
 	memset(netlink, 0, sizeof(*netlink));
 	nb_put(&netlink->request, &header, sizeof(header));
@@ -112,7 +115,8 @@ static void take_words(struct nb_netlink *netlink, const struct nlmsghdr *messag
 	words = nb_attribute(body + at, message->nlmsg_len - at, NLMSGERR_ATTR_MSG, &size);
 	if (words)
 		snprintf(netlink->why, sizeof(netlink->why), "%.*s",
-			 (int)(size < sizeof(netlink->why) ? size : sizeof(netlink->why) - 1), words);
+			 (int)(size < sizeof(netlink->why) ? size : sizeof(netlink->why) - 1),
+			 words);
 }
 
 /* The end of a request: 0, or -1 with errno. */
@@ -129,7 +133,8 @@ static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
 	memcpy(&number, NLMSG_DATA(message), sizeof(number));
 	if (message->nlmsg_type == NLMSG_DONE) {
 		words = NLMSG_HDRLEN + sizeof(number);
-	} else if (message->nlmsg_len >= NLMSG_HDRLEN + sizeof(end) && !(message->nlmsg_flags & NLM_F_CAPPED)) {
+	} else if (message->nlmsg_len >= NLMSG_HDRLEN + sizeof(end) &&
+		   !(message->nlmsg_flags & NLM_F_CAPPED)) {
 		memcpy(&end, NLMSG_DATA(message), sizeof(end));
 		words += NLMSG_ALIGN(end.msg.nlmsg_len) - sizeof(end.msg);
 	}
@@ -140,17 +145,19 @@ static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
 }
 
 /*
- * Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with errno. *interrupted is set
- * when what was dumped changed meanwhile.
+ * Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with
+ * errno. *interrupted is set when what was dumped changed meanwhile.
  */
-static int take_messages(struct nb_netlink *netlink, const unsigned char *data, size_t length, int *interrupted)
+static int take_messages(struct nb_netlink *netlink, const unsigned char *data, size_t length,
+			 int *interrupted)
 {
 	size_t step;
 
 	for (size_t at = 0; at < length; at += step) {
 		const struct nlmsghdr *message = (const struct nlmsghdr *)(data + at);
 
-		if (length - at < sizeof(*message) || message->nlmsg_len < sizeof(*message) || message->nlmsg_len > length - at) {
+		if (length - at < sizeof(*message) || message->nlmsg_len < sizeof(*message) ||
+		    message->nlmsg_len > length - at) {
 			errno = EBADMSG;
 			return -1;
 		}
@@ -203,15 +210,16 @@ int nb_netlink_ask(struct nb_netlink *netlink)
 	return status || netlink->answers.failed ? -1 : 0;
 }
 
-int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head, size_t head_length,
-		    const void **attributes, size_t *length)
+int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head,
+		    size_t head_length, const void **attributes, size_t *length)
 {
 	while (*at < netlink->answers.used) {
 		const unsigned char *message = netlink->answers.data + *at;
 		size_t begin = NLMSG_HDRLEN + NLMSG_ALIGN(head_length);
 		struct nlmsghdr header;
 
-		memcpy(&header, message, sizeof(header)); /* its length was checked when it was taken in */
+		memcpy(&header, message,
+		       sizeof(header)); /* its length was checked when it was taken in */
 		*at += NLMSG_ALIGN(header.nlmsg_len);
 		if (header.nlmsg_type != type || header.nlmsg_len < begin)
 			continue;
@@ -245,7 +253,8 @@ const void *nb_attribute(const void *attributes, size_t length, uint16_t type, s
 	return NULL;
 }
 
-int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void *value, size_t size)
+int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void *value,
+		      size_t size)
 {
 	size_t there = 0;
 	const void *data = nb_attribute(attributes, length, type, &there);
@@ -264,7 +273,8 @@ static void list_interfaces(char *names, size_t room)
 
 	names[0] = 0;
 	for (size_t i = 0; all && all[i].if_index && used < room; i++)
-		used += (size_t)snprintf(names + used, room - used, "%s%s", i ? ", " : "", all[i].if_name);
+		used += (size_t)snprintf(names + used, room - used, "%s%s", i ? ", " : "",
+					 all[i].if_name);
 	if (all)
 		if_freenameindex(all);
 }
@@ -275,13 +285,15 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 	unsigned int index = 0;
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
-		return nb_fail(error, NB_ERR_REQUEST, operation, "an interface is called something like eth0",
+		return nb_fail(error, NB_ERR_REQUEST, operation,
+			       "an interface is called something like eth0",
 			       "'%.40s' is no name of an interface", name);
 	index = if_nametoindex(name);
 	if (index && index <= INT32_MAX)
 		return (int)index;
 	if (errno != ENODEV && errno != ENXIO)
-		return nb_fail_errno(error, operation, "see what the host's log says", "looking for interface %s", name);
+		return nb_fail_errno(error, operation, "see what the host's log says",
+				     "looking for interface %s", name);
 	list_interfaces(names, sizeof(names));
 	snprintf(remedy, sizeof(remedy), "name one of %s", names);
 	nb_fail(error, NB_ERR_SYSTEM, operation, remedy, "no interface '%s' on this host", name);

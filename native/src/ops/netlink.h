@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers, every length checked. */
+/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers,
+ * every length checked. */
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
 
@@ -15,23 +16,26 @@ struct nb_netlink {
 };
 
 /* Begin a request of that type; `head` is its fixed part. */
-void nb_netlink_begin(struct nb_netlink *netlink, uint16_t type, uint16_t flags, const void *head, size_t length);
+void nb_netlink_begin(struct nb_netlink *netlink, uint16_t type, uint16_t flags, const void *head,
+		      size_t length);
 void nb_netlink_put(struct nb_netlink *netlink, uint16_t type, const void *data, size_t length);
-/* Send it and collect the answers, a dump again when it was interrupted. Returns 0, or -1 with errno. */
+/* Send it and collect the answers, a dump again when it was interrupted. Returns 0, or -1 with
+ * errno. */
 int nb_netlink_ask(struct nb_netlink *netlink);
 void nb_netlink_free(struct nb_netlink *netlink);
 
 /*
- * The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length with what follows it. Starts
- * at *at == 0; returns 0 at the end.
+ * The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length
+ * with what follows it. Starts at *at == 0; returns 0 at the end.
  */
-int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head, size_t head_length,
-		    const void **attributes, size_t *length);
+int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head,
+		    size_t head_length, const void **attributes, size_t *length);
 
 /* The data of an attribute, and its length; NULL: it is not there. */
 const void *nb_attribute(const void *attributes, size_t length, uint16_t type, size_t *size);
 /* The same for one of a fixed size, copied out: whether it is there. */
-int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void *value, size_t size);
+int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void *value,
+		      size_t size);
 
 /* The index of an interface, or a negative code: it is not there, or this is no name of one. */
 int nb_interface(const char *name, const char *operation, struct nb_error *error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of a device: rings, coalescing, channels. Each is a struct of ethtool's ioctl, and its fields by name. */
+/* Numbers of a device: rings, coalescing, channels. Each is a struct of ethtool's ioctl, and its
+ * fields by name. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ struct family {
 };
 
 #define RING(name, field) { name, offsetof(struct ethtool_ringparam, field##_pending), 0 }
-#define RING_MAX(name, field) { name "_max", offsetof(struct ethtool_ringparam, field##_max_pending), 1 }
+#define RING_MAX(name, field)                                                                      \
+	{ name "_max", offsetof(struct ethtool_ringparam, field##_max_pending), 1 }
 #define COALESCE(name, field) { name, offsetof(struct ethtool_coalesce, field), 0 }
 #define CHANNEL(name) { #name, offsetof(struct ethtool_channels, name##_count), 0 }
 #define CHANNEL_MAX(name) { #name "_max", offsetof(struct ethtool_channels, max_##name), 1 }
@@ -113,7 +115,8 @@ static uint32_t *number(union command *command, const struct parameter *paramete
 	return &command->numbers[parameter->offset / sizeof(uint32_t)];
 }
 
-static int read_family(const struct family *family, const char *interface, union command *command, struct nb_error *error)
+static int read_family(const struct family *family, const char *interface, union command *command,
+		       struct nb_error *error)
 {
 	int index = nb_interface(interface, family->name, error);
 
@@ -121,10 +124,13 @@ static int read_family(const struct family *family, const char *interface, union
 		return index;
 	memset(command, 0, sizeof(*command));
 	command->numbers[0] = family->get;
-	return nb_ethtool(interface, command) ? nb_fail_device(error, family->name, interface, family->what) : 0;
+	return nb_ethtool(interface, command)
+		       ? nb_fail_device(error, family->name, interface, family->what)
+		       : 0;
 }
 
-static int get_family(const struct family *family, const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_family(const struct family *family, const struct nb_target *target,
+		      struct nb_text *text, struct nb_error *error)
 {
 	union command command;
 	int status = read_family(family, nb_target_word(target, 0), &command, error);
@@ -134,8 +140,8 @@ static int get_family(const struct family *family, const struct nb_target *targe
 	return status;
 }
 
-static int change_number(const struct family *family, const struct nb_line *line, union command *command, const char *interface,
-			 struct nb_error *error)
+static int change_number(const struct family *family, const struct nb_line *line,
+			 union command *command, const char *interface, struct nb_error *error)
 {
 	const struct parameter *p = family->parameters;
 	unsigned long long value;
@@ -146,31 +152,35 @@ static int change_number(const struct family *family, const struct nb_line *line
 	if (p->name && p->maximum && line->read)
 		return 0;
 	if (!p->name || p->maximum)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, family->name, "set one of those that it reads", "'%s' of %s %s",
-			       line->name, interface, p->name ? "is what the device can do, and cannot be set" : "is not known");
+		return nb_fail(
+			error, NB_ERR_UNSUPPORTED, family->name, "set one of those that it reads",
+			"'%s' of %s %s", line->name, interface,
+			p->name ? "is what the device can do, and cannot be set" : "is not known");
 	errno = 0;
 	value = strtoull(line->value, &end, 10);
 	if (errno || *end || line->value[0] < '0' || line->value[0] > '9' || value > UINT32_MAX)
-		return nb_fail(error, NB_ERR_REQUEST, family->name, "write a whole number", "'%s' for %s of %s", line->value,
-			       line->name, interface);
+		return nb_fail(error, NB_ERR_REQUEST, family->name, "write a whole number",
+			       "'%s' for %s of %s", line->value, line->name, interface);
 	*number(command, p) = (uint32_t)value;
 	return 0;
 }
 
-static int change_numbers(const struct family *family, const char *value, union command *command, const char *interface,
-			  struct nb_error *error)
+static int change_numbers(const struct family *family, const char *value, union command *command,
+			  const char *interface, struct nb_error *error)
 {
 	struct nb_line line;
 	int more, status = 0;
 
 	while (!status && (more = nb_next_line(&value, &line)) != 0)
 		status = more > 0 ? change_number(family, &line, command, interface, error)
-				  : nb_fail(error, NB_ERR_REQUEST, family->name, "write NAME NUMBER, one a line",
+				  : nb_fail(error, NB_ERR_REQUEST, family->name,
+					    "write NAME NUMBER, one a line",
 					    "a line for %s without a name and a number", interface);
 	return status;
 }
 
-static int set_family(const struct family *family, const struct nb_target *target, const char *value, struct nb_error *error)
+static int set_family(const struct family *family, const struct nb_target *target,
+		      const char *value, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	union command before, command;
@@ -184,26 +194,31 @@ static int set_family(const struct family *family, const struct nb_target *targe
 	if (status || !memcmp(&before, &command, sizeof(command)))
 		return status;
 	command.numbers[0] = family->set;
-	return nb_ethtool(interface, &command) ? nb_fail_device(error, family->name, interface, family->what) : 0;
+	return nb_ethtool(interface, &command)
+		       ? nb_fail_device(error, family->name, interface, family->what)
+		       : 0;
 }
 
-#define FAMILY_OP(family, text)                                                                                                  \
-	static int get_##family(const struct nb_target *target, struct nb_text *into, struct nb_error *error)                    \
-	{                                                                                                                        \
-		return get_family(&family, target, into, error);                                                                 \
-	}                                                                                                                        \
-	static int set_##family(const struct nb_target *target, const char *value, struct nb_error *error)                       \
-	{                                                                                                                        \
-		return set_family(&family, target, value, error);                                                                \
-	}                                                                                                                        \
-	const struct nb_op nb_op_##family = {                                                                                    \
-		.name = #family,                                                                                                 \
-		.about = text,                                                                                                   \
-		.words = 1,                                                                                                      \
-		.get = get_##family,                                                                                             \
-		.set = set_##family,                                                                                             \
+#define FAMILY_OP(family, text)                                                                    \
+	static int get_##family(const struct nb_target *target, struct nb_text *into,              \
+				struct nb_error *error)                                            \
+	{                                                                                          \
+		return get_family(&family, target, into, error);                                   \
+	}                                                                                          \
+	static int set_##family(const struct nb_target *target, const char *value,                 \
+				struct nb_error *error)                                            \
+	{                                                                                          \
+		return set_family(&family, target, value, error);                                  \
+	}                                                                                          \
+	const struct nb_op nb_op_##family = {                                                      \
+		.name = #family,                                                                   \
+		.about = text,                                                                     \
+		.words = 1,                                                                        \
+		.get = get_##family,                                                               \
+		.set = set_##family,                                                               \
 	};
 
 FAMILY_OP(rings, "sizes of a device's rings: NAME NUMBER, one a line")
-FAMILY_OP(coalesce, "how long, and for how many packets, a device waits before it interrupts: NAME NUMBER, one a line")
+FAMILY_OP(coalesce, "how long, and for how many packets, a device waits before it interrupts: NAME "
+		    "NUMBER, one a line")
 FAMILY_OP(channels, "queues of a device: NAME NUMBER, one a line")

@@ -14,20 +14,23 @@ static const char OPERATION[] = "qdisc", DEFAULT_FILE[] = "/proc/sys/net/core/de
 
 extern const struct nb_op nb_op_file;
 
-static int fail_qdisc(const struct nb_netlink *netlink, const struct nb_place *place, const char *kind, struct nb_error *error)
+static int fail_qdisc(const struct nb_netlink *netlink, const struct nb_place *place,
+		      const char *kind, struct nb_error *error)
 {
 	int number = errno;
 
 	if (number == ENOENT)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use a kind that it has, or load its module",
+		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+			       "use a kind that it has, or load its module",
 			       "this kernel has no qdisc '%s'", kind);
 	if (number == EOPNOTSUPP)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use another kind",
 			       "%s cannot have the qdisc %s at its root", place->interface, kind);
-	return nb_fail_errno(error, OPERATION,
-			     number == EPERM ? "run as root, or leave this setting out"
-					     : "use another kind, or set it by a command of the campaign's own",
-			     "%s of %s%s%s", kind, place->interface, netlink->why[0] ? ": " : "", netlink->why);
+	return nb_fail_errno(
+		error, OPERATION,
+		number == EPERM ? "run as root, or leave this setting out"
+				: "use another kind, or set it by a command of the campaign's own",
+		"%s of %s%s%s", kind, place->interface, netlink->why[0] ? ": " : "", netlink->why);
 }
 
 /* What tc(8) gives with a kind that the kernel takes with options only. */
@@ -36,15 +39,19 @@ static const struct tc_netem_qopt netem = { .limit = 1000 };
 static const struct {
 	struct rtattr head;
 	struct tc_htb_glob options;
-} htb = { { RTA_LENGTH(sizeof(struct tc_htb_glob)), TCA_HTB_INIT }, { .version = 3, .rate2quantum = 10 } };
+} htb = { { RTA_LENGTH(sizeof(struct tc_htb_glob)), TCA_HTB_INIT },
+	  { .version = 3, .rate2quantum = 10 } };
 
 static const struct {
 	const char *kind;
 	const void *options;
 	size_t size;
-} defaults[] = { { "prio", &prio, sizeof(prio) }, { "netem", &netem, sizeof(netem) }, { "htb", &htb, sizeof(htb) } };
+} defaults[] = { { "prio", &prio, sizeof(prio) },
+		 { "netem", &netem, sizeof(netem) },
+		 { "htb", &htb, sizeof(htb) } };
 
-/* Below those that the kernel gives out. A root of the kind that is there is only changed, unless it is given a handle. */
+/* Below those that the kernel gives out. A root of the kind that is there is only changed, unless
+ * it is given a handle. */
 static uint32_t free_handle(const char *text, uint32_t below)
 {
 	char handle[16];
@@ -58,17 +65,21 @@ static uint32_t free_handle(const char *text, uint32_t below)
 /* A new root in place of the one that is there. */
 static int replace(const struct nb_place *place, const struct nb_root *root, struct nb_error *error)
 {
-	struct tcmsg head = { .tcm_ifindex = place->index, .tcm_parent = TC_H_ROOT, .tcm_handle = root->handle };
+	struct tcmsg head = { .tcm_ifindex = place->index,
+			      .tcm_parent = TC_H_ROOT,
+			      .tcm_handle = root->handle };
 	struct nb_netlink netlink;
 	int status = 0;
 
-	nb_netlink_begin(&netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL, &head, sizeof(head));
+	nb_netlink_begin(&netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL, &head,
+			 sizeof(head));
 	nb_netlink_put(&netlink, TCA_KIND, root->kind, strlen(root->kind) + 1);
 	if (root->size)
 		nb_netlink_put(&netlink, TCA_OPTIONS, root->options, root->size);
 	for (size_t i = 0; !root->size && i < NB_LENGTH(defaults); i++)
 		if (!strcmp(defaults[i].kind, root->kind))
-			nb_netlink_put(&netlink, TCA_OPTIONS, defaults[i].options, defaults[i].size);
+			nb_netlink_put(&netlink, TCA_OPTIONS, defaults[i].options,
+				       defaults[i].size);
 	if (nb_netlink_ask(&netlink))
 		status = fail_qdisc(&netlink, place, root->kind, error);
 	nb_netlink_free(&netlink);
@@ -90,10 +101,11 @@ static int take_away(const struct nb_place *place, struct nb_error *error)
 }
 
 /*
- * See that somebody's root could be put back, before it is lost: by replacing it with its like. The kernel makes a new one before
- * it lets go of the old one, which therefore stays when that fails.
+ * See that somebody's root could be put back, before it is lost: by replacing it with its like. The
+ * kernel makes a new one before it lets go of the old one, which therefore stays when that fails.
  */
-static int rehearse(const struct nb_place *place, const struct nb_root *root, const char *text, struct nb_error *error)
+static int rehearse(const struct nb_place *place, const struct nb_root *root, const char *text,
+		    struct nb_error *error)
 {
 	struct nb_root like = *root;
 	struct nb_error why;
@@ -105,12 +117,15 @@ static int rehearse(const struct nb_place *place, const struct nb_root *root, co
 	like.handle = free_handle(text, HANDLES) << 16;
 	if (!lost && replace(place, &like, &why))
 		lost = why.message;
-	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "take it away yourself, or leave this setting out",
-			      "the %s of %s could not be put back: %s", root->kind, place->interface, lost)
+	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+			      "take it away yourself, or leave this setting out",
+			      "the %s of %s could not be put back: %s", root->kind,
+			      place->interface, lost)
 		    : 0;
 }
 
-int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned char *got, size_t size)
+int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned char *got,
+		 size_t size)
 {
 	int moved = 0;
 	struct rtattr head;
@@ -119,7 +134,8 @@ int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned
 		uint32_t aimed, should, is;
 
 		memcpy(&head, wanted + at, sizeof(head));
-		if (head.rta_len < sizeof(head) || head.rta_len > size - at || memcmp(&head, got + at, sizeof(head)) != 0)
+		if (head.rta_len < sizeof(head) || head.rta_len > size - at ||
+		    memcmp(&head, got + at, sizeof(head)) != 0)
 			return 0;
 		if (head.rta_len == RTA_LENGTH(sizeof(aimed))) {
 			memcpy(&aimed, aim + at + sizeof(head), sizeof(aimed));
@@ -136,7 +152,8 @@ int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned
 }
 
 /* Make a root that reads as it is wanted, where none of somebody's is. */
-static int make_root(const struct nb_place *place, const struct nb_root *wanted, struct nb_text *text, struct nb_error *error)
+static int make_root(const struct nb_place *place, const struct nb_root *wanted,
+		     struct nb_text *text, struct nb_error *error)
 {
 	struct nb_root aim = *wanted, now = { 0 };
 	int status = 0, again = 1;
@@ -167,14 +184,16 @@ static void default_kind(const char *text, char *kind)
 
 	kind[0] = 0;
 	for (; *text; text += *text == '\n') {
-		if (sscanf(text, "%23s %15s %15s", parent, made, handle) == 3 && !strcmp(handle, "default") &&
-		    strcmp(made, "mq") != 0 && strcmp(made, "noqueue") != 0 && !kind[0])
+		if (sscanf(text, "%23s %15s %15s", parent, made, handle) == 3 &&
+		    !strcmp(handle, "default") && strcmp(made, "mq") != 0 &&
+		    strcmp(made, "noqueue") != 0 && !kind[0])
 			strcpy(kind, made);
 		text += strcspn(text, "\n");
 	}
 }
 
-/* Let the kernel make its default of that kind from now on; keeps what it was. Returns whether it does, and did not before. */
+/* Let the kernel make its default of that kind from now on; keeps what it was. Returns whether it
+ * does, and did not before. */
 static int aim_default(const struct nb_target *file, const char *kind, struct nb_text *was)
 {
 	if (!kind[0] || nb_op_file.get(file, was, NULL))
@@ -183,8 +202,10 @@ static int aim_default(const struct nb_target *file, const char *kind, struct nb
 	return strcmp(was->data, kind) != 0 && !nb_op_file.set(file, kind, NULL);
 }
 
-/* The kernel makes its default of the kind that net.core.default_qdisc names by then, which may be another than it was. */
-static int restore_default(const struct nb_place *place, const char *text, const struct nb_root *now, struct nb_error *error)
+/* The kernel makes its default of the kind that net.core.default_qdisc names by then, which may be
+ * another than it was. */
+static int restore_default(const struct nb_place *place, const char *text,
+			   const struct nb_root *now, struct nb_error *error)
 {
 	static const struct nb_root any = { .kind = "pfifo" };
 	struct nb_target file = { DEFAULT_FILE, sizeof(DEFAULT_FILE) - 1 };
@@ -206,7 +227,8 @@ static int restore_default(const struct nb_place *place, const char *text, const
 	return status;
 }
 
-static int restore_from(const struct nb_place *place, const char *text, const struct nb_root *wanted, struct nb_text *scratch,
+static int restore_from(const struct nb_place *place, const char *text,
+			const struct nb_root *wanted, struct nb_text *scratch,
 			struct nb_error *error)
 {
 	struct nb_root now;
@@ -224,7 +246,8 @@ static int restore_from(const struct nb_place *place, const char *text, const st
 	return status;
 }
 
-static int restore_root(const struct nb_place *place, const char *text, struct nb_text *scratch, struct nb_error *error)
+static int restore_root(const struct nb_place *place, const char *text, struct nb_text *scratch,
+			struct nb_error *error)
 {
 	struct nb_root wanted;
 	int status = nb_qdisc_read(text, &wanted, error);
@@ -235,7 +258,8 @@ static int restore_root(const struct nb_place *place, const char *text, struct n
 	return status;
 }
 
-static int set_kind(const struct nb_place *place, const char *value, struct nb_text *scratch, struct nb_error *error)
+static int set_kind(const struct nb_place *place, const char *value, struct nb_text *scratch,
+		    struct nb_error *error)
 {
 	struct nb_root now, wanted = { 0 };
 	size_t length = strcspn(value, "\n");
@@ -249,22 +273,26 @@ static int set_kind(const struct nb_place *place, const char *value, struct nb_t
 	status = nb_qdisc_read_now(place, scratch, &now, error);
 	before = status ? NULL : strdup(scratch->data);
 	if (!status && !before)
-		status = nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory", "no memory for what was there");
+		status = nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
+				 "no memory for what was there");
 	if (!status && now.handle)
 		status = rehearse(place, &now, before, error);
 	if (!status && !strcmp(now.kind, wanted.kind))
-		wanted.handle = free_handle(before, free_handle(before, HANDLES)) << 16; /* another than the rehearsal's */
+		wanted.handle = free_handle(before, free_handle(before, HANDLES))
+				<< 16; /* another than the rehearsal's */
 	if (!status) {
 		status = replace(place, &wanted, error);
 		if (status && now.handle)
-			restore_root(place, before, scratch, &ignored); /* its like is there from the rehearsal */
+			restore_root(place, before, scratch,
+				     &ignored); /* its like is there from the rehearsal */
 	}
 	free(before);
 	free(now.options);
 	return status;
 }
 
-static int with_scratch(int (*what)(const struct nb_place *, const char *, struct nb_text *, struct nb_error *),
+static int with_scratch(int (*what)(const struct nb_place *, const char *, struct nb_text *,
+				    struct nb_error *),
 			const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	struct nb_text scratch = { .data = malloc(NB_OP_TEXT), .room = NB_OP_TEXT };
@@ -272,7 +300,8 @@ static int with_scratch(int (*what)(const struct nb_place *, const char *, struc
 	int status;
 
 	if (!scratch.data)
-		return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory", "no memory for a text");
+		return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
+			       "no memory for a text");
 	status = nb_qdisc_place(&place, target, error);
 	if (!status)
 		status = what(&place, value, &scratch, error);

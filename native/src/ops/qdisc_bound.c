@@ -7,11 +7,13 @@
 #include <string.h>
 
 /* Their classes come with them. Those of any other kind are somebody's own. */
-static const char *const classes_of_their_own[] = { "mq",	"mqprio", "taprio", "prio",  "multiq", "ets",
-						    "fq_codel", "fq_pie", "cake",   "sfq",   "sfb",    "red",
-						    "gred",	"tbf",	  "etf",    "netem", "choke",  "skbprio" };
+static const char *const classes_of_their_own[] = { "mq",    "mqprio",	 "taprio", "prio", "multiq",
+						    "ets",   "fq_codel", "fq_pie", "cake", "sfq",
+						    "sfb",   "red",	 "gred",   "tbf",  "etf",
+						    "netem", "choke",	 "skbprio" };
 
-static int count(const struct nb_place *place, uint16_t ask, uint16_t answer, uint32_t parent, int *found, struct nb_error *error)
+static int count(const struct nb_place *place, uint16_t ask, uint16_t answer, uint32_t parent,
+		 int *found, struct nb_error *error)
 {
 	struct nb_netlink netlink;
 	struct tcmsg head;
@@ -32,8 +34,9 @@ static int has_children(const char *text)
 	char parent[24], kind[NB_QDISC_KIND], handle[16];
 
 	for (; *text; text += *text == '\n') {
-		if (sscanf(text, "%23s %15s %15s", parent, kind, handle) == 3 && strcmp(parent, "root") != 0 &&
-		    strcmp(parent, "ffff:fff1") != 0 && strcmp(handle, "default") != 0)
+		if (sscanf(text, "%23s %15s %15s", parent, kind, handle) == 3 &&
+		    strcmp(parent, "root") != 0 && strcmp(parent, "ffff:fff1") != 0 &&
+		    strcmp(handle, "default") != 0)
 			return 1;
 		text += strcspn(text, "\n");
 	}
@@ -60,15 +63,16 @@ static int has_extras(const struct nb_place *place, int *found, struct nb_error 
 	int status = nb_qdisc_dump(&netlink, place, RTM_GETQDISC, 0, error);
 
 	*found = 0;
-	while (!status && nb_qdisc_next(&netlink, place, &at, RTM_NEWQDISC, &head, &attributes, &length))
+	while (!status &&
+	       nb_qdisc_next(&netlink, place, &at, RTM_NEWQDISC, &head, &attributes, &length))
 		for (size_t i = 0; head.tcm_parent == TC_H_ROOT && i < NB_LENGTH(extras); i++)
 			*found |= nb_attribute(attributes, length, extras[i], &size) != NULL;
 	nb_netlink_free(&netlink);
 	return status;
 }
 
-const char *nb_qdisc_bound(const struct nb_place *place, const struct nb_root *root, const char *text, int *status,
-			   struct nb_error *error)
+const char *nb_qdisc_bound(const struct nb_place *place, const struct nb_root *root,
+			   const char *text, int *status, struct nb_error *error)
 {
 	int found = 0;
 

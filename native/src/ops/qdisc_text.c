@@ -19,19 +19,20 @@ int nb_qdisc_place(struct nb_place *place, const struct nb_target *target, struc
 	return place->index < 0 ? place->index : 0;
 }
 
-int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type, uint32_t parent,
-		  struct nb_error *error)
+int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type,
+		  uint32_t parent, struct nb_error *error)
 {
 	struct tcmsg head = { .tcm_ifindex = place->index, .tcm_parent = parent };
 
 	nb_netlink_begin(netlink, type, NLM_F_DUMP, &head, sizeof(head));
 	if (!nb_netlink_ask(netlink) || errno == EOPNOTSUPP) /* a kernel without it has none */
 		return 0;
-	return nb_fail_errno(error, OPERATION, "see what the host's log says", "reading those of %s", place->interface);
+	return nb_fail_errno(error, OPERATION, "see what the host's log says",
+			     "reading those of %s", place->interface);
 }
 
-int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at, uint16_t type, struct tcmsg *head,
-		  const void **attributes, size_t *length)
+int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,
+		  uint16_t type, struct tcmsg *head, const void **attributes, size_t *length)
 {
 	while (nb_netlink_next(netlink, at, type, head, sizeof(*head), attributes, length))
 		if (head->tcm_ifindex == place->index)
@@ -40,13 +41,16 @@ int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place
 }
 
 /*
- * What htb tells of its options is not what it takes: a count of packets is among them, and its version is a longer one. Fills in
- * those that it takes, and returns where they are; `size`: it is another kind.
+ * What htb tells of its options is not what it takes: a count of packets is among them, and its
+ * version is a longer one. Fills in those that it takes, and returns where they are; `size`: it is
+ * another kind.
  */
-static size_t options_of_htb(const char *kind, const unsigned char *options, size_t size, struct tc_htb_glob *taken)
+static size_t options_of_htb(const char *kind, const unsigned char *options, size_t size,
+			     struct tc_htb_glob *taken)
 {
 	size_t room = 0;
-	const unsigned char *found = strcmp(kind, "htb") != 0 ? NULL : nb_attribute(options, size, TCA_HTB_INIT, &room);
+	const unsigned char *found =
+		strcmp(kind, "htb") != 0 ? NULL : nb_attribute(options, size, TCA_HTB_INIT, &room);
 
 	if (!found || room < sizeof(*taken))
 		return size;
@@ -57,17 +61,20 @@ static size_t options_of_htb(const char *kind, const unsigned char *options, siz
 	return (size_t)(found - options);
 }
 
-static void add_options(struct nb_text *text, const char *kind, const unsigned char *options, size_t size)
+static void add_options(struct nb_text *text, const char *kind, const unsigned char *options,
+			size_t size)
 {
 	struct tc_htb_glob taken;
 	size_t begin = options_of_htb(kind, options, size, &taken), end = begin + sizeof(taken);
 
 	for (size_t i = 0; i < size; i++)
 		nb_text_add(text, "%s%02x", i ? "" : " ",
-			    i >= begin && i < end ? ((const unsigned char *)&taken)[i - begin] : options[i]);
+			    i >= begin && i < end ? ((const unsigned char *)&taken)[i - begin]
+						  : options[i]);
 }
 
-static void add_qdisc(struct nb_text *text, const struct tcmsg *head, const void *attributes, size_t length)
+static void add_qdisc(struct nb_text *text, const struct tcmsg *head, const void *attributes,
+		      size_t length)
 {
 	size_t size = 0;
 	char kind[NB_QDISC_KIND] = "";
@@ -78,7 +85,8 @@ static void add_qdisc(struct nb_text *text, const struct tcmsg *head, const void
 	if (head->tcm_parent == TC_H_ROOT)
 		nb_text_add(text, "root %s", kind);
 	else
-		nb_text_add(text, "%x:%x %s", TC_H_MAJ(head->tcm_parent) >> 16, TC_H_MIN(head->tcm_parent), kind);
+		nb_text_add(text, "%x:%x %s", TC_H_MAJ(head->tcm_parent) >> 16,
+			    TC_H_MIN(head->tcm_parent), kind);
 	if (head->tcm_handle)
 		nb_text_add(text, " %x:", TC_H_MAJ(head->tcm_handle) >> 16);
 	else
@@ -101,7 +109,8 @@ int nb_qdisc_get(const struct nb_target *target, struct nb_text *text, struct nb
 	if (status)
 		return status;
 	status = nb_qdisc_dump(&netlink, &place, RTM_GETQDISC, 0, error);
-	while (!status && nb_qdisc_next(&netlink, &place, &at, RTM_NEWQDISC, &head, &attributes, &length))
+	while (!status &&
+	       nb_qdisc_next(&netlink, &place, &at, RTM_NEWQDISC, &head, &attributes, &length))
 		add_qdisc(text, &head, attributes, length);
 	nb_netlink_free(&netlink);
 	return status;
@@ -119,7 +128,8 @@ static const char *root_line(const char *text)
 
 int nb_qdisc_fail_text(const char *text, struct nb_error *error)
 {
-	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write the name of a kind such as fq", "'%.60s' is no qdisc", text);
+	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write the name of a kind such as fq",
+		       "'%.60s' is no qdisc", text);
 }
 
 static int read_options(const char *hex, struct nb_root *root)
@@ -156,7 +166,8 @@ int nb_qdisc_read(const char *text, struct nb_root *root, struct nb_error *error
 	return read_options(line + (*line == ' '), root) ? nb_qdisc_fail_text(text, error) : 0;
 }
 
-int nb_qdisc_read_now(const struct nb_place *place, struct nb_text *text, struct nb_root *root, struct nb_error *error)
+int nb_qdisc_read_now(const struct nb_place *place, struct nb_text *text, struct nb_root *root,
+		      struct nb_error *error)
 {
 	struct nb_target target = { place->interface, strlen(place->interface) };
 	int status;

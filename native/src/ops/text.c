@@ -54,11 +54,15 @@ static int split_line(const char *text, size_t length, struct nb_line *line)
 	while (name < length && !strchr(": \t", text[name]))
 		name++;
 	line->read = name < length && text[name] == ':';
-	for (value = name + (size_t)line->read; value < length && strchr(" \t", text[value]); value++)
+	for (value = name + (size_t)line->read; value < length && strchr(" \t", text[value]);
+	     value++)
 		;
 	if (copy_word(line->name, sizeof(line->name), text, name))
 		return -1;
-	return copy_word(line->value, sizeof(line->value), text + value, trimmed(text + value, length - value)) ? -1 : 1;
+	return copy_word(line->value, sizeof(line->value), text + value,
+			 trimmed(text + value, length - value))
+		       ? -1
+		       : 1;
 }
 
 int nb_next_line(const char **at, struct nb_line *line)
@@ -70,12 +74,15 @@ int nb_next_line(const char **at, struct nb_line *line)
 	return length ? split_line(begin, length, line) : 0;
 }
 
-int nb_fail_device(struct nb_error *error, const char *operation, const char *interface, const char *what)
+int nb_fail_device(struct nb_error *error, const char *operation, const char *interface,
+		   const char *what)
 {
 	if (errno == EOPNOTSUPP)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, operation, "leave this setting out, or use another device",
-			       "%s has no %s", interface, what);
+		return nb_fail(error, NB_ERR_UNSUPPORTED, operation,
+			       "leave this setting out, or use another device", "%s has no %s",
+			       interface, what);
 	return nb_fail_errno(error, operation,
-			     errno == EPERM ? "run as root, or leave this setting out" : "the driver does not take this value",
+			     errno == EPERM ? "run as root, or leave this setting out"
+					    : "the driver does not take this value",
 			     "%s of %s", what, interface);
 }

@@ -1,6 +1,7 @@
 """The sections of a report, in its order.
 
-A section is one file here, `NAME.py`, with one function NAME: Source -> Section (None: nothing to say), and one row below.
+A section is one file here, `NAME.py`, with one function NAME: Source -> Section (None: nothing to
+say), and one row below.
 """
 
 from __future__ import annotations

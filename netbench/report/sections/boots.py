@@ -1,4 +1,6 @@
-"""The boots: what was booted when, each cell's mean in each boot, and how far boots lie apart beside the runs within one."""
+"""The boots: what was booted when, each cell's mean in each boot, and how far boots lie apart
+beside the runs within one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
 
-BESIDE = 8  # boots of a kernel that have a column each; of more the least and the greatest mean are shown
+# boots of a kernel that have a column each; of more the least and the greatest mean are shown
+BESIDE = 8
 HOSTS = 3  # hosts whose boot ids are shown
 SHORT = 8  # characters of a boot id
 
@@ -33,7 +36,8 @@ def boots(source: Source) -> Section | None:
         said += _worth(metric, [row.split for row in rows if row.split], loaded.repeat.confidence)
     if not said:
         said.append(
-            "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs in one of them."
+            "How far boots of one kernel lie apart is not known: that takes two boots of it, and"
+            " two runs in one of them."
         )
     return Section("boots", "Boots", (*blocks, Prose(tuple(said), bullets=True)))
 
@@ -45,17 +49,26 @@ def _booted(source: Source) -> Table:
     entries = {(host, int(entry["boot"])): entry for host in hosts for entry in loaded.hosts[host]}
     swept = [Column("kernel", kind="key")] if KERNEL in loaded.factors else []
     columns = (
-        Column("boot", kind="key"), *swept, Column("first run"), Column("blocks"), Column("runs"), Column("ok"),
+        Column("boot", kind="key"),
+        *swept,
+        Column("first run"),
+        Column("blocks"),
+        Column("runs"),
+        Column("ok"),
         Column("boot ids", kind="prose"),
-    )  # fmt: skip
+    )
     rows: list[tuple[Value, ...]] = []
     releases: dict[str, dict[str, None]] = {}
     for number, kernel in loaded.kernels.items():
         group = loaded.runs[loaded.runs["boot"] == number]
-        group = group[group[KERNEL] == kernel] if swept else group  # what failed to come up after it was not in it
+        group = (
+            group[group[KERNEL] == kernel] if swept else group
+        )  # what failed to come up after it was not in it
         started = group["started"].dropna()
         known = [entries.get((host, number), {}) for host in hosts]
-        releases.setdefault(kernel, {}).update(dict.fromkeys(entry["facts"]["kernel"] for entry in known if _release(entry)))
+        releases.setdefault(kernel, {}).update(
+            dict.fromkeys(entry["facts"]["kernel"] for entry in known if _release(entry))
+        )
         rows.append(
             (
                 str(number),
@@ -64,11 +77,20 @@ def _booted(source: Source) -> Table:
                 f"{group['block'].min()} to {group['block'].max()}",
                 len(group),
                 int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
-                ", ".join(f"{h} {str(e['boot_id'])[:SHORT]}" for h, e in zip(hosts, known, strict=True) if e) or None,
+                ", ".join(
+                    f"{h} {str(e['boot_id'])[:SHORT]}"
+                    for h, e in zip(hosts, known, strict=True)
+                    if e
+                )
+                or None,
             )
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    notes += [f"{kernel or 'The kernel'} is {' and '.join(found)}." for kernel, found in releases.items() if found]
+    notes += [
+        f"{kernel or 'The kernel'} is {' and '.join(found)}."
+        for kernel, found in releases.items()
+        if found
+    ]
     if len(loaded.hosts) > len(hosts):
         notes.append(f"{count(len(loaded.hosts) - len(hosts), 'host')} more: see facts.json.")
     return Table("What was booted", columns, tuple(rows), tuple(notes))
@@ -97,8 +119,13 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
         if len(mine):
-            each = {int(boot): float(values[mine[numbers[mine] == boot]].mean()) for boot in np.unique(numbers[mine])}
-            yield _Row(cell, each, split(values[mine], numbers[mine], source.loaded.repeat.confidence))
+            each = {
+                int(boot): float(values[mine[numbers[mine] == boot]].mean())
+                for boot in np.unique(numbers[mine])
+            }
+            yield _Row(
+                cell, each, split(values[mine], numbers[mine], source.loaded.repeat.confidence)
+            )
 
 
 def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
@@ -110,8 +137,8 @@ def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
         found.append(_table(source, describe(metric).unit, title, mine))
     if found:
         note = (
-            "between, within: standard deviations of boots, and of runs within a boot, in % of the mean; share: what is between "
-            "boots of the variance of a run, with its interval."
+            "between, within: standard deviations of boots, and of runs within a boot, in % of the"
+            " mean; share: what is between boots of the variance of a run, with its interval."
         )
         found[-1] = replace(found[-1], notes=(note,))
     return found
@@ -123,7 +150,10 @@ def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table
     beside = len(numbers) <= BESIDE
     columns = (
         *(Column(name, kind="key") for _, name in keys or [(0, "cell")]),
-        *(Column(name, unit) for name in ([f"boot {boot}" for boot in numbers] if beside else ["least", "greatest"])),
+        *(
+            Column(name, unit)
+            for name in ([f"boot {boot}" for boot in numbers] if beside else ["least", "greatest"])
+        ),
         Column("between", "%"),
         Column("within", "%"),
         Column("share", "%"),
@@ -144,7 +174,11 @@ def _parts(found: Split | None) -> tuple[Value, Value, Value]:
     between, within = (f"{100 * sd / abs(found.mean):.2f}" for sd in (found.between, found.within))
     if not found.between + found.within:
         return between, within, None
-    return between, within, f"{100 * found.share:.0f} ({100 * found.low:.0f} to {100 * found.high:.0f})"
+    return (
+        between,
+        within,
+        f"{100 * found.share:.0f} ({100 * found.low:.0f} to {100 * found.high:.0f})",
+    )
 
 
 def _worth(metric: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:
@@ -153,13 +187,16 @@ def _worth(metric: str, splits: Sequence[Split], confidence: float) -> Iterator[
     if whole is None:
         return
     k, r = whole.boots, whole.runs
-    now, with_boots, with_runs = (whole.half_width(n, each, confidence) for n, each in ((k, r), (2 * k, r), (k, 2 * r)))
+    now, with_boots, with_runs = (
+        whole.half_width(n, each, confidence) for n, each in ((k, r), (2 * k, r), (k, 2 * r))
+    )
     runs = f"{r:.3g} {'run' if r == 1 else 'runs'}"
     yield (
-        f"{describe(metric).title}: boots differ by {_percent(whole.between)} of the mean, runs within a boot by "
-        f"{_percent(whole.within)} (standard deviations, over all cells). An interval over {k} boots of {runs} is then "
-        f"±{_percent(now)}; {2 * k} boots would make it ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}: "
-        f"{_advice(now, with_boots, with_runs)}."
+        f"{describe(metric).title}: boots differ by {_percent(whole.between)} of the mean, runs"
+        f" within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
+        f" interval over {k} boots of {runs} is then ±{_percent(now)}; {2 * k} boots would make it"
+        f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}:"
+        f" {_advice(now, with_boots, with_runs)}."
     )
 
 
@@ -171,4 +208,8 @@ def _percent(fraction: float) -> str:
 def _advice(now: float, with_boots: float, with_runs: float) -> str:
     if with_runs > 0.9 * now:
         return "more boots are what narrows it; more runs a boot buy next to nothing"
-    return "more boots narrow it more than more runs a boot" if with_boots < 0.9 * with_runs else "runs are as good as boots"
+    return (
+        "more boots narrow it more than more runs a boot"
+        if with_boots < 0.9 * with_runs
+        else "runs are as good as boots"
+    )

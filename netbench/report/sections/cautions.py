@@ -9,5 +9,7 @@ from netbench.report.source import Source
 def cautions(source: Source) -> Section:
     """All cautions with their remedies; says so when there is none."""
     found = tuple(source.cautions)
-    blocks = (Cautions(found),) if found else (Prose(("None: no check found anything to warn of.",)),)
+    blocks = (
+        (Cautions(found),) if found else (Prose(("None: no check found anything to warn of.",)),)
+    )
     return Section("cautions", "Cautions", blocks)

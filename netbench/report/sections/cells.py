@@ -18,13 +18,28 @@ def cells(source: Source) -> Section:
     rows: list[tuple[Value, ...]] = []
     mixed = len({c.unit for c in source.cells if c.n}) > 1
     for c in source.cells:
-        rows.append((*source.key(c), *(c.intervals.get(name) for name in metrics), _units(c, mixed), c.status))
+        rows.append(
+            (
+                *source.key(c),
+                *(c.intervals.get(name) for name in metrics),
+                _units(c, mixed),
+                c.status,
+            )
+        )
     marked = frozenset(i for i, c in enumerate(source.cells) if c.marked)
     table = Table("", tuple(columns), tuple(rows), tuple(_notes(source, bool(marked))), marked)
-    plots = [Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval") for name in _drawn(metrics)]
+    plots = [
+        Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval")
+        for name in _drawn(metrics)
+    ]
     parted = "; dotted lines part boots" if len(source.loaded.kernels) > 1 else ""
     plots += [
-        Plot("order", name, f"{describe(name).title}: runs in order of execution, against their cell's mean{parted}")
+        Plot(
+            "order",
+            name,
+            f"{describe(name).title}: runs in order of execution, against their cell's"
+            f" mean{parted}",
+        )
         for name in _drawn(metrics)[:1]
     ]
     blocks: list[Block] = [table, *plots]
@@ -32,7 +47,9 @@ def cells(source: Source) -> Section:
 
 
 def _units(c: CellResult, mixed: bool) -> Value:
-    """How many runs or boots an interval is over; mixed: not the same in all cells, so that it is said which."""
+    """How many runs or boots an interval is over; mixed: not the same in all cells, so that it is
+    said which.
+    """
     n = next(iter(c.intervals.values())).n if c.unit == "boot" and c.intervals else c.n
     return count(n, c.unit) if mixed else n
 
@@ -44,18 +61,27 @@ def _drawn(metrics: tuple[str, ...]) -> list[str]:
 def _notes(source: Source, marked: bool) -> list[str]:
     units = sorted({c.unit for c in source.cells if c.n} or {"run"})
     interval = share(source.loaded.repeat.confidence)
-    notes = [f"± is the half-width of the {interval} interval of the mean; n counts {'s or '.join(units)}s that are ok."]
+    notes = [
+        f"± is the half-width of the {interval} interval of the mean; n counts"
+        f" {'s or '.join(units)}s that are ok."
+    ]
     if "boot" in units:
         notes.append(
-            "Runs of one boot are not independent draws of what a kernel does: each boot counts as the mean of its runs."
+            "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
+            " the mean of its runs."
         )
     shown = [name for name in source.metrics if name.endswith("_cpu")]
     meters = {name: best for name in shown if (best := _meter(source, name))}
     if meters:
         said = " and ".join(dict.fromkeys(meters.values()))
-        notes.append(f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload.")
+        notes.append(
+            f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
+        )
     if source.loaded.compare:
-        notes.append("converged: the ratio to the baseline is as precise as asked, whatever the width of the mean.")
+        notes.append(
+            "converged: the ratio to the baseline is as precise as asked, whatever the width of the"
+            " mean."
+        )
     if marked:
         notes.append("† the mechanism did not engage in some runs: see cautions.")
     return notes
@@ -63,4 +89,6 @@ def _notes(source: Source, marked: bool) -> list[str]:
 
 def _meter(source: Source, metric: str) -> str:
     """The best meter that gave a CPU metric."""
-    return next((meter for meter in METER_ORDER if f"{metric}.{meter}" in source.loaded.metrics), "")
+    return next(
+        (meter for meter in METER_ORDER if f"{metric}.{meter}" in source.loaded.metrics), ""
+    )

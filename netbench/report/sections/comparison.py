@@ -23,8 +23,18 @@ def comparison(source: Source) -> Section | None:
     for metric, family in source.comparisons.items():
         if family:
             blocks.append(table(metric, family, several))
-            blocks.append(Plot("ratios", metric, f"{describe(metric).title}: change against {asked.baseline}, with interval"))
-    return Section("comparison", f"Comparison of {asked.factor} with {asked.baseline}", tuple(blocks)) if blocks else None
+            blocks.append(
+                Plot(
+                    "ratios",
+                    metric,
+                    f"{describe(metric).title}: change against {asked.baseline}, with interval",
+                )
+            )
+    return (
+        Section("comparison", f"Comparison of {asked.factor} with {asked.baseline}", tuple(blocks))
+        if blocks
+        else None
+    )
 
 
 def table(metric: str, family: Sequence[Comparison], several: bool) -> Table:
@@ -47,7 +57,11 @@ def table(metric: str, family: Sequence[Comparison], several: bool) -> Table:
 
 def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:
     paired = c.against is None
-    keys = ([c.pair] if several else []) + [c.context.get(name, "") for name in others] + ([c.level] if paired else [])
+    keys = (
+        ([c.pair] if several else [])
+        + [c.context.get(name, "") for name in others]
+        + ([c.level] if paired else [])
+    )
     change = None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}"
     p = None if math.isnan(c.p) else "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}"
     n = c.n if paired else f"{c.against}, {c.n}"
@@ -57,12 +71,21 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ..
 
 def _notes(family: Sequence[Comparison]) -> list[str]:
     c = family[0]
-    aim = {1: "more is better", -1: "less is better", 0: "neither is better"}[describe(c.metric).better]
-    margin = f"margin {share(c.margin)}" if c.margin is not None else "no margin, so nothing can be equivalent"
+    aim = {1: "more is better", -1: "less is better", 0: "neither is better"}[
+        describe(c.metric).better
+    ]
+    margin = (
+        f"margin {share(c.margin)}"
+        if c.margin is not None
+        else "no margin, so nothing can be equivalent"
+    )
     units = " or ".join(dict.fromkeys(x.unit for x in family if x.n))
     how = f"paired by {units}" if c.against is None else f"of independent {units}s (Welch)"
     many = f", corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
-    notes = [f"{aim}; {margin}; {share(c.confidence)} intervals of the ratio, {how}{many}; p is uncorrected."]
+    notes = [
+        f"{aim}; {margin}; {share(c.confidence)} intervals of the ratio, {how}{many}; p is"
+        " uncorrected."
+    ]
     if any(x.needed for x in family):
         notes.append(f"n=N?: about N {units}s would settle it, were mean and spread as seen.")
     return notes

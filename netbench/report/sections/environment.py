@@ -1,4 +1,6 @@
-"""The hosts: what was read of them. Facts that agree are folded into few rows; those that differ stand side by side."""
+"""The hosts: what was read of them. Facts that agree are folded into few rows; those that differ
+stand side by side.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from netbench.facts import BY_NAME, CPU, KERNEL, NETWORK, STORAGE, TCP, Fact, sa
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 
-OWN = ("engine", "layout", "architecture", "cpus", "clock_ticks")  # kept beside the facts in facts.json
+OWN = (
+    "engine",
+    "layout",
+    "architecture",
+    "cpus",
+    "clock_ticks",
+)  # kept beside the facts in facts.json
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 SHORT = 20  # characters
 SIDE_BY_SIDE = 3  # hosts, and their states, that have a column each
@@ -30,35 +38,58 @@ Entry = Mapping[str, Any]
 
 
 def environment(source: Source) -> Section | None:
-    """Tables of what all hosts have in common, what differs between hosts or changed, and what could not be read."""
-    states = [state for host, entries in source.loaded.hosts.items() for state in _states(host, entries, source.loaded.kernels)]
+    """Tables of what all hosts have in common, what differs between hosts or changed, and what
+    could not be read.
+    """
+    states = [
+        state
+        for host, entries in source.loaded.hosts.items()
+        for state in _states(host, entries, source.loaded.kernels)
+    ]
     known = {label: _known(entry) for label, entry in states}
     names = list(dict.fromkeys(name for facts in known.values() for name in facts))
     if not names:
         return None
-    differing = [name for name in names if len({facts[name] for facts in known.values() if name in facts}) > 1]
-    differing = [name for name in differing if not _fact(name).varies]  # it would be odd if those agreed
+    differing = [
+        name
+        for name in names
+        if len({facts[name] for facts in known.values() if name in facts}) > 1
+    ]
+    differing = [
+        name for name in differing if not _fact(name).varies
+    ]  # it would be odd if those agreed
     blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
     if differing:
         blocks += _apart(known, differing)
     missing = tuple(_missing(states))
-    return Section("environment", "Environment", (*blocks, Prose(missing)) if missing else tuple(blocks))
+    return Section(
+        "environment", "Environment", (*blocks, Prose(missing)) if missing else tuple(blocks)
+    )
 
 
 def _known(entry: Mapping[str, Any]) -> Known:
     own = {name: str(entry[name]) for name in OWN if name in entry}
-    return own | {name: str(value) for name, value in entry.get("facts", {}).items() if value is not None}
+    return own | {
+        name: str(value) for name, value in entry.get("facts", {}).items() if value is not None
+    }
 
 
-def _states(host: str, entries: Sequence[Entry], kernels: Mapping[int, str]) -> list[tuple[str, Entry]]:
+def _states(
+    host: str, entries: Sequence[Entry], kernels: Mapping[int, str]
+) -> list[tuple[str, Entry]]:
     """The states of a host with their labels; boots of one kernel that agree are one state."""
     groups: dict[str, list[Entry]] = {}
-    used = [entry for entry in entries if int(entry["boot"]) in kernels or not any(kernels.values())]
+    used = [
+        entry for entry in entries if int(entry["boot"]) in kernels or not any(kernels.values())
+    ]
     for entry in used or entries:  # what nothing ran on is in facts.json
         groups.setdefault(kernel_of(entry, kernels), []).append(entry)
     found: list[tuple[str, Entry]] = []
     for kernel, group in groups.items():
-        steady = [{name: value for name, value in _known(entry).items() if not _fact(name).varies} for entry in group]
+        steady = [
+            {name: value for name, value in _known(entry).items() if not _fact(name).varies}
+            for entry in group
+        ]
         if all(_alike(facts, steady[0]) for facts in steady):
             found.append((f"{host} {kernel}".strip(), group[0]))
         else:
@@ -67,7 +98,9 @@ def _states(host: str, entries: Sequence[Entry], kernels: Mapping[int, str]) -> 
 
 
 def _alike(one: Known, other: Known) -> bool:
-    return one.keys() == other.keys() and all(same(name, value, other[name]) for name, value in one.items())
+    return one.keys() == other.keys() and all(
+        same(name, value, other[name]) for name, value in one.items()
+    )
 
 
 def _label(host: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
@@ -85,7 +118,10 @@ def _fact(name: str) -> Fact:
 
 def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
     """A table a group, with a row for facts that belong together."""
-    value = {name: ", ".join(dict.fromkeys(facts[name] for facts in known.values() if name in facts)) for name in names}
+    value = {
+        name: ", ".join(dict.fromkeys(facts[name] for facts in known.values() if name in facts))
+        for name in names
+    }
     tables = []
     for group in GROUPS:
         rows: dict[str, list[str]] = {}
@@ -94,7 +130,9 @@ def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
         told = tuple((row, _folded(row, members, value)) for row, members in rows.items())
         if told:
             title = f"{group[0].upper()}{group[1:]}" + (" (all hosts)" if len(known) > 1 else "")
-            tables.append(Table(title, (Column("fact", kind="key"), Column("value", kind="prose")), told))
+            tables.append(
+                Table(title, (Column("fact", kind="key"), Column("value", kind="prose")), told)
+            )
     return tables
 
 
@@ -111,7 +149,9 @@ def _short(name: str, value: str) -> str:
     said, rest = [], []
     for part in value.split("; "):
         state, _, names = part.partition(": ")
-        chosen = dict.fromkeys(OFFLOADS[feature] for feature in names.split() if feature in OFFLOADS)
+        chosen = dict.fromkeys(
+            OFFLOADS[feature] for feature in names.split() if feature in OFFLOADS
+        )
         others = sum(feature not in OFFLOADS and feature != "none" for feature in names.split())
         said.append(f"{state}: {' '.join(chosen) or 'none of these'}")
         rest.append(f"{others} others are {state}")
@@ -119,15 +159,28 @@ def _short(name: str, value: str) -> str:
 
 
 def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
-    """What differs: short facts with a column a host where there are few of them, others with a row a host."""
-    values = {name: {label: _short(name, facts.get(name, "not read")) for label, facts in known.items()} for name in names}
-    beside = [n for n in names if len(known) <= SIDE_BY_SIDE and all(len(value) <= SHORT for value in values[n].values())]
+    """What differs: short facts with a column a host where there are few of them, others with a row
+    a host.
+    """
+    values = {
+        name: {label: _short(name, facts.get(name, "not read")) for label, facts in known.items()}
+        for name in names
+    }
+    beside = [
+        n
+        for n in names
+        if len(known) <= SIDE_BY_SIDE and all(len(value) <= SHORT for value in values[n].values())
+    ]
     columns = (Column("fact", kind="key"), *(Column(label) for label in known))
     tables = []
     if beside:
         rows = tuple((name, *values[name].values()) for name in beside)
         tables.append(Table("What differs", columns, rows, marked=_marked(beside)))
-    columns = (Column("fact", kind="key"), Column("host", kind="key"), Column("value", kind="prose"))
+    columns = (
+        Column("fact", kind="key"),
+        Column("host", kind="key"),
+        Column("value", kind="prose"),
+    )
     listed: list[tuple[str, str, str]] = []
     for name in (name for name in names if name not in beside):
         by_value: dict[str, list[str]] = {}
@@ -136,9 +189,13 @@ def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
         listed += [(name, ", ".join(labels), value) for value, labels in by_value.items()]
     if listed:
         title = "" if tables else "What differs"
-        tables.append(Table(title, columns, tuple(listed), marked=_marked([name for name, *_ in listed])))
+        tables.append(
+            Table(title, columns, tuple(listed), marked=_marked([name for name, *_ in listed]))
+        )
     if any(table.marked for table in tables):
-        tables[-1] = replace(tables[-1], notes=("† runs are pooled only while a host does not change in it.",))
+        tables[-1] = replace(
+            tables[-1], notes=("† runs are pooled only while a host does not change in it.",)
+        )
     return tables
 
 
@@ -156,4 +213,7 @@ def _missing(states: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     for (name, reason), labels in why.items():
         who = "any host" if len(labels) == len(states) > 1 else ", ".join(labels)
         together.setdefault((who, reason), []).append(name)
-    return [f"Not read on {who}: {', '.join(names)} ({reason})." for (who, reason), names in together.items()]
+    return [
+        f"Not read on {who}: {', '.join(names)} ({reason})."
+        for (who, reason), names in together.items()
+    ]

@@ -15,9 +15,15 @@ def method(source: Source) -> Section:
     repeat, plan = source.loaded.repeat, source.loaded.plan
     widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
     at = f"Intervals: arithmetic mean and Student's t at {share(repeat.confidence)}"
-    why = f", computed at {share(widened)} because a cell that stops at a narrow interval would else be covered too rarely"
+    why = (
+        f", computed at {share(widened)} because a cell that stops at a narrow interval would else"
+        " be covered too rarely"
+    )
     lines = [
-        f"Randomised complete blocks, seed {plan.get('seed')}: each block runs every open cell once, on a fresh connection.",
+        (
+            f"Randomised complete blocks, seed {plan.get('seed')}: each block runs every open cell"
+            " once, on a fresh connection."
+        ),
         *_boots(source),
         _rule(source),
         f"{at}{why if widened != repeat.confidence else ''}.",
@@ -25,8 +31,9 @@ def method(source: Source) -> Section:
     ]
     if source.loaded.compare:
         lines.append(
-            f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's t gives the ratio and its "
-            "interval. All comparisons of one metric are one family (Holm)."
+            f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's"
+            " t gives the ratio and its interval. All comparisons of one metric are one family"
+            " (Holm)."
         )
     blocks: list[Block] = [Prose(tuple(lines), bullets=True), *_definitions(source)]
     return Section("method", "How the numbers were made", tuple(blocks))
@@ -40,10 +47,13 @@ def _boots(source: Source) -> list[str]:
     lines = []
     if loaded.in_boots:
         whose = "of each kernel, in random order" if KERNEL in loaded.factors else "of the hosts"
-        lines.append(f"{count(loaded.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel that is booted.")
+        lines.append(
+            f"{count(loaded.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
+            " that is booted."
+        )
     lines.append(
-        "Where a cell's runs lie in several boots the boot is the unit: its interval is over the means of boots, since runs of "
-        "one boot share what that boot happened to be."
+        "Where a cell's runs lie in several boots the boot is the unit: its interval is over the"
+        " means of boots, since runs of one boot share what that boot happened to be."
     )
     return lines
 
@@ -54,15 +64,23 @@ def _pairing(source: Source) -> str:
     if compare is not None and compare.factor == KERNEL:
         return "of boots, the n-th of one kernel with the n-th of the other"
     if len(loaded.kernels) > 1:
-        return "within a block, so that what drifts between blocks cancels, averaged by boot where there are several"
+        return (
+            "within a block, so that what drifts between blocks cancels, averaged by boot where"
+            " there are several"
+        )
     return "within a block, so that what drifts between blocks cancels"
 
 
 def _definitions(source: Source) -> list[Table]:
     names = dict.fromkeys(name.partition(".")[0] for name in source.loaded.metrics)
-    rows = tuple((name, METRICS[name].unit, METRICS[name].about) for name in METRICS if name in names)
+    rows = tuple(
+        (name, METRICS[name].unit, METRICS[name].about) for name in METRICS if name in names
+    )
     columns = (Column("metric", kind="key"), Column("unit"), Column("definition", kind="prose"))
-    note = "CPU metrics exist also by meter, as NAME.METER (CSV, notebooks); the bare name is by the best that ran: "
+    note = (
+        "CPU metrics exist also by meter, as NAME.METER (CSV, notebooks); the bare name is by the"
+        " best that ran: "
+    )
     return [Table("Metrics", columns, rows, (f"{note}{', '.join(METER_ORDER)}.",))] if rows else []
 
 
@@ -70,16 +88,23 @@ def _rule(source: Source) -> str:
     repeat = source.loaded.repeat
     if source.loaded.in_boots:
         each = runs_a_boot(repeat)
-        return f"Each cell was to have {count(each, 'run')} in each boot, {each * repeat.boots} in all, whatever they show."
+        return (
+            f"Each cell was to have {count(each, 'run')} in each boot, {each * repeat.boots} in"
+            " all, whatever they show."
+        )
     if repeat.max <= repeat.min:
         return f"Each cell was to have {repeat.min} runs, whatever they show."
-    metrics, runs = ", ".join(repeat.metrics), f"after {repeat.min} to {repeat.max} runs, as soon as"
+    metrics, runs = (
+        ", ".join(repeat.metrics),
+        f"after {repeat.min} to {repeat.max} runs, as soon as",
+    )
     if source.loaded.compare:
         return (
-            f"Cells that are compared close together, {runs} the ratio of each to the baseline has an interval of at most "
-            f"±{share(repeat.precision)} in {metrics}; the means in the table may be less precise."
+            f"Cells that are compared close together, {runs} the ratio of each to the baseline has"
+            f" an interval of at most ±{share(repeat.precision)} in {metrics}; the means in the"
+            " table may be less precise."
         )
     return (
-        f"A cell closes {runs} the half-width of {metrics} is at most {share(repeat.precision)} of the mean "
-        "(for CPU, or at most 0.005 CPUs)."
+        f"A cell closes {runs} the half-width of {metrics} is at most {share(repeat.precision)} of"
+        " the mean (for CPU, or at most 0.005 CPUs)."
     )

@@ -13,25 +13,38 @@ from netbench.report.numbers import count
 from netbench.report.source import Source
 from netbench.units import parse_size
 
-LETTERS = {"procstat": "S", "rusage": "R"}  # netperf's own, of how it measured CPU (netperf manual, "CPU Utilization")
+LETTERS = {
+    "procstat": "S",
+    "rusage": "R",
+}  # netperf's own, of how it measured CPU (netperf manual, "CPU Utilization")
 BUFFERS = {"receive_buffer": "receiver", "send_buffer": "sender"}
 FEW = 2
 
 
 def netperf(source: Source) -> Section | None:
-    """One row a cell that moved data: socket and message sizes, time, throughput, utilization and service demand."""
+    """One row a cell that moved data: socket and message sizes, time, throughput, utilization and
+    service demand.
+    """
     found = [c for c in source.cells if "throughput" in c.intervals]
     if not found:
         return None
-    sizes, cpus = _buffers(source), {host: _cpus(boots) for host, boots in source.loaded.hosts.items()}
+    sizes, cpus = (
+        _buffers(source),
+        {host: _cpus(boots) for host, boots in source.loaded.hosts.items()},
+    )
     meters = [{_meter(c, f"{side}_cpu") for c in found} - {""} for side in SIDES]
     columns = (
         *(Column(name, kind="key") for name in source.keys),
-        Column("Recv Socket Size", "bytes"), Column("Send Socket Size", "bytes"), Column("Send Message Size", "bytes"),
-        Column("Elapsed Time", "secs."), Column("Throughput", "10^6bits/s"),
-        Column("Utilization Send", _percent(meters[0])), Column("Utilization Recv", _percent(meters[1])),
-        Column("Service Demand Send", "us/KB"), Column("Service Demand Recv", "us/KB"),
-    )  # fmt: skip
+        Column("Recv Socket Size", "bytes"),
+        Column("Send Socket Size", "bytes"),
+        Column("Send Message Size", "bytes"),
+        Column("Elapsed Time", "secs."),
+        Column("Throughput", "10^6bits/s"),
+        Column("Utilization Send", _percent(meters[0])),
+        Column("Utilization Recv", _percent(meters[1])),
+        Column("Service Demand Send", "us/KB"),
+        Column("Service Demand Recv", "us/KB"),
+    )
     rows = tuple((*source.key(c), *_row(source, c, sizes, cpus)) for c in found)
     marked = frozenset(i for i, c in enumerate(found) if c.marked)
     table = Table("", columns, rows, tuple(_notes(source, meters[0] | meters[1], cpus)), marked)
@@ -39,7 +52,10 @@ def netperf(source: Source) -> Section | None:
 
 
 def _row(
-    source: Source, c: CellResult, sizes: Mapping[tuple[str, str, str], Value], cpus: Mapping[str, int | None]
+    source: Source,
+    c: CellResult,
+    sizes: Mapping[tuple[str, str, str], Value],
+    cpus: Mapping[str, int | None],
 ) -> tuple[Value, ...]:
     sender, _, receiver = c.pair.partition(">")
     elapsed = source.loaded.used.get((c.cell, c.pair, "receiver", "seconds"))
@@ -62,7 +78,9 @@ def _utilization(busy: Interval | None, cpus: int | None) -> Interval | None:
 
 
 def _buffers(source: Source) -> dict[tuple[str, str, str], Value]:
-    """(cell, pair, name) -> the socket's size that was read: one, or the least and the most where the kernel tuned it."""
+    """(cell, pair, name) -> the socket's size that was read: one, or the least and the most where
+    the kernel tuned it.
+    """
     read: dict[tuple[str, str, str], set[str]] = {}
     for r in source.loaded.readbacks:
         if BUFFERS.get(r.name) == r.side and r.read:
@@ -90,14 +108,21 @@ def _message(source: Source, c: CellResult) -> Value:
 
 
 def _cpus(boots: object) -> int | None:
-    """CPUs of a host that were online, as netperf counts them; None where that changed, or is not known."""
+    """CPUs of a host that were online, as netperf counts them; None where that changed, or is not
+    known.
+    """
     assert isinstance(boots, list)
-    counts = {_online(str(boot.get("facts", {}).get("cpus_online") or "")) or boot.get("cpus") for boot in boots}
+    counts = {
+        _online(str(boot.get("facts", {}).get("cpus_online") or "")) or boot.get("cpus")
+        for boot in boots
+    }
     return int(counts.pop() or 0) or None if len(counts) == 1 else None
 
 
 def _online(text: str) -> int:
-    """How many CPUs a list of the kernel holds (`0-3,8` is 5: cpuset(7), "List format"); 0 when it is none."""
+    """How many CPUs a list of the kernel holds (`0-3,8` is 5: cpuset(7), "List format"); 0 when it
+    is none.
+    """
     try:
         edges = [part.partition("-") for part in text.split(",")]
         return sum(int(high or low) - int(low) + 1 for low, _, high in edges)
@@ -116,17 +141,31 @@ def _percent(meters: set[str]) -> str:
 
 
 def _notes(source: Source, meters: set[str], cpus: Mapping[str, int | None]) -> list[str]:
-    said = ", ".join(f"{host} {n if n else 'not known, or they changed'}" for host, n in cpus.items())
+    said = ", ".join(
+        f"{host} {n if n else 'not known, or they changed'}" for host, n in cpus.items()
+    )
     known = set(cpus.values())
-    said = count(known.pop() or 0, "CPU") if len(known) == 1 and None not in known else f"CPUs: {said}"
+    said = (
+        count(known.pop() or 0, "CPU") if len(known) == 1 and None not in known else f"CPUs: {said}"
+    )
     notes = [
-        f"Utilization is of all CPUs of a host, as with netperf ({said}); demand is CPU time of all CPUs for 1024 bytes.",
-        "Socket sizes are what getsockopt(2) gave when a run ended: Linux doubles what is asked, and tunes what is not.",
+        (
+            f"Utilization is of all CPUs of a host, as with netperf ({said}); demand is CPU time of"
+            " all CPUs for 1024 bytes."
+        ),
+        (
+            "Socket sizes are what getsockopt(2) gave when a run ended: Linux doubles what is"
+            " asked, and tunes what is not."
+        ),
     ]
     if "procstat" in meters:
         notes.append("% S: by /proc/stat, all that the host did.")
     if "rusage" in meters:
         shared = any(source.loaded.shared.values())
-        why = "both ends share a kernel, whose whole cost is in the table of cells" if shared else "no meter of the host ran"
+        why = (
+            "both ends share a kernel, whose whole cost is in the table of cells"
+            if shared
+            else "no meter of the host ran"
+        )
         notes.append(f"% R: by getrusage(2), the processes alone, without softirq; {why}.")
     return notes

@@ -1,4 +1,6 @@
-"""What the two processes used, as time(1) tells it: CPU time, page faults and context switches of each side."""
+"""What the two processes used, as time(1) tells it: CPU time, page faults and context switches of
+each side.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from netbench.analysis.metrics import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 
-FIRST = (("user", "s", "user_us", 1e-6), ("system", "s", "system_us", 1e-6), ("elapsed", "s", "seconds", 1.0))
+FIRST = (
+    ("user", "s", "user_us", 1e-6),
+    ("system", "s", "system_us", 1e-6),
+    ("elapsed", "s", "seconds", 1.0),
+)
 LAST = (  # name, unit, counter, and one of the counter in that unit
     ("minor faults", "/run", "minor_faults", 1.0),
     ("major faults", "/run", "major_faults", 1.0),
@@ -19,7 +25,9 @@ LAST = (  # name, unit, counter, and one of the counter in that unit
 
 
 def processes(source: Source) -> Section | None:
-    """One row a cell and side, means over its ok runs; None where nothing of a process could be read."""
+    """One row a cell and side, means over its ok runs; None where nothing of a process could be
+    read.
+    """
     rows = tuple(row for c in source.cells for row in _rows(source, c))
     if not rows:
         return None
@@ -30,15 +38,23 @@ def processes(source: Source) -> Section | None:
         *(Column(name, unit) for name, unit, *_ in LAST),
     )
     notes = (
-        "By getrusage(2), of the process that moved the data, within the measured window (elapsed): without softirq work that "
-        "others did for it. 100% is one whole CPU, as with time(1). Switches of context: voluntary (it waited) and not.",
+        (
+            "By getrusage(2), of the process that moved the data, within the measured window"
+            " (elapsed): without softirq work that others did for it. 100% is one whole CPU, as"
+            " with time(1). Switches of context: voluntary (it waited) and not."
+        ),
     )
-    return Section("processes", "The processes, as time(1) tells it", (Table("", columns, rows, notes),))
+    return Section(
+        "processes", "The processes, as time(1) tells it", (Table("", columns, rows, notes),)
+    )
 
 
 def _rows(source: Source, c: CellResult) -> Iterator[tuple[Value, ...]]:
     for side in SIDES:
-        if not any(_mean(source, c, side, counter, 1) is not None for _, _, counter, _ in (*FIRST[:2], *LAST)):
+        if not any(
+            _mean(source, c, side, counter, 1) is not None
+            for _, _, counter, _ in (*FIRST[:2], *LAST)
+        ):
             continue
         busy = c.intervals.get(f"{side}_cpu.rusage")
         yield (

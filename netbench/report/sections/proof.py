@@ -1,4 +1,6 @@
-"""Proof that each method did what its name says: what it counted that must not be, and its own counters over all cells."""
+"""Proof that each method did what its name says: what it counted that must not be, and its own
+counters over all cells.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ class _Row:
 
 
 def proof(source: Source) -> Section | None:
-    """Sentences of what must stay 0 and of every broken rule, then one row a side, method and counter.
+    """Sentences of what must stay 0 and of every broken rule, then one row a side, method and
+    counter.
 
-    A row holds the least and the most per run over its cells, and in how many runs its rule was kept.
+    A row holds the least and the most per run over its cells, and in how many runs its rule was
+    kept.
     """
     rows = _rows(source)
     if not rows:
@@ -40,11 +44,22 @@ def proof(source: Source) -> Section | None:
     if said:
         blocks.append(Prose(said, bullets=True))
     columns = (
-        Column("side", kind="key"), Column("method", kind="key"), Column("counter", kind="key"), Column("runs"),
-        Column("least", "per run"), Column("most", "per run"), Column("rule"), Column("kept"),
-    )  # fmt: skip
-    table = [(side, owner, name, *_numbers(row)) for (side, owner, name), row in sorted(rows.items())]
-    note = "Counted within the measured window, mean of a cell's runs; the rule is judged up to the drained connection."
+        Column("side", kind="key"),
+        Column("method", kind="key"),
+        Column("counter", kind="key"),
+        Column("runs"),
+        Column("least", "per run"),
+        Column("most", "per run"),
+        Column("rule"),
+        Column("kept"),
+    )
+    table = [
+        (side, owner, name, *_numbers(row)) for (side, owner, name), row in sorted(rows.items())
+    ]
+    note = (
+        "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
+        " drained connection."
+    )
     blocks.append(Table("", columns, tuple(table), (note,)))
     return Section("proof", "Proof of mechanism", tuple(blocks))
 
@@ -65,7 +80,9 @@ def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
             row.runs += seen.runs
             row.broken += seen.broken
             row.total += seen.total
-            row.whole += proofs[cell, pair, side, meaning.part_of].total if meaning.part_of in names else 0
+            row.whole += (
+                proofs[cell, pair, side, meaning.part_of].total if meaning.part_of in names else 0
+            )
             row.per_run.append(seen.total / seen.runs)
             row.places += [f"{cell} {pair}" if several else cell] if seen.broken else []
     return found
@@ -76,18 +93,31 @@ def _said(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
     for (side, owner, name), row in sorted(rows.items()):
         who = f"{owner} ({side})" if owner else side
         if MUST_NOT_MOVE in row.proof.flags:
-            of = f" of {row.whole:,.0f} {row.proof.part_of} {name}" if row.proof.part_of else f" {name}"
+            of = (
+                f" of {row.whole:,.0f} {row.proof.part_of} {name}"
+                if row.proof.part_of
+                else f" {name}"
+            )
             yield f"{who}: {row.total:,.0f}{of}; {_engaged(row)}."
         elif row.broken:
-            yield f"{who}: {name} stayed 0 in {row.broken} of {count(row.runs, 'run')}; {_engaged(row)}."
+            yield (
+                f"{who}: {name} stayed 0 in {row.broken} of {count(row.runs, 'run')};"
+                f" {_engaged(row)}."
+            )
 
 
 def _engaged(row: _Row) -> str:
     if not row.broken:
         return f"it engaged in all {row.runs} runs" if row.runs > 1 else "it engaged in the one run"
     if row.broken == row.runs:
-        return f"it did NOT engage in any of {row.runs} runs" if row.runs > 1 else "it did NOT engage in the one run"
-    named = "; ".join(row.places[:NAMED]) + (f"; and {len(row.places) - NAMED} more" if len(row.places) > NAMED else "")
+        return (
+            f"it did NOT engage in any of {row.runs} runs"
+            if row.runs > 1
+            else "it did NOT engage in the one run"
+        )
+    named = "; ".join(row.places[:NAMED]) + (
+        f"; and {len(row.places) - NAMED} more" if len(row.places) > NAMED else ""
+    )
     return f"it did NOT engage in {row.broken} of {row.runs} runs: {named}"
 
 

@@ -1,4 +1,6 @@
-"""Settings as asked and as the kernel said when read back, before and after the runs; and what else moved with them."""
+"""Settings as asked and as the kernel said when read back, before and after the runs; and what else
+moved with them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class _Row:
 
 
 def settings(source: Source) -> Section | None:
-    """One row a setting, side and level asked; and one for everything that moved along in the same cells."""
+    """One row a setting, side and level asked; and one for everything that moved along in the same
+    cells.
+    """
     tables = [table for table in (_asked(source), _moved(source)) if table]
     return Section("settings", "Settings read back", tuple(tables)) if tables else None
 
@@ -40,18 +44,28 @@ def _asked(source: Source) -> Table | None:
     if not found:
         return None
     columns = (
-        Column("setting", kind="key"), Column("side", kind="key"), Column("asked"), Column("cells"), Column("runs"),
+        Column("setting", kind="key"),
+        Column("side", kind="key"),
+        Column("asked"),
+        Column("cells"),
+        Column("runs"),
         Column("read", kind="prose"),
-    )  # fmt: skip
+    )
     rows: list[tuple[Value, ...]] = [
         (*key, len(row.places), sum(row.read.values()), _said(row))
         for key, row in sorted(found.items(), key=lambda item: _natural(item[0]))
     ]
     notes = []
     if any(name in BUFFERS for name, _, _ in found):
-        notes.append("The kernel doubles a socket buffer that is asked for, for its own bookkeeping (socket(7)).")
+        notes.append(
+            "The kernel doubles a socket buffer that is asked for, for its own bookkeeping"
+            " (socket(7))."
+        )
     if any(row.after for row in found.values()):
-        notes.append("Runs after which a setting read otherwise than before do not count: something else changes it.")
+        notes.append(
+            "Runs after which a setting read otherwise than before do not count: something else"
+            " changes it."
+        )
     return Table("", columns, tuple(rows), tuple(notes))
 
 
@@ -70,7 +84,9 @@ def _said(row: _Row) -> str:
 
 
 def _read(words: list[str]) -> str:
-    """What was read: one word, a few, or the least and the most of many numbers (a buffer that tunes itself ends anywhere)."""
+    """What was read: one word, a few, or the least and the most of many numbers (a buffer that
+    tunes itself ends anywhere).
+    """
     words = [" ".join(word.split()) or "nothing" for word in words]
     if len(words) <= FEW:
         return ", ".join(sorted(words, key=lambda word: (len(word), word)))
@@ -90,9 +106,19 @@ def _moved(source: Source) -> Table | None:
         together.setdefault(tuple(sorted(where)), []).append(what)
     if not together:
         return None
-    columns = (Column("with", kind="key"), Column("cells"), Column("runs"), Column("moved along", kind="prose"))
+    columns = (
+        Column("with", kind="key"),
+        Column("cells"),
+        Column("runs"),
+        Column("moved along", kind="prose"),
+    )
     rows = tuple(
-        (_levels(source, [cell for cell, _ in where]), len(where), sum(places[whats[0]].values()), "; ".join(whats))
+        (
+            _levels(source, [cell for cell, _ in where]),
+            len(where),
+            sum(places[whats[0]].values()),
+            "; ".join(whats),
+        )
         for where, whats in together.items()
     )
     note = "A comparison of such a level is of everything that moved with it."
@@ -100,11 +126,15 @@ def _moved(source: Source) -> Table | None:
 
 
 def _levels(source: Source, moved: Collection[str]) -> str:
-    """The levels that these cells have in common, without those that every cell that ran has: what it moved with."""
+    """The levels that these cells have in common, without those that every cell that ran has: what
+    it moved with.
+    """
     factors = {str(c["cell"]): set(c["factors"].items()) for c in source.loaded.cells}
     ran = {r.cell for r in source.loaded.readbacks} | set(moved)
     common = _shared([factors[cell] for cell in moved]) - _shared([factors[cell] for cell in ran])
-    words = [f"{name}={level}" for name in source.loaded.factors for key, level in common if key == name]
+    words = [
+        f"{name}={level}" for name in source.loaded.factors for key, level in common if key == name
+    ]
     return " ".join(words) or ("every cell" if ran == set(moved) else "some cells")
 
 

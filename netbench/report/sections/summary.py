@@ -21,7 +21,9 @@ STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupporte
 
 
 def summary(source: Source) -> Section:
-    """What was asked and what came out: comparison sentences, or highest and lowest cells; then the state of the campaign."""
+    """What was asked and what came out: comparison sentences, or highest and lowest cells; then the
+    state of the campaign.
+    """
     loaded = source.loaded
     label = label_of(loaded)
     blocks: list[Block] = [Prose((f"{label[0].upper()}{label[1:]}. {EMULATED}",))] if label else []
@@ -33,7 +35,11 @@ def summary(source: Source) -> Section:
 
 
 def _compared(source: Source) -> Iterator[str]:
-    answers = {metric: family for metric, family in source.comparisons.items() if not metric.endswith("_cpu")}
+    answers = {
+        metric: family
+        for metric, family in source.comparisons.items()
+        if not metric.endswith("_cpu")
+    }
     each = sum(len(family) for family in answers.values()) <= SAID
     for metric, family in answers.items():
         if each:
@@ -59,11 +65,16 @@ def _ranged(metric: str, family: Sequence[Comparison]) -> str:
     ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
     span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
     title = describe(metric).title
-    return f"{title}: {first.level} against {first.baseline} is {said} of {len(family)} contexts{span}."
+    return (
+        f"{title}: {first.level} against {first.baseline} is {said} of {len(family)}"
+        f" contexts{span}."
+    )
 
 
 def _overview(source: Source) -> Iterator[str]:
-    """Without a question: the highest and the lowest cell of each metric, and how many can't be told from the highest."""
+    """Without a question: the highest and the lowest cell of each metric, and how many can't be
+    told from the highest.
+    """
     for metric in source.metrics:
         found = [c for c in source.cells if metric in c.intervals]
         if not found:
@@ -76,10 +87,13 @@ def _overview(source: Source) -> Iterator[str]:
             yield f"{title}: {words(high.intervals[metric])} {unit}."
             continue
         near = sum(c.intervals[metric].high >= high.intervals[metric].low for c in ranked[:-1])
-        also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
+        also = (
+            f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
+        )
         yield (
-            f"{title}: most {words(high.intervals[metric])} {unit} with {_name(source, high)}{also}; "
-            f"least {words(low.intervals[metric])} with {_name(source, low)}."
+            f"{title}: most {words(high.intervals[metric])} {unit} with"
+            f" {_name(source, high)}{also}; least {words(low.intervals[metric])} with"
+            f" {_name(source, low)}."
         )
 
 
@@ -99,9 +113,12 @@ def _state(source: Source) -> str:
     boots = source.loaded.kernels
     if len(boots) > 1 or source.loaded.in_boots:
         kernels = set(boots.values()) - {""}
-        text += f" in {count(len(boots), 'boot')}" + (f" of {count(len(kernels), 'kernel')}" if kernels else "")
+        text += f" in {count(len(boots), 'boot')}" + (
+            f" of {count(len(kernels), 'kernel')}" if kernels else ""
+        )
     return (
-        f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first run to the start of the last."
+        f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
+        " run to the start of the last."
     )
 
 
@@ -110,15 +127,21 @@ def _sides(source: Source) -> Iterator[str]:
     shared, metrics = source.loaded.shared, source.loaded.metrics
     if shared and not any(shared.values()) and "sender_cpu.procstat" in metrics:
         yield (
-            "Each side has its own kernel: procstat tells sender and receiver CPU apart, with all that each kernel did (softirq "
-            "too)."
+            "Each side has its own kernel: procstat tells sender and receiver CPU apart, with all"
+            " that each kernel did (softirq too)."
         )
     elif shared and all(shared.values()) and "system_cpu.procstat" in metrics:
-        yield "Both sides share a kernel: procstat sees them together (system CPU), rusage each process alone, without softirq."
+        yield (
+            "Both sides share a kernel: procstat sees them together (system CPU), rusage each"
+            " process alone, without softirq."
+        )
 
 
 def _warned(source: Source) -> Iterator[str]:
     grave = [c for c in source.cautions if c.kind not in ("shared",)]
     if grave:
         kinds = ", ".join(dict.fromkeys(c.kind for c in grave))
-        yield f"{count(len(grave), 'caution')} below ({kinds}): read {'it' if len(grave) == 1 else 'them'} before the numbers."
+        yield (
+            f"{count(len(grave), 'caution')} below ({kinds}): read"
+            f" {'it' if len(grave) == 1 else 'them'} before the numbers."
+        )

@@ -1,0 +1,378 @@
+"""Whole campaigns on this machine, with real workers and real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign, load
+from netbench.conductor import conduct
+from netbench.conductor.check import check
+from netbench.conductor.crew import Crew
+from netbench.conductor.runner import Runner
+from netbench.errors import RequestError
+from netbench.hosts.local import LocalChannel
+from netbench.model import Campaign
+from netbench.settings.base import fields
+from netbench.store import Store
+from tests.support.running import sabotage, wait_for, worker_pid
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return list(Store.open(path).records())
+
+
+def run(text: str, results: Path) -> tuple[conduct.Conclusion, list[dict[str, Any]]]:
+    conclusion = conduct.start(campaign.parse(text, "c.yaml"), results)
+    return conclusion, records(conclusion.path)
+
+
+BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
+SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
+
+
+def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(
+    small: Campaign, tmp_path: Path
+) -> None:
+    conclusion = conduct.start(small, tmp_path)
+    assert (conclusion.why, conclusion.exit_code) == ("done", 0)
+    found = records(conclusion.path)
+    assert [r["run"] for r in found] == [1, 2, 3, 4]
+    assert [r["block"] for r in found] == [0, 0, 1, 1]
+    for record in found:
+        assert record["status"] == "ok"
+        for side in ("sender", "receiver"):
+            opening, closing = record[side]["flow"]["bytes"]
+            assert 0 < opening[0] < closing[0]
+            assert 0.9 < (record[side]["time_ns"][1] - record[side]["time_ns"][0]) / 60e6 < 3
+            assert record[side]["rusage"]["cpu_ns"][1] > record[side]["rusage"]["cpu_ns"][0]
+        assert "procstat" in record["sender"]
+        assert "procstat" not in record["receiver"], "one kernel, one set of its meters"
+        assert record["settings"]["sender"]["congestion"] == {"asked": "cubic", "read": "cubic"}
+        assert len(json.dumps(record, separators=(",", ":"))) < 1800
+
+
+def test_samples_tell_bytes_in_time_order(small: Campaign, tmp_path: Path) -> None:
+    conclusion = conduct.start(small, tmp_path)
+    lines = [
+        json.loads(line)
+        for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()
+    ]
+    mine = [line for line in lines if line["side"] == "receiver" and "edge" not in line]
+    assert len(mine) >= 2
+    assert [m["ns"] for m in mine] == sorted(m["ns"] for m in mine)
+    totals = [m["flow"]["bytes"][0] for m in mine]
+    assert totals == sorted(totals)
+    assert all("rtt_us" in m["tcp"] for m in mine)
+
+
+def test_facts_are_kept_by_host_and_boot(small: Campaign, tmp_path: Path) -> None:
+    conclusion = conduct.start(small, tmp_path)
+    facts = json.loads((conclusion.path / "facts.json").read_text())["hosts"]["here"]
+    assert len(facts) == 1
+    assert facts[0]["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert facts[0]["facts"]["kernel"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
+    assert all(
+        facts[0]["missing"].get(name) for name, value in facts[0]["facts"].items() if value is None
+    )
+
+
+def test_socket_buffers_are_read_back_beside_what_was_asked(tmp_path: Path) -> None:
+    _, found = run(BASE + f"transfer: {{socket_buffer: 64K, {SHORT}}}\n", tmp_path)
+    assert found[0]["settings"]["sender"]["send_buffer"] == {"asked": 65536, "read": 131072}
+    assert found[0]["settings"]["receiver"]["receive_buffer"] == {"asked": 65536, "read": 131072}
+
+
+def test_a_buffer_over_the_limit_is_seen_clamped(tmp_path: Path) -> None:
+    most = int(Path("/proc/sys/net/core/wmem_max").read_text())
+    _, found = run(BASE + f"transfer: {{send_buffer: {most * 2}, {SHORT}}}\n", tmp_path)
+    assert found[0]["settings"]["sender"]["send_buffer"] == {
+        "asked": most * 2,
+        "read": most * 2,
+    }  # clamped to most, doubled
+
+
+@pytest.mark.parametrize("warmup", ["0s", "30ms"])
+def test_a_bytes_bounded_run_counts_exactly_what_was_asked(tmp_path: Path, warmup: str) -> None:
+    _, found = run(
+        BASE + f"transfer: {{bytes: 5000001, streams: 3, warmup: {warmup}, chunk: 4K}}\n", tmp_path
+    )
+    for side in ("sender", "receiver"):
+        opening, closing = found[0][side]["flow"]["bytes"]
+        assert sum(closing) - sum(opening) == 5000001
+        assert (sum(opening) > 0) == (warmup != "0s")
+
+
+def test_rate_holds_the_offered_load(tmp_path: Path) -> None:
+    conclusion, _ = run(
+        BASE
+        + "transfer: {rate: 200Mb/s, duration: 500ms, warmup: 100ms, chunk: 16K, streams: 2}\n",
+        tmp_path,
+    )
+    assert load(conclusion.path).runs["throughput"].iloc[0] == pytest.approx(0.2, rel=0.05)
+
+
+def cpus_of_threads(pid: int) -> list[str]:
+    """The CPUs on which each thread of a process may run; of those that end meanwhile nothing."""
+    found = []
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with contextlib.suppress(OSError):
+            found.append(fields(status.read_text())["Cpus_allowed_list"])
+    return found
+
+
+def test_pinned_flows_run_where_they_were_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of each worker may run on the first CPU alone, as the kernel says, and /proc/stat is
+    kept for every CPU.
+    """
+    first = str(min(os.sched_getaffinity(0)))
+    seen: list[str] = []
+
+    def is_on_first(pid: int) -> bool:
+        return first in cpus_of_threads(pid)
+
+    def look(runner: Runner) -> None:
+        for role in ("sender", "receiver"):
+            wait_for(partial(is_on_first, worker_pid(runner, role)))
+            seen.append(role)
+
+    sabotage(monkeypatch, look, 0.1)
+    transfer = f"transfer: {{pin: same, {SHORT.replace('60ms', '1s')}}}\n"
+    conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
+    assert seen == ["sender", "receiver"]
+    lines = [
+        json.loads(line)
+        for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()
+    ]
+    edges = {line["edge"]: line["procstat"]["cpu_system"] for line in lines if "procstat" in line}
+    assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
+
+
+def test_null_counts_steps_and_has_no_throughput(tmp_path: Path) -> None:
+    conclusion, found = run(
+        BASE + "transfer: {send: null, receive: null, duration: 50ms, warmup: 10ms}\n", tmp_path
+    )
+    assert "bytes" not in found[0]["sender"]["flow"]
+    assert found[0]["sender"]["flow"]["steps"][1][0] > 1000
+    runs = load(conclusion.path).runs
+    assert "throughput" not in runs or runs["throughput"].isna().all()
+
+
+def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None:
+    text = BASE + f"transfer: {{send: sendfile, source: {{file: {tmp_path}/nothing}}}}\n"
+    with pytest.raises(
+        RequestError,
+        match="nothing is not there; name a file on the sender, in a folder open to its worker",
+    ):
+        run(text, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        text = (
+            BASE + f"verify: off\ntransfer: {{{SHORT}}}\nsweep: {{port: [{port}, 20000-60000]}}\n"
+        )
+        conclusion, found = run(text, tmp_path)
+    assert conclusion.exit_code == 1
+    by_status = {record["status"]: record for record in found}
+    assert set(by_status) == {"ok", "failed"}
+    assert (
+        f"every port from {port} to {port} is taken: Address already in use; widen the range"
+        in by_status["failed"]["reason"]
+    )
+    assert [r["status"] for r in found].count("failed") == 3, "three in a row, and no more"
+
+
+def test_a_sink_that_netbench_made_is_written_again_by_later_runs(tmp_path: Path) -> None:
+    sink = tmp_path / "new"
+    text = (
+        BASE.replace("min: 1, max: 1", "min: 3, max: 3")
+        + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000, warmup: 0s}}\n"
+    )
+    conclusion, found = run(text, tmp_path / "results")
+    assert (conclusion.exit_code, [r["status"] for r in found]) == (0, ["ok"] * 3)
+    assert sink.stat().st_size == 100000
+
+
+def test_verification_finds_what_was_changed_on_the_way(
+    small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wire can't be made to lie here, so one digest is bent on its way out of the worker."""
+    from netbench.conductor import record, runner
+
+    honest = record.readbacks
+
+    def bent(vectors: Any, catalogue: Any) -> dict[str, Any]:
+        found = honest(vectors, catalogue)
+        if "digest" in found and "port" in found:
+            found["digest"] = [n ^ 1 for n in found["digest"]]
+        return found
+
+    monkeypatch.setattr(runner.record, "readbacks", bent)
+    conclusion = conduct.start(small, tmp_path)
+    found = records(conclusion.path)
+    assert conclusion.exit_code == 1
+    assert {r["status"] for r in found} == {"failed"}
+    assert all(r["reason"].startswith("verify: what arrived is not what was sent") for r in found)
+
+
+def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
+    found = campaign.parse(BASE + "transfer: {congestion: tahoe}\n", "c.yaml")
+    with Crew(found) as crew:
+        errors = [str(f) for f in check(found, crew) if f.level == "error"]
+    assert len(errors) == 1
+    assert "congestion: tahoe is not there; the kernel has" in errors[0]
+
+
+AS_ANYONE = 'mount --bind "$0" /proc/sys/net/ipv4/tcp_allowed_congestion_control && exec "$@"'
+
+
+@pytest.mark.parametrize(
+    ("allowed", "caps", "says"),
+    [("tahoe", "-net_admin", 1), ("tahoe", "-sys_time", 0), ("reno", "-net_admin", 0)],
+)
+def test_a_congestion_control_that_the_user_may_not_choose_is_an_error_of_check(
+    tmp_path: Path, allowed: str, caps: str, says: int
+) -> None:
+    (tmp_path / "allowed").write_text(f"{allowed}\n")
+    worker = [
+        "setpriv",
+        f"--bounding-set={caps}",
+        f"--inh-caps={caps}",
+        sys.executable,
+        "-m",
+        "netbench.engine",
+    ]
+    argv = ["unshare", "--mount", "sh", "-c", AS_ANYONE, str(tmp_path / "allowed"), *worker]
+    found = campaign.parse(BASE + "transfer: {congestion: reno}\n", "c.yaml")
+    with Crew(found, lambda host: LocalChannel(host.name, argv)) as crew:
+        errors = [str(f) for f in check(found, crew) if f.level == "error"]
+    assert len(errors) == says
+    what = "error: here: congestion: the worker's user may not choose reno, only tahoe; let the worker be root, or allow it there: "
+    assert (
+        errors == []
+        or errors[0] == what + "sysctl net.ipv4.tcp_allowed_congestion_control='tahoe reno'"
+    )
+
+
+def test_a_port_range_that_is_taken_says_so(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        _, found = run(BASE + f"verify: off\ntransfer: {{port: {port}, {SHORT}}}\n", tmp_path)
+    assert found[0]["status"] == "failed"
+    assert f"every port from {port} to {port} is taken" in found[0]["reason"]
+
+
+def test_the_limit_ends_a_campaign_with_what_there_is(small: Campaign, tmp_path: Path) -> None:
+    conclusion = conduct.start(replace(small, limit=1), tmp_path)
+    assert (conclusion.why, conclusion.exit_code) == ("limit", 0)
+    assert records(conclusion.path) == []
+
+
+def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
+    small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+    import signal
+
+    from netbench.conductor.runner import Runner
+
+    honest = Runner._measure
+    killed = []
+
+    def deadly(self: Runner, unit: Any, number: int, taken: Any) -> None:
+        if not killed:
+            killed.append(self._crew.worker("here", "sender").hello.pid)
+            os.kill(killed[0], signal.SIGKILL)
+        honest(self, unit, number, taken)
+
+    monkeypatch.setattr(Runner, "_measure", deadly)
+    conclusion = conduct.start(small, tmp_path)
+    found = records(conclusion.path)
+    assert found[0]["status"] == "interrupted"
+    assert "the worker is gone" in found[0]["reason"]
+    assert [r["status"] for r in found[1:]] == ["ok"] * 4
+    assert (found[0]["cell"], found[0]["block"]) == (found[1]["cell"], found[1]["block"]), (
+        "repeated at once"
+    )
+    assert conclusion.exit_code == 0
+
+
+def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
+    text = BASE + "meters: [procstat, soak]\nprofile: {cells: all}\n"
+    with pytest.raises(RequestError) as caught:
+        run(text, tmp_path)
+    message = str(caught.value)
+    assert all(word in message for word in ("soak", "profile"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ipv6(tmp_path: Path) -> None:
+    _, found = run(BASE + f"transfer: {{ip: 6, {SHORT}}}\n", tmp_path)
+    assert found[0]["status"] == "ok"
+
+
+def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path: Path) -> None:
+    """This machine can't reboot in a test: the first boot's id in facts.json is made another one."""
+    first = conduct.start(replace(small, limit=1), tmp_path)
+    facts = json.loads((first.path / "facts.json").read_text())
+    facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"
+    (first.path / "facts.json").write_text(json.dumps(facts))
+    conduct.resume(first.path, small)
+    assert {r["boot"] for r in records(first.path)} == {1}
+    after = json.loads((first.path / "facts.json").read_text())["hosts"]["here"]
+    assert [entry["boot"] for entry in after] == [0, 1]
+
+
+def test_a_window_of_few_ticks_carries_a_caution(tmp_path: Path) -> None:
+    from netbench.report.build import build
+
+    conclusion, _ = run(BASE + "transfer: {duration: 20ms, warmup: 10ms}\n", tmp_path)
+    said = [caution.kind for caution in build(conclusion.path).source.cautions]
+    assert "resolution" in said
+    longer, _ = run(BASE + "transfer: {duration: 200ms, warmup: 10ms}\n", tmp_path)
+    assert "resolution" not in [caution.kind for caution in build(longer.path).source.cautions]
+
+
+def test_a_source_that_was_not_cold_as_asked_carries_a_caution(tmp_path: Path) -> None:
+    """What sockets still hold of an earlier run stays in the page cache, so a first run may be cold
+    and a second one not: what counts is that the record says how much was resident, and that a run
+    which was not cold, or not only, is named.
+    """
+    from netbench.report.build import build
+
+    source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
+    source.write_bytes(b"x" * (1 << 20))
+    try:
+        text = (
+            BASE
+            + f"verify: off\ntransfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
+        )
+        once, found = run(text, tmp_path)
+        warned = "cache" in [caution.kind for caution in build(once.path).source.cautions]
+        assert found[0]["sender"]["source_size"] == 1 << 20
+        assert warned == (found[0]["sender"]["resident"] > 0)
+        twice, _ = run(text.replace("bytes: 1M", "bytes: 2M"), tmp_path)
+        assert "cache" in [caution.kind for caution in build(twice.path).source.cautions]
+    finally:
+        source.unlink()

@@ -1,0 +1,75 @@
+"""Who may use a host: campaigns that follow each other, and hosts that are one machine."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor.apply import Applier, HostBusy
+from netbench.conductor.crew import Crew
+from netbench.model import Campaign
+
+TEXT = """\
+netbench: 1
+name: locks
+hosts: {snd: local, rcv: local}
+transfer: {duration: 60ms, warmup: 20ms}
+settings: {sysctl.net.ipv4.tcp_sack: 1}
+"""
+
+
+@pytest.fixture
+def two() -> Campaign:
+    """Two hosts of a campaign, which are this one."""
+    return campaign.parse(TEXT, "locks.yaml")
+
+
+def applier(two: Campaign, crew: Crew, holder: str = "locks/result") -> Applier:
+    journal: list[Any] = []
+    return Applier(two, crew, holder, journal.append, lambda: journal)
+
+
+def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:
+    with Crew(two) as crew:
+        ours = applier(two, crew)
+        ours.claim()
+        for lost in (("snd", "rcv"), ("snd",), ("rcv",)):
+            for host in lost:
+                crew.dismiss(host, "sender" if host == "snd" else "receiver")
+            ours.claim()
+        with (
+            Crew(two) as strangers,
+            pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
+        ):
+            applier(two, strangers, "other/result").claim()
+
+
+def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(
+    two: Campaign,
+) -> None:
+    """Of the same result: what its worker still puts back would undo what is set now."""
+    order: list[str] = []
+    with Crew(two) as later:
+        ours = applier(two, later)
+        with Crew(two) as earlier:
+            applier(two, earlier).claim()
+            later.start_all()
+
+            def claim() -> None:
+                ours.claim()
+                order.append("later one has it")
+
+            waiting = threading.Thread(target=claim)
+            waiting.start()
+            waiting.join(1.0)
+            order.append("earlier one leaves")
+        waiting.join()
+        assert order == ["earlier one leaves", "later one has it"]
+        with (
+            Crew(two) as strangers,
+            pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
+        ):
+            applier(two, strangers, "other/result").claim()

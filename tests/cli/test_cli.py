@@ -1,0 +1,422 @@
+"""The command line as a user meets it: verbs, exit codes, what goes to stdout and what to stderr."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from netbench.__main__ import SAME_SECONDS
+from tests.support.local import SMALL, Command, netbench_argv
+from tests.support.paths import ROOT
+
+VERBS = "check plan run resume report list transfer meter schema compare export restore lab".split()
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished result of SMALL, shared by the tests that only read."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "small.yaml").write_text(SMALL)
+    argv = netbench_argv(["run", "small.yaml"])
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
+    return folder / done.stdout.splitlines()[-1]
+
+
+def long_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if len(line) > 80]
+
+
+def test_help_names_every_verb_and_imports_nothing_heavy(netbench: Command) -> None:
+    done = netbench("--help")
+    assert done.returncode == 0
+    assert all(f"\n    {verb}" in done.stdout for verb in VERBS)
+    assert long_lines(done.stdout) == []
+    code = (
+        "import sys; from netbench.__main__ import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(*[m for m in ('pandas', 'matplotlib', 'fabric', 'paramiko', 'numpy', 'scipy', 'pydantic') if m in sys.modules], file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        [],
+        ["run"],
+        ["list", "nonsense"],
+        ["run", "missing.yaml"],
+        ["report", "nowhere"],
+    ],
+)
+def test_a_wrong_request_exits_2_and_says_why(netbench: Command, words: list[str]) -> None:
+    done = netbench(*words)
+    assert done.returncode == 2
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_wrong_campaign_exits_2_with_every_error_and_its_line(
+    netbench: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.yaml").write_text(
+        "netbench: 1\nname: x\ntransfer:\n  send: sendfil\n  chunk: big\n"
+    )
+    done = netbench("run", "wrong.yaml")
+    assert done.returncode == 2
+    assert "wrong.yaml:4: transfer.send:" in done.stderr
+    assert "'sendfile'" in done.stderr
+    assert "wrong.yaml:5: transfer.chunk:" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_run_prints_the_report_and_last_the_result_folder(result: Path) -> None:
+    assert result.parent.name == "small"
+    assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", result.name)
+    assert (result / "records.jsonl").is_file()
+
+
+def test_progress_goes_to_stderr_and_the_report_to_stdout(
+    netbench: Command, small_file: Path
+) -> None:
+    done = netbench("run", small_file, "--results", "elsewhere")
+    assert done.returncode == 0
+    assert "at least 4 runs" in done.stderr
+    assert "at least 4 runs" not in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("elsewhere/small/")
+
+
+def test_set_and_quick_change_the_campaign_and_are_kept_for_resume(
+    netbench: Command, small_file: Path, tmp_path: Path
+) -> None:
+    done = netbench(
+        "run",
+        small_file,
+        "--set",
+        "transfer.chunk=4K",
+        "--set",
+        "repeat.max=3",
+        "--set",
+        "repeat.min=3",
+    )
+    kept = yaml.safe_load((tmp_path / done.stdout.splitlines()[-1] / "campaign.yaml").read_text())
+    assert kept["transfer"]["chunk"] == "4K"
+    plan = json.loads(netbench("plan", small_file, "--quick", "--json").stdout)
+    assert plan["seconds"] == pytest.approx(2 * 3 * 1.2, abs=1.5)
+
+
+def test_plan_touches_nothing_and_has_the_contracts_words(
+    netbench: Command, small_file: Path, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    plan = json.loads(netbench("plan", small_file, "--json").stdout)
+    assert [cell["cell"] for cell in plan["cells"]] == ["send=write", "send=sendfile"]
+    assert [cell["factors"] for cell in plan["cells"]] == [{"send": "write"}, {"send": "sendfile"}]
+    assert sorted(plan["order"]) == sorted(["send=write", "send=sendfile"] * 2)
+    assert plan["seconds"] > 0
+    text = netbench("plan", small_file).stdout
+    assert long_lines(text) == []
+    assert "send=sendfile" in text
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_check_says_what_it_found(netbench: Command, small_file: Path) -> None:
+    done = netbench("check", small_file, "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["possible"] is True
+    assert any("engine" in f["what"] and f["level"] == "ok" for f in found["findings"])
+    assert long_lines(netbench("check", small_file).stdout) == []
+
+
+def test_check_refuses_what_is_not_built(netbench: Command, small_file: Path) -> None:
+    done = netbench("check", small_file, "--set", "meters=[soak]")
+    assert done.returncode == 2
+    assert "not built yet" in done.stdout
+    assert "soak" in done.stdout
+
+
+def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -> None:
+    done = netbench("report", result, "--html", "r.html", "--markdown", "r.md", "--csv", "r.csv")
+    assert done.returncode == 0
+    assert long_lines(done.stdout) == []
+    page = (tmp_path / "r.html").read_text()
+    assert "<html" in page
+    assert not re.search(r"(src|href)=.https?://", page), "self-contained"
+    with (tmp_path / "r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == "cell pair send metric unit n mean low high precision status".split()
+    assert {row["cell"] for row in rows} == {"send=write", "send=sendfile"}
+    throughput = [row for row in rows if row["metric"] == "throughput"]
+    assert len(throughput) == 2
+    assert all(
+        float(row["low"]) < float(row["mean"]) < float(row["high"]) and row["unit"] == "Gb/s"
+        for row in throughput
+    )
+    assert (tmp_path / "r.md").read_text().startswith("#")
+    json.loads(netbench("report", result, "--json").stdout)
+
+
+def test_the_reports_throughput_is_the_records(netbench: Command, result: Path) -> None:
+    records = [json.loads(line) for line in (result / "records.jsonl").read_text().splitlines()]
+    mine = [r["receiver"] for r in records if r["cell"] == "send=write"]
+    by_hand = [
+        (sum(r["flow"]["bytes"][1]) - sum(r["flow"]["bytes"][0]))
+        * 8
+        / (r["time_ns"][1] - r["time_ns"][0])
+        for r in mine
+    ]
+    text = netbench("report", result, "--json").stdout
+    mean = sum(by_hand) / len(by_hand)
+    numbers = [float(n) for n in re.findall(r"\d+\.\d+", text)]
+    assert any(abs(n - mean) < 1e-6 * mean for n in numbers)
+
+
+def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> None:
+    before = (result / "records.jsonl").read_bytes()
+    done = netbench("resume", result)
+    assert done.returncode == 0
+    assert "is finished" in " ".join(done.stderr.split())
+    assert (result / "records.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["methods", "meters", "settings", "results"])
+def test_lists(netbench: Command, what: str) -> None:
+    done = netbench("list", what)
+    assert done.returncode == 0
+    assert long_lines(done.stdout) == []
+    assert isinstance(json.loads(netbench("list", what, "--json").stdout), list)
+
+
+def test_list_methods_names_all_of_them(netbench: Command) -> None:
+    found = json.loads(netbench("list", "methods", "--json").stdout)
+    names = {(row["kind"], row["name"]) for row in found}
+    assert {("send", n) for n in "null write readwrite sendfile splice mmap".split()} <= names
+    assert {("receive", n) for n in "null read trunc splice".split()} <= names
+
+
+def test_transfer_measures_one_cell_and_leaves_nothing(netbench: Command, tmp_path: Path) -> None:
+    source = tmp_path / "f"
+    source.write_bytes(b"x" * 100000)
+    words = [
+        "send=sendfile",
+        f"source={source}",
+        "duration=50ms",
+        "warmup=10ms",
+        "congestion=cubic",
+    ]
+    done = netbench("transfer", *words)
+    assert done.returncode == 0, done.stderr
+    assert "Gb/s" in done.stdout
+    assert "sendfile_calls" in done.stdout
+    assert long_lines(done.stdout) == []
+    json.loads(netbench("transfer", *words, "--json").stdout)
+    assert sorted(tmp_path.iterdir()) == [source]
+
+
+def test_a_transfer_that_fails_exits_1_with_the_reason(netbench: Command) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = netbench("transfer", f"port={taken.getsockname()[1]}", "duration=50ms", "warmup=0s")
+    assert done.returncode == 1
+    assert "is taken: Address already in use; widen the range" in done.stderr
+
+
+def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
+    netbench: Command, result: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(result, copy)
+    (copy / "records.jsonl").unlink()
+    (copy / "records.jsonl").mkdir()
+    for verb in ("report", "resume"):
+        done = netbench(verb, copy)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    done = netbench("report", result, "--html", "no/such/folder/r.html")
+    assert (done.returncode, (tmp_path / "no").exists()) == (2, False)
+    assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["export", "--json"], ["meter", "soak"]])
+def test_documented_words_of_later_are_not_called_wrong(
+    netbench: Command, words: list[str]
+) -> None:
+    done = netbench(*words)
+    assert (done.returncode, "not built yet" in done.stderr) == (2, True)
+
+
+def test_meter_shows_each_cpu(netbench: Command) -> None:
+    done = netbench("meter", "procstat", "--seconds", "0.2")
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stdout.splitlines()[2:]]
+    assert [row[0] for row in rows] == [str(n) for n in range(os.sysconf("SC_NPROCESSORS_CONF"))]
+    found = json.loads(netbench("meter", "procstat", "--seconds", "0.2", "--json").stdout)
+    assert found["counters"]["idle"][1] >= found["counters"]["idle"][0]
+    wrong = netbench("meter", "procstats")
+    assert (wrong.returncode, "did you mean procstat" in wrong.stderr) == (2, True)
+
+
+def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command) -> None:
+    schema = json.loads(netbench("schema").stdout)
+    for file in sorted((ROOT / "campaigns").glob("*.yaml")):
+        jsonschema.validate(yaml.safe_load(file.read_text()), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"netbench": 1, "name": "x", "transfr": {}}, schema)
+
+
+@pytest.mark.parametrize("verb", ["export"])
+def test_verbs_of_later_say_so(netbench: Command, verb: str) -> None:
+    done = netbench(verb)
+    assert done.returncode == 2
+    assert "not built yet" in done.stderr
+
+
+def test_a_reader_that_has_enough_is_no_error(result: Path) -> None:
+    script = (
+        f"{sys.executable} -m netbench report {result} --json | head -c 10; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+LONG = SMALL.replace("60ms", "300ms").replace(
+    "repeat: {min: 2, max: 2}", "repeat: {min: 6, max: 6}"
+)
+
+
+def wait_for(
+    condition: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 60
+) -> None:
+    """Until a condition holds, while the process that should bring it about lives. No event tells
+    either: it is looked for.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def running(
+    tmp_path: Path,
+) -> Iterator[tuple[subprocess.Popen[str], Callable[[], list[dict[str, Any]]]]]:
+    """A campaign under way, and how to look at its records."""
+    (tmp_path / "long.yaml").write_text(LONG)
+    process = subprocess.Popen(
+        netbench_argv(["run", "long.yaml"]),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+    def records() -> list[dict[str, Any]]:
+        files = list(tmp_path.glob("results/small/*/records.jsonl"))
+        lines = files[0].read_text().splitlines(keepends=True) if files else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    yield process, records
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def workers_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_all_records_and_resume_goes_on(
+    running: Any, netbench: Command, tmp_path: Path, signum: int
+) -> None:
+    process, records = running
+    wait_for(lambda: len(records()) >= 3, process)
+    workers = workers_of(process.pid)
+    os.kill(process.pid, signum)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "resume" in err
+    folder = out.splitlines()[-1]
+    kept = records()
+    assert len(kept) >= 3
+    assert all(not Path(f"/proc/{pid}").exists() for pid in workers)
+    done = netbench("resume", folder)
+    assert done.returncode == 0, done.stderr
+    after = records()
+    assert after[: len(kept)] == kept
+    assert [r["reason"] for r in after if r["status"] not in ("ok", "interrupted")] == []
+    good = [(r["cell"], r["block"]) for r in after if r["status"] == "ok"]
+    assert sorted(good) == sorted(
+        (cell, block) for cell in ("send=write", "send=sendfile") for block in range(6)
+    )
+
+
+def test_a_second_interrupt_ends_at_once_and_loses_nothing(
+    running: Any, netbench: Command, tmp_path: Path
+) -> None:
+    process, records = running
+    wait_for(lambda: len(records()) >= 2, process)
+    workers = workers_of(process.pid)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)  # so that saying goodbye to them takes its time
+    os.kill(process.pid, signal.SIGINT)
+    first, log = time.monotonic(), next(iter(tmp_path.glob("results/small/*/log.txt")))
+    # It has heard the first one, and takes the second for another one.
+    wait_for(
+        lambda: "interrupted" in log.read_text() and time.monotonic() - first > 2 * SAME_SECONDS,
+        process,
+    )
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = records()
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
+    done = netbench("resume", next(iter(tmp_path.glob("results/small/*"))))
+    assert done.returncode == 0, done.stderr
+    assert records()[: len(kept)] == kept
+
+
+def test_a_killed_controller_loses_only_the_run_in_flight(
+    running: Any, netbench: Command, tmp_path: Path
+) -> None:
+    process, records = running
+    wait_for(lambda: len(records()) >= 3, process)
+    workers = workers_of(process.pid)
+    assert len(workers) == 2
+    process.kill()
+    process.communicate()
+    kept = records()
+    wait_for(
+        lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), seconds=30
+    )  # they do not outlive it
+    folder = next(iter(tmp_path.glob("results/small/*")))
+    done = netbench("resume", folder)
+    assert done.returncode == 0, done.stderr
+    after = records()
+    assert after[: len(kept)] == kept
+    assert [r["run"] for r in after] == list(range(1, 13))
+    order = json.loads((folder / "plan.json").read_text())["order"]
+    assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"

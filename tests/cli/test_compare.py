@@ -1,0 +1,226 @@
+"""The verb `compare`: sentences, tables, gates and exit codes, as a user and as a program meet
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from netbench.report.label import LABEL
+from tests.support.local import Command
+from tests.support.synthetic import Synth
+
+KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
+TWO = ("snd>rcv",)
+
+
+def newer(factors: dict[str, str]) -> tuple[float, float, float]:
+    """6.12 moves 7.1% more at the same cost."""
+    return (
+        (33.0 if factors["send"] == "sendfile" else 18.0)
+        * (1.071 if factors.get("kernel") == "6.12" else 1),
+        0.5,
+        0.6,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("results")
+    Synth(KERNELS, runs=12, boots=4, between=0.004, spread=0.004, pairs=TWO, truth=newer).write(
+        made / "boots"
+    )  # type: ignore[arg-type]
+    Synth(KERNELS, runs=8, pairs=TWO, compare={"factor": "kernel", "baseline": "6.12"}).write(
+        made / "once"
+    )
+    sends = {"send": KERNELS["send"]}
+    Synth(sends, runs=10, spread=0.004, pairs=TWO).write(made / "a")
+    tcg = {"snd": {"emulated": "QEMU TCG", "kernel": "6.19.0"}}
+    Synth(sends, runs=10, spread=0.004, seed=3, pairs=TWO, facts=tcg).write(made / "b")
+    Synth({"tso": ("on", "off")}, runs=3, pairs=("x>y", "y>x")).write(made / "other")
+    return made
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_kernels_are_compared_in_words(netbench: Command, folder: Path) -> None:
+    done = netbench("compare", folder / "boots", "--factor", "kernel", "--margin", "1%")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = words(done.stdout)
+    assert re.search(
+        r"send=sendfile: 6\.12 moves [67]\.\d% more than 6\.1, 95% interval [5-7]\.\d to [7-8]\.\d% \(better\)",
+        said,
+    )
+    assert "paired by boot, corrected for 2 comparisons (Holm)" in said
+    assert "margin 1%" in said
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_programs_get_the_same(netbench: Command, folder: Path) -> None:
+    done = netbench(
+        "compare",
+        folder / "boots",
+        "--factor",
+        "kernel",
+        "--baseline",
+        "6.12",
+        "--metric",
+        "throughput",
+        "--json",
+    )
+    found = json.loads(done.stdout)
+    assert [
+        (c["level"], c["context"], c["unit"], c["n"], c["verdict"]) for c in found["comparisons"]
+    ] == [("6.1", {"send": send}, "boot", 4, "worse") for send in KERNELS["send"]]
+    for c in found["comparisons"]:
+        assert c["low"] <= 1 / 1.071 <= c["high"]
+        assert c["sentence"].startswith("6.1 moves ")
+    assert (found["label"], found["fell"], found["gates"]) == ("", False, [])
+
+
+def test_a_campaign_s_own_question_is_the_default(netbench: Command, folder: Path) -> None:
+    assert "kernel compared with 6.12" in netbench("compare", folder / "once").stdout
+    done = netbench("compare", folder / "boots")
+    assert done.returncode == 2
+    assert (
+        "its campaign compares nothing; --factor says what to compare (kernel, send)" in done.stderr
+    )
+
+
+def test_any_swept_factor_may_be_compared(netbench: Command, folder: Path) -> None:
+    said = words(
+        netbench("compare", folder / "once", "--factor", "send", "--metric", "throughput").stdout
+    )
+    assert "kernel=6.12: sendfile moves 8" in said
+    assert "paired by block" in said
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "said"),
+    [
+        (["throughput<-2%"], 0, "throughput<-2%: holds in 2 of 2."),
+        (
+            ["throughput>2%"],
+            1,
+            "throughput>2%: FELL in 2 of 2: kernel=6.12 send=readwrite: 6.5% more, 95% interval",
+        ),
+        (["throughput<-0.02", "throughput>0.02"], 1, "throughput<-0.02: holds in 2 of 2."),
+        (
+            ["retransmits>5%"],
+            0,
+            "retransmits>5%: cannot be judged: kernel=6.12 send=readwrite: a run measured 0, which has no ratio",
+        ),
+    ],
+)
+def test_gates(netbench: Command, folder: Path, gates: list[str], code: int, said: str) -> None:
+    done = netbench(
+        "compare",
+        folder / "boots",
+        "--factor",
+        "kernel",
+        *(word for gate in gates for word in ("--fail-if", gate)),
+    )
+    assert done.returncode == code
+    assert said in words(done.stdout)
+
+
+def test_a_gate_on_one_boot_of_each_kernel_cannot_be_judged(
+    netbench: Command, folder: Path
+) -> None:
+    done = netbench("compare", folder / "once", "--fail-if", "throughput<50%", "--json")
+    assert done.returncode == 0
+    (gate,) = json.loads(done.stdout)["gates"]
+    assert (gate["gate"], gate["fell"], gate["held"]) == ("throughput<50%", [], 0)
+    assert [c["why"] for c in gate["not_judged"]] == ["one boot has no interval"] * 2
+
+
+def test_two_results(netbench: Command, folder: Path) -> None:
+    done = netbench("compare", folder / "a", folder / "b", "--fail-if", "throughput<-2%")
+    assert done.returncode == 0
+    said = words(done.stdout)
+    assert "The two ran at different times, so nothing is paired" in said
+    assert ", unpaired" in said
+    assert "of independent runs (Welch)" in said
+    assert "kernel snd 6.18.1 in A; 6.19.0 in B" in said
+    assert "throughput<-2%: holds in 2 of 2." in said
+    assert done.stdout.count(LABEL) >= 4  # of the tables; one of the two was emulated
+    assert words(done.stdout).startswith("synthetic (B) compared with synthetic (A)")
+    assert [
+        line for line in done.stdout.splitlines() if len(line) > 80 and str(folder) not in line
+    ] == []
+
+
+def test_two_results_for_programs(netbench: Command, folder: Path) -> None:
+    found = json.loads(
+        netbench("compare", folder / "a", folder / "b", "--metric", "throughput", "--json").stdout
+    )
+    assert (found["paired"], found["results"]) == (
+        False,
+        {"A": str(folder / "a"), "B": str(folder / "b")},
+    )
+    assert [(c["unit"], c["n"], c["against"]) for c in found["comparisons"]] == [
+        ("run", 10, 10)
+    ] * 2
+    assert {"where": "snd", "what": "kernel", "a": "6.18.1", "b": "6.19.0"} in found["differences"]
+    assert LABEL in found["label"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--factor", "tso"], "no factor 'tso'; there are kernel, send"),
+        (
+            ["--factor", "kernel", "--baseline", "5.4"],
+            "'5.4' is no level of kernel; its levels: 6.1, 6.12",
+        ),
+        (["--factor", "kernel", "--metric", "throughput.soak"], "did you mean throughput?"),
+        (["--factor", "kernel", "--metric", "mood"], "no metric 'mood'"),
+        (
+            ["--factor", "kernel", "--metric", "sender_cpu.soak"],
+            "no metric 'sender_cpu.soak' was measured; there are throughput,",
+        ),
+        (
+            ["--factor", "kernel", "--fail-if", "throughput<=2"],
+            "is no gate: expected METRIC, < or >, and a change",
+        ),
+        (["--factor", "kernel", "--fail-if", "mood<2%"], "no metric 'mood'"),
+        (["--factor", "kernel", "--fail-if", "steps<2%"], "no metric 'steps' was measured"),
+        (["--factor", "kernel", "--margin", "much"], "expected a percentage"),
+        (["--factor", "kernel", "--margin", "0"], "expected more than 0"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_said(
+    netbench: Command, folder: Path, wrong: list[str], said: str
+) -> None:
+    done = netbench("compare", folder / "boots", *wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_results_that_have_nothing_in_common_are_refused(netbench: Command, folder: Path) -> None:
+    done = netbench("compare", folder / "a", folder / "other")
+    assert (
+        done.returncode,
+        "have no cell in common: only in A: the pairs snd>rcv" in done.stderr,
+    ) == (2, True)
+    done = netbench("compare", folder / "a", folder / "b", "--factor", "send")
+    assert (
+        done.returncode,
+        "--factor and --baseline are for the levels of one" in done.stderr,
+    ) == (2, True)
+    done = netbench("compare", folder / "a", folder)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_a_csv_cannot_carry_the_label_and_says_so(netbench: Command, folder: Path) -> None:
+    done = netbench("report", folder / "b", "--csv", "r.csv")
+    assert (
+        done.stderr == f"netbench: r.csv: {LABEL}; the columns of a CSV have no place to say so\n"
+    )
+    assert netbench("report", folder / "a", "--csv", "r.csv").stderr == ""

@@ -1,0 +1,268 @@
+"""The documents about adding things are true: the diffs in them are applied to a copy of the
+project, which is built and used.
+
+A document's ```diff blocks must be all that is needed, and its ```c blocks must compile as they
+stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PARTS = ("native", "netbench", "pyproject.toml", "setup.py", "README.md", "LICENSE")
+BUILT = shutil.ignore_patterns("*.so", "worker-*", "_native.c", "__pycache__")
+STRICT = ("-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The fenced blocks of a document in docs/ in one language."""
+    found = re.findall(
+        rf"^```{language}\n(.*?)^```$",
+        (ROOT / "docs" / document).read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    assert found, f"docs/{document} has no {language} block"
+    return found
+
+
+def copied(folder: Path, *documents: str, keep_build: bool = False) -> Path:
+    """A copy of the project in `folder` with the diffs of these documents applied, and nothing else
+    changed. With `keep_build` it has the engine as it is built here: enough for what is Python
+    alone.
+    """
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(
+                source,
+                folder / part,
+                ignore=shutil.ignore_patterns("__pycache__") if keep_build else BUILT,
+            )
+        elif source.exists():
+            shutil.copy(source, folder / part)
+    for document in documents:
+        for diff in blocks(document, "diff"):
+            subprocess.run(["git", "apply", "-"], cwd=folder, input=diff, text=True, check=True)
+    return folder
+
+
+def built(folder: Path) -> Path:
+    """Build the copy's engine in place, as `pip install -e .` does."""
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def python(folder: Path, code: str) -> object:
+    """Run Python code in the copy; its `answer` comes back as JSON. The copy's netbench is what it
+    imports.
+    """
+    check = f"import json, netbench; assert netbench.__file__.startswith({str(folder)!r}), netbench.__file__\n"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT / "tests")))}
+    command = [sys.executable, "-c", f"{check}{code}\nprint(json.dumps(answer))"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy with both toys, since building it takes a while."""
+    return built(copied(tmp_path_factory.mktemp("toys"), "adding-a-method.md", "adding-a-meter.md"))
+
+
+@pytest.mark.parametrize(
+    ("document", "table"),
+    [("adding-a-method.md", "methods/table.c"), ("adding-a-meter.md", "meters/table.c")],
+)
+def test_a_toy_is_one_new_file_and_one_row(document: str, table: str) -> None:
+    (diff,) = blocks(document, "diff")
+    files = re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
+    assert len(files) == 2
+    assert f"native/src/{table}" in files
+    assert diff.count("\n--- /dev/null") == 1
+    rows = diff.split(f"+++ b/native/src/{table}")[1].split("diff --git")[0]
+    assert [line for line in rows.splitlines() if line[:1] in "+-" and line] == [
+        line for line in rows.splitlines() if line.startswith("+\trow(")
+    ]
+    assert rows.count("\n+") == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "place"), [("adding-a-method.md", "methods"), ("adding-a-meter.md", "meters")]
+)
+def test_the_skeleton_compiles(tmp_path: Path, document: str, place: str) -> None:
+    copied(tmp_path)
+    for code in blocks(document, "c"):
+        source = tmp_path / "native" / "src" / place / "skeleton.c"
+        source.write_text(code)
+        subprocess.run(["cc", *STRICT, f"-I{tmp_path}/native/include", str(source)], check=True)
+
+
+CATALOGUE = """
+from netbench.engine.catalogue import local
+c = local()
+def say(row): return [row.name, row.type, row.unit, row.per, sorted(row.flags)]
+m, t = c.send["toy"], c.meters["toyio"]
+answer = {"method": say(m.row), "options": [say(o) for o in m.options], "proofs": [say(p) for p in m.counters],
+          "meter": say(t.row), "counters": [say(n) for n in t.counters], "why": [m.row.why, t.row.why]}
+"""
+
+
+def test_the_toys_are_in_the_catalogue(toys: Path) -> None:
+    answer = python(toys, CATALOGUE)
+    assert isinstance(answer, dict)
+    assert answer["method"] == ["toy", "count", "", "run", ["delivers", "from_memory"]]
+    assert answer["options"] == [["more", "flag", "", "run", ["user"]]]
+    assert answer["proofs"] == [
+        ["send_calls", "count", "calls", "stream", ["must_move"]],
+        ["corked_bytes", "count", "bytes", "stream", []],
+    ]
+    assert answer["meter"][0] == "toyio"
+    assert [counter[0] for counter in answer["counters"]] == ["rchar", "wchar", "syscr", "syscw"]
+    assert answer["why"] == ["", ""]
+
+
+RUN = """
+from tests.support.engine_pair import open_pair
+worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
+answer = []
+with open_pair(worker, worker) as pair:
+    for more in (0, 1):
+        sent, received = pair.run("toy", "read", {"more": more}, bytes=1_000_001, verify=1, meters="toyio")
+        answer.append({"moved": received.moved("flow", "bytes"), "calls": sent.total("toy", "send_calls"), "corked": sent.total("toy", "corked_bytes"),
+                       "same": sent.numbers("", "digest") == received.numbers("", "digest"),
+                       "wchar": sent.moved("toyio", "wchar"), "syscr": received.moved("toyio", "syscr")})
+"""
+
+
+def test_a_run_with_the_toys_moves_data_and_returns_their_counters(toys: Path) -> None:
+    answer = python(toys, RUN)
+    assert isinstance(answer, list)
+    for more, run in enumerate(answer):
+        assert run["moved"] == 1_000_001
+        assert run["same"]
+        assert run["calls"] >= 1_000_001 // 65536
+        assert run["corked"] == more * 1_000_001
+        assert run["syscr"] > 0
+
+
+REFUSED = """
+from tests.support.engine_pair import open_pair
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError
+worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
+answer = []
+with open_pair(worker, worker) as pair:
+    table = pair.sender.catalogue
+    option = table.send["toy"].options[0]
+    good = {"role": "send", "method": "toy", "streams": 1, "chunk": 10, "duration": 10}
+    for options, extra in ((good, 2), ({**good, "method": "write"}, 1)):
+        values = {**Worker.values(pair.sender, options), option.id: extra}
+        pair.sender.values = lambda *a, _v=values: _v
+        try:
+            pair.sender.prepare(options)
+            answer.append("taken")
+        except EngineError as error:
+            answer.append(str(error))
+"""
+
+
+def test_a_methods_option_is_checked_and_is_its_own(toys: Path) -> None:
+    """Its bounds hold, and another method's job does not take it."""
+    answer = python(toys, REFUSED)
+    assert isinstance(answer, list)
+    assert "more is 2, it must lie between 0 and 1" in answer[0]
+    assert "belongs to another method" in answer[1]
+
+
+def test_what_cannot_be_applied_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document that has fallen behind the code fails here, not at a contributor's."""
+    stale = blocks("adding-a-method.md", "diff")[0].replace(" \trow(null) \\", " \trow(nothing) \\")
+    patched: Callable[..., list[str]] = lambda *_: [stale]  # noqa: E731
+    monkeypatch.setitem(globals(), "blocks", patched)
+    with pytest.raises(subprocess.CalledProcessError):
+        copied(tmp_path, "adding-a-method.md")
+
+
+SECTION = """
+import sys
+from pathlib import Path
+from tests.support.local import SMALL
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.report import build, html, markdown, text
+import netbench.report.json as as_json
+path = conduct.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
+report = build.build(path)
+answer = [("Spread of the runs" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
+"""
+
+
+def test_a_toy_section_is_in_every_form_of_a_report(tmp_path: Path) -> None:
+    assert python(copied(tmp_path, "adding-a-section.md", keep_build=True), SECTION) == [True] * 4
+
+
+def test_a_toy_section_is_one_new_file_and_one_row() -> None:
+    (diff,) = blocks("adding-a-section.md", "diff")
+    assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == [
+        "netbench/report/sections/__init__.py",
+        "netbench/report/sections/spread.py",
+    ]
+    row = diff.split("diff --git")[1]
+    assert [line for line in row.splitlines() if re.match(r"[+-][^+-]", line)] == ['+    "spread",']
+
+
+SETTING = """
+import json, subprocess
+from pathlib import Path
+from netbench import campaign
+from netbench.conductor import conduct
+subprocess.run("ip link add nba0 type veth peer name nba1; ip addr add 10.199.8.1/24 dev nba0; ip link set nba0 up; ip link set nba1 up",
+               shell=True, check=True)
+length = lambda: json.loads(subprocess.check_output(["ip", "-j", "link", "show", "nba0"]))[0]["txqlen"]
+text = '''netbench: 1
+name: toy
+hosts: {here: {address: 10.199.8.1, interface: nba0}}
+transfer: {duration: 50ms, warmup: 10ms, sample: 0}
+sweep: {txqueuelen: [123, 456]}
+repeat: {min: 1, max: 1}
+'''
+before = length()
+try:
+    path = conduct.start(campaign.parse(text, "toy.yaml"), Path("results")).path
+    records = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+    answer = [sorted((r["status"], r["settings"]["sender"]["txqueuelen"]["read"]) for r in records), length() == before]
+finally:
+    subprocess.run(["ip", "link", "delete", "nba0"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an interface to change needs root")
+def test_a_toy_setting_is_swept_read_back_and_put_back(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "adding-a-setting.md", keep_build=True)
+    assert python(folder, SETTING) == [[["ok", "123"], ["ok", "456"]], True]
+
+
+def test_a_toy_setting_is_one_new_file() -> None:
+    (diff,) = blocks("adding-a-setting.md", "diff")
+    assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == ["netbench/settings/txqueuelen.py"]

@@ -1,0 +1,123 @@
+"""Nothing is allocated in the measured window: memory that comes and goes there would be measured
+as if it were the transfer.
+
+A dynamic worker of the same sources runs with native/tests/malloc_hook.c preloaded, which writes
+down every call of the allocator; these times are compared with those of the window's edges, which
+the worker itself reports on the same clock.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from netbench.engine import build_native
+from netbench.engine.binding import Edge
+from netbench.engine.catalogue import local
+from tests.support.engine_pair import MS, Side, open_pair, pairs
+from tests.support.paths import ROOT
+
+
+@dataclass(frozen=True)
+class Build:
+    """A dynamic worker and the hook that is preloaded into it."""
+
+    worker: Path
+    hook: Path
+
+    def argv(self, log: Path) -> tuple[str, ...]:
+        return ("env", f"LD_PRELOAD={self.hook}", f"NB_MALLOC_LOG={log}", str(self.worker))
+
+
+def build(sources: Path, target: Path) -> Build:
+    command = [
+        word
+        for word in build_native.worker_command(target / "worker")
+        if word not in ("-static", "-O2")
+    ]
+    hook = target / "malloc_hook.so"
+    flags = ["-shared", "-fPIC", "-fno-builtin", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, "-O1"], cwd=sources, check=True)
+    subprocess.run(
+        [
+            *build_native.compiler(),
+            *flags,
+            str(ROOT / "native/tests/malloc_hook.c"),
+            "-o",
+            str(hook),
+        ],
+        check=True,
+    )
+    return Build(target / "worker", hook)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build(ROOT, tmp_path_factory.mktemp("dynamic"))
+
+
+def calls(log: Path) -> list[tuple[int, str]]:
+    """(ns, call) of everything that was written down. All of it: a list that overran is no proof."""
+    *lines, end = log.read_text().splitlines()
+    assert end == f"end {len(lines)}"
+    return [(int(line.split()[0]), line) for line in lines]
+
+
+def inside(log: Path, windows: list[tuple[int, int]]) -> list[str]:
+    found = calls(log)
+    assert any(ns < windows[0][0] for ns, _ in found), (
+        "the hook saw not even the preparation of the run"
+    )
+    assert any(ns > windows[-1][1] for ns, _ in found), (
+        "the hook saw not even the result being written"
+    )
+    return [line for ns, line in found if any(opened <= ns <= closed for opened, closed in windows)]
+
+
+def windows_of(*sides: Side) -> list[tuple[int, int]]:
+    return [(side.ns(Edge.OPEN), side.ns(Edge.CLOSE)) for side in sides]
+
+
+def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
+    """The allocator's calls inside the windows of a timed run, with samples, and of one that is
+    bounded by bytes.
+    """
+    logs = [folder / f"{send}-{receive}-{side}" for side in ("sender", "receiver")]
+    with open_pair(*(built.argv(log) for log in logs)) as pair:
+        runs = [pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS)]
+        if send != "null":
+            runs.append(pair.run(send, receive, bytes=4 * 2**20, warmup=2 * MS))
+    assert runs[0][1].samples
+    return [
+        line
+        for log, sides in zip(logs, zip(*runs, strict=True), strict=True)
+        for line in inside(log, windows_of(*sides))
+    ]
+
+
+@pytest.mark.parametrize(("send", "receive"), pairs(local()))
+def test_nothing_is_allocated_in_the_window(
+    built: Build, tmp_path: Path, send: str, receive: str
+) -> None:
+    assert allocated(built, tmp_path, send, receive) == []
+
+
+def test_an_allocation_in_a_step_would_be_found(tmp_path: Path) -> None:
+    """The test's own test: the same measurement over a worker whose write method allocates in its
+    step.
+    """
+    shutil.copytree(ROOT / "native", tmp_path / "native")
+    method = tmp_path / "native/src/methods/send_write.c"
+    body = "\treturn nb_flow_write("
+    spoiled = "\tvoid *volatile leak = malloc(most);\n\n\tfree(leak);\n"
+    text = method.read_text().replace(
+        "#include <string.h>", "#include <stdlib.h>\n#include <string.h>"
+    )
+    assert text.count(body) == 1
+    method.write_text(text.replace(body, spoiled + body))
+    found = allocated(build(tmp_path, tmp_path), tmp_path, "write", "read")
+    assert {line.split()[2] for line in found} == {"malloc", "free"}

@@ -1,0 +1,190 @@
+"""What is sent arrives, byte for byte: every send method, receive method, source and sink that the
+descriptors put together.
+
+The expected content is made here in Python, from the pattern's definition; file sinks are read back
+and compared with it, discard sinks are compared by the digests of both sides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netbench.engine.catalogue import Named, local
+from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
+
+BYTES = 64 * 2**20 + 1
+CHUNK = 60_013  # odd: no multiple of a page, nor of the receiver's
+FILES, FILE_SIZE = 7, 300 * 1024 + 5
+NAMED_SIZE = 5 * 2**20 + 123
+SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
+
+
+def pattern(length: int, offset: int = 0) -> bytes:
+    """nb_pattern: byte i is byte i % 8 of splitmix64(i / 8)."""
+    first, words = offset // 8, (offset % 8 + length + 7) // 8
+    x = (np.arange(first + 1, first + words + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return x.astype("<u8").tobytes()[offset % 8 : offset % 8 + length]
+
+
+def rounds(content: bytes, length: int) -> bytes:
+    """The content over and over, up to `length` bytes."""
+    return (content * (length // len(content) + 1))[:length]
+
+
+class Content:
+    """What a stream of each source looks like."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "named"
+        self.named = np.random.default_rng(1).bytes(NAMED_SIZE)
+        self.path.write_bytes(self.named)
+
+    def options(self, source: str) -> dict[str, int | str]:
+        files: dict[str, int | str] = {"source_files": FILES, "source_size": FILE_SIZE}
+        more = {"file": {"source_path": str(self.path)}, "files": files}
+        return {"source": source, **more.get(source, {})}
+
+    def of(
+        self, source: str, length: int, from_buffer: bool, chunk: int = CHUNK, align: int = 0
+    ) -> bytes:
+        if source == "zero":
+            return bytes(length)
+        if source == "file":
+            return rounds(self.named, length)
+        if source == "files":
+            return rounds(b"".join(pattern(FILE_SIZE, i * FILE_SIZE) for i in range(FILES)), length)
+        whole = (
+            chunk if from_buffer else -(-(2**20) // chunk) * chunk
+        )  # a file in memory holds whole chunks
+        return rounds(pattern(whole, align if from_buffer else 0), length)
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    return Content(tmp_path_factory.mktemp("content"))
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with open_pair() as opened:
+        yield opened
+
+
+def sources(method: Named) -> list[str]:
+    return [source for source, flag in SOURCES.items() if method.has(flag)]
+
+
+def sends_from_buffer(send: str, source: str) -> bool:
+    """Whether a stream is the user's buffer over and over: memory and zero of a method that takes
+    no descriptors for them.
+    """
+    method = local().send[send]
+    return source in ("memory", "zero") and (
+        method.has("from_buffer") or not method.has("from_file")
+    )
+
+
+def delivering() -> list[tuple[str, str, str]]:
+    """Every send method, receive method and source whose descriptors say that real bytes arrive."""
+    catalogue = local()
+    receives = [
+        r for r in data_methods(catalogue, "receive") if catalogue.receive[r].has("delivers")
+    ]
+    sends = [s for s in data_methods(catalogue, "send") if catalogue.send[s].has("delivers")]
+    return [
+        (s, r, source) for s in sends for r in receives for source in sources(catalogue.send[s])
+    ]
+
+
+def same_digest(sides: tuple[Side, Side]) -> bool:
+    sent, received = (side.numbers("", "digest") for side in sides)
+    return bool(sent) and sent == received
+
+
+@pytest.mark.parametrize(("send", "receive", "source"), delivering())
+def test_what_is_sent_arrives(
+    pair: Pair, content: Content, tmp_path: Path, send: str, receive: str, source: str
+) -> None:
+    method = local().receive[receive]
+    from_buffer = sends_from_buffer(send, source)
+    to_sender = {"chunk": CHUNK, **content.options(source)}
+    if method.has("to_discard"):
+        sides = pair.run(send, receive, to_sender, bytes=BYTES, verify=1)
+        assert sides[1].moved("flow", "bytes") == BYTES
+        assert same_digest(sides)
+    if method.has("to_file"):
+        sink = tmp_path / "sink"
+        sides = pair.run(
+            send, receive, to_sender, {"sink": "file", "sink_path": str(sink)}, bytes=BYTES
+        )
+        expected = content.of(source, BYTES, from_buffer)
+        assert sink.stat().st_size == BYTES
+        assert sink.read_bytes() == expected
+
+
+# Each column once at its odd end: streams, chunk, receive_chunk, align, preamble, warm-up.
+ODD = [
+    ("write", "read", "memory", 4, 1_000_003, 8191, 1, 0, 0),
+    ("write", "splice", "memory", 1, 1, 65536, 4095, 1, 0),
+    ("readwrite", "splice", "files", 4, 100_001, 131_072, 13, 4096, 0),
+    ("sendfile", "read", "file", 4, 4097, 1_000_003, 0, 1448, 0),
+    ("sendfile", "read", "files", 1, 0, 65536, 0, 512, 0),
+    ("splice", "splice", "file", 4, 8191, 8191, 0, 70_000, 0),
+    ("mmap", "read", "files", 4, 4095, 4095, 0, 1, 0),
+    ("mmap", "read", "file", 1, 0, 65536, 0, 0, 0),
+    ("sendfile", "splice", "files", 2, 50_000, 65536, 0, 333, 3),
+    ("splice", "read", "memory", 3, 65_535, 65536, 0, 0, 3),
+    ("write", "read", "memory", 2, 65_536, 1, 8, 5, 0),
+    ("zerocopy", "read", "memory", 4, 1_000_003, 8191, 1, 0, 3),
+    ("zerocopy", "splice", "memory", 1, 1, 65536, 4095, 1, 0),
+    ("zerocopy", "read", "zero", 3, 999, 65536, 17, 0, 3),
+    ("zerocopy", "read", "files", 4, 100_001, 131_072, 0, 4096, 3),
+    ("zerocopy", "splice", "file", 2, 4097, 65536, 0, 77, 0),
+    ("zerocopy", "read", "files", 1, 0, 65536, 0, 512, 3),
+    ("zerocopy", "read", "file", 2, 0, 65536, 0, 0, 0),
+]
+
+
+@pytest.mark.parametrize(
+    "pinned", [False, True], ids=["unpinned", "pinned"]
+)  # pinned streams share one thread
+@pytest.mark.parametrize("odd", ODD, ids=lambda o: "-".join(map(str, o)))
+def test_odd_sizes_arrive_too(
+    pair: Pair,
+    content: Content,
+    tmp_path: Path,
+    odd: tuple[str, str, str, int, int, int, int, int, int],
+    pinned: bool,
+) -> None:
+    send, receive, source, streams, chunk, receive_chunk, align, preamble, warmup = odd
+    total = 200_003 if min(chunk or 99, receive_chunk) == 1 else 3_000_001
+    sink = tmp_path / "sink"
+    to_sender = {"chunk": chunk, "align": align, "preamble": preamble, **content.options(source)}
+    to_receiver = {"receive_chunk": receive_chunk, "sink": "file", "sink_path": str(sink)}
+    pin = {"cpu": min(os.sched_getaffinity(0))} if pinned else {}
+    sides = pair.run(
+        send,
+        receive,
+        to_sender,
+        to_receiver,
+        bytes=total,
+        streams=streams,
+        warmup=warmup * MS,
+        verify=1,
+        **pin,
+    )
+    from_buffer = sends_from_buffer(send, source)
+    arrived = sides[1].numbers("flow", "bytes")
+    assert sides[0].numbers("flow", "bytes") == arrived
+    assert sides[1].moved("flow", "bytes") == total + (0 if warmup else preamble * streams)
+    assert same_digest(sides)
+    for stream, length in enumerate(arrived):
+        path = sink.with_name(f"sink.{stream}") if stream else sink
+        body = content.of(source, length - preamble, from_buffer, chunk or 1, align)
+        assert path.read_bytes() == bytes(preamble) + body, f"stream {stream}"

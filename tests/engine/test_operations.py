@@ -1,0 +1,853 @@
+"""Operations of a worker on real interfaces of a network namespace: what they read is what ethtool,
+ip and tc read, what they set these tools see, and what they undo is as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.engine.binding import Code
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError
+from netbench.hosts.local import LocalChannel
+from tests.support.engine_pair import PATIENCE, WORKER
+from tests.support.paths import ROOT
+
+DATA, PEER = "data0", "peer0"
+ADDRESS, NEIGHBOUR, FAR, FAR6 = "10.91.0.1", "10.91.0.2", "203.0.113.7", "2001:db8:7::1"
+NUMBERS = itertools.count()
+
+
+def shell(*argv: str) -> str:
+    """What a program prints. Errors: CalledProcessError."""
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def working(*prefix: str) -> Iterator[Worker]:
+    """A worker, started by these words and its own; says goodbye at the end."""
+    channel = LocalChannel("here", [*prefix, *WORKER])
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A network namespace with both ends of a veth: DATA, which has addresses and two queues, and
+    PEER.
+    """
+
+    name: str
+
+    def run(self, *argv: str) -> str:
+        return shell("ip", "netns", "exec", self.name, *argv)
+
+    def worker(self) -> contextlib.AbstractContextManager[Worker]:
+        return working("ip", "netns", "exec", self.name)
+
+    def json(self, *argv: str) -> Any:
+        return json.loads(self.run(*argv) or "[]")
+
+    def link(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.json("ip", "-j", "-d", "link", "show", DATA)[0]
+        return found
+
+    def features(self) -> str:
+        return self.run("ethtool", "-k", DATA)
+
+    def qdiscs(self, handle: bool = True) -> list[dict[str, Any]]:
+        """What tc says of DATA's qdiscs, without what it counts; if asked for, without the handles
+        that the kernel gives out.
+        """
+        left_out = {"refcnt"} if handle else {"refcnt", "handle", "parent"}
+        found = self.json("tc", "-j", "qdisc", "show", "dev", DATA)
+        for one in found:
+            one.get("options", {}).pop("direct_packets_stat", None)
+        return [{key: value for key, value in one.items() if key not in left_out} for one in found]
+
+
+def need(*tools: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it makes network namespaces")
+    missing = [tool for tool in tools if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: apt-get install ethtool iproute2")
+
+
+def outside() -> tuple[str, ...]:
+    """Words that run a program in the machine's own network namespace: each process of the tests
+    has one of its own.
+    """
+    need("nsenter")
+    for pid in (1, 2):
+        words = ("nsenter", f"--net=/proc/{pid}/ns/net")
+        if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return words
+    pytest.skip("needs the machine's own network namespace, and may not enter it")
+
+
+@contextlib.contextmanager
+def namespace() -> Iterator[Namespace]:
+    need("ip", "ethtool", "tc")
+    name = f"nbops-{os.getpid()}-{next(NUMBERS)}"
+    shell("ip", "netns", "add", name)
+    try:
+        here = Namespace(name)
+        queues = ("numtxqueues", "2", "numrxqueues", "2")
+        here.run("ip", "link", "add", "dev", DATA, *queues, "type", "veth", "peer", "name", PEER)
+        here.run("ip", "address", "add", f"{ADDRESS}/24", "dev", DATA)
+        for interface in ("lo", DATA, PEER):
+            here.run("ip", "link", "set", "dev", interface, "up")
+        yield here
+    finally:
+        shell("ip", "netns", "delete", name)
+
+
+@pytest.fixture
+def here() -> Iterator[Namespace]:
+    with namespace() as made:
+        yield made
+
+
+@pytest.fixture
+def worker(here: Namespace) -> Iterator[Worker]:
+    with here.worker() as opened:
+        yield opened
+
+
+def read(worker: Worker, op: str, *target: str) -> str:
+    return worker.operate(op, target)[0]
+
+
+def change(
+    worker: Worker, op: str, target: tuple[str, ...] | str, value: str, scope: int = 0
+) -> str:
+    """What an operation that is held reads afterwards."""
+    after = worker.operate(op, target, value, hold=True, scope=scope)[1]
+    assert after is not None
+    assert after == worker.operate(op, target)[0]
+    return after
+
+
+def fields(text: str) -> dict[str, str]:
+    return {
+        key.strip(): value.strip()
+        for key, _, value in (line.partition(":") for line in text.splitlines())
+    }
+
+
+def refusal(worker: Worker, *words: Any, **more: Any) -> EngineError:
+    with pytest.raises(EngineError) as caught:
+        worker.operate(*words, **more)
+    assert caught.value.remedy, f"says what to do: {caught.value}"
+    return caught.value
+
+
+# Features
+
+# ethtool(8) has names of its own for some, and headings for others.
+OF_ETHTOOL = {
+    "rx-checksumming": "rx-checksum",
+    "generic-segmentation-offload": "tx-generic-segmentation",
+    "generic-receive-offload": "rx-gro",
+    "large-receive-offload": "rx-lro",
+    "rx-vlan-offload": "rx-vlan-hw-parse",
+    "tx-vlan-offload": "tx-vlan-hw-insert",
+    "ntuple-filters": "rx-ntuple-filter",
+    "receive-hashing": "rx-hashing",
+}
+HEADINGS = {"tx-checksumming", "scatter-gather", "tcp-segmentation-offload"}
+
+
+def ethtool_features(text: str) -> dict[str, str]:
+    found = fields(text.partition("\n")[2])
+    return {
+        OF_ETHTOOL.get(name, name): state for name, state in found.items() if name not in HEADINGS
+    }
+
+
+def test_features_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
+    here.run("ethtool", "-K", DATA, "tx-checksum-ip-generic", "off")
+    text = read(worker, "features", DATA)
+    assert fields(text) == ethtool_features(here.features())
+    assert "[requested on]" in text
+    assert "[fixed]" in text
+    assert text.endswith("\n")
+
+
+def test_features_that_go_with_another_come_back_with_it(here: Namespace, worker: Worker) -> None:
+    """Without scatter-gather there is no TSO; one that was asked for, but not active, is so again."""
+    here.run("ethtool", "-K", DATA, "tx-gso-list", "off", "rx-gro-list", "on", "gro", "off")
+    here.run("ethtool", "-K", PEER, "tx-checksum-ip-generic", "off")
+    before, peer = here.features(), here.run("ethtool", "-k", PEER)
+    assert "tcp-segmentation-offload: on" in before
+    assert "off [requested on]" in peer
+    change(worker, "features", DATA, "tx-scatter-gather off\ntx-scatter-gather-fraglist off\n")
+    during = ethtool_features(here.features())
+    assert during["tx-scatter-gather"] == "off"
+    assert during["tx-tcp-segmentation"] == "off [requested on]"
+    assert fields(read(worker, "features", DATA)) == during
+    change(worker, "features", PEER, "tx-checksum-ip-generic on\nrx-checksum off\nrx-lro on")
+    peer_during = ethtool_features(here.run("ethtool", "-k", PEER))
+    assert (peer_during["tx-checksum-ip-generic"], peer_during["rx-checksum"]) == ("on", "off")
+    assert "off [requested on]" not in here.run("ethtool", "-k", PEER)
+    worker.undo()
+    assert here.features() == before
+    assert here.run("ethtool", "-k", PEER) == peer
+
+
+def test_features_are_put_back_from_a_journal(here: Namespace, worker: Worker) -> None:
+    """By another worker, from what the first one read."""
+    here.run("ethtool", "-K", DATA, "tx-checksum-ip-generic", "off")
+    before, text = here.features(), read(worker, "features", DATA)
+    with here.worker() as first:
+        first.operate("features", DATA, "tx-checksum-ip-generic on\nrx-gro on")  # not held
+    assert here.features() != before
+    assert worker.operate("features", DATA, text)[1] == text
+    assert here.features() == before
+
+
+def test_what_is_no_feature_is_refused(here: Namespace, worker: Worker) -> None:
+    before = here.features()
+    assert (
+        refusal(worker, "features", DATA, "rx-gro on\nwarp-drive on", hold=True).code
+        == Code.UNSUPPORTED
+    )
+    assert "a feature is on or off" in str(refusal(worker, "features", DATA, "rx-gro 1"))
+    assert here.features() == before, "all or nothing"
+    # One that is fixed is no error: who reads it again sees it.
+    assert "rx-lro: off [fixed]\n" in change(worker, "features", DATA, "rx-lro on\n")
+
+
+# Rings, coalescing, channels, drivers, counters
+
+
+def ethtool_numbers(text: str) -> dict[str, dict[str, str]]:
+    """`ethtool -g` and -l: {"max": {...}, "now": {...}}; what the device does not have is 0."""
+    maximum, _, now = text.partition("Current hardware settings:")
+    found = {}
+    for name, part in (("max", maximum), ("now", now)):
+        pairs = re.findall(r"^([A-Z][\w ]*):\s+(\d+|n/a)$", part, re.MULTILINE)
+        found[name] = {
+            key.lower().replace(" ", "_"): value.replace("n/a", "0") for key, value in pairs
+        }
+    return found
+
+
+def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
+    def theirs() -> dict[str, str]:
+        numbers = ethtool_numbers(here.run("ethtool", "-l", DATA))
+        return numbers["now"] | {f"{key}_max": value for key, value in numbers["max"].items()}
+
+    before = here.run("ethtool", "-l", DATA)
+    assert fields(read(worker, "channels", DATA)) == theirs()
+    assert theirs()["tx"] == "2"
+    change(worker, "channels", DATA, "tx 1\n")
+    change(worker, "channels", DATA, "rx 1\ntx 1\n")
+    assert fields(read(worker, "channels", DATA)) == theirs()
+    assert (theirs()["rx"], theirs()["tx"], theirs()["rx_max"]) == ("1", "1", "2")
+    assert "channels of data0" in str(refusal(worker, "channels", DATA, "rx 64", hold=True))
+    worker.undo()
+    assert here.run("ethtool", "-l", DATA) == before
+
+
+def test_coalescing_is_that_of_ethtool(here: Namespace, worker: Worker) -> None:
+    """Of a tap: the one device without hardware that has any."""
+    here.run("ip", "tuntap", "add", "dev", "tap0", "mode", "tap")
+    before, text = here.run("ethtool", "-c", "tap0"), read(worker, "coalesce", "tap0")
+    after = change(worker, "coalesce", "tap0", "rx_frames 16\n")
+    assert re.search(r"rx-frames:\s+16\n", here.run("ethtool", "-c", "tap0"))
+    assert [line for line in after.splitlines() if line not in text.splitlines()] == [
+        "rx_frames: 16"
+    ]
+    worker.undo()
+    assert here.run("ethtool", "-c", "tap0") == before
+    assert refusal(worker, "coalesce", DATA).code == Code.UNSUPPORTED
+
+
+def test_rings_are_those_of_ethtool() -> None:
+    """Only read: to change those of a real device would be felt."""
+    need("ethtool", "ip")
+    words = outside()
+    for interface in [link["ifname"] for link in json.loads(shell(*words, "ip", "-j", "link"))]:
+        shown = subprocess.run(
+            [*words, "ethtool", "-g", interface], capture_output=True, text=True, check=False
+        )
+        if shown.returncode == 0:
+            break
+    else:
+        pytest.skip("no interface of this machine has rings")
+    with working(*words) as worker:
+        found = fields(read(worker, "rings", interface))
+    numbers = ethtool_numbers(shown.stdout)
+    for key in ("rx", "rx_mini", "rx_jumbo", "tx"):
+        assert (found[key], found[f"{key}_max"]) == (numbers["now"][key], numbers["max"][key])
+
+
+def test_drivers_are_described_as_by_ethtool(here: Namespace, worker: Worker) -> None:
+    theirs, found = fields(here.run("ethtool", "-i", DATA)), fields(read(worker, "driver", DATA))
+    assert (found["driver"], found["version"]) == (theirs["driver"], theirs["version"])
+    assert "bus" not in found, "veth has none, and tells none"
+    settings = fields(here.run("ethtool", DATA))
+    assert (found["speed"] + "Mb/s", found["duplex"]) == (
+        settings["Speed"],
+        settings["Duplex"].lower(),
+    )
+    assert (found["autoneg"], found["port"]) == (
+        settings["Auto-negotiation"],
+        settings["Port"].lower(),
+    )
+    assert read(worker, "driver", "lo") == "" or "driver" in fields(read(worker, "driver", "lo"))
+
+
+def test_statistics_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
+    found = fields(read(worker, "statistics", DATA))
+    assert found == {
+        key: value for key, value in fields(here.run("ethtool", "-S", DATA)).items() if value
+    }
+    assert int(found["peer_ifindex"]) > 0
+    assert refusal(worker, "statistics", "lo").code == Code.UNSUPPORTED
+
+
+# Links
+
+
+KEYS = {
+    "mtu": "mtu",
+    "txqueuelen": "txqlen",
+    "gso_max_size": "gso_max_size",
+    "gro_max_size": "gro_max_size",
+}
+
+
+def test_links_are_those_of_ip(here: Namespace, worker: Worker) -> None:
+    shown = here.link()
+    for key, theirs in (KEYS | {"tso_max_size": "tso_max_size"}).items():
+        assert read(worker, "link", DATA, key) == f"{shown[theirs]}\n"
+    before = here.run("ip", "-d", "link", "show", DATA)
+    for key, value in (
+        ("mtu", 9000),
+        ("txqueuelen", 77),
+        ("gso_max_size", 131072),
+        ("gro_max_size", 40000),
+        ("mtu", 1400),
+    ):
+        assert change(worker, "link", (DATA, key), str(value)) == f"{value}\n"
+        assert here.link()[KEYS[key]] == value
+    worker.undo()
+    assert here.run("ip", "-d", "link", "show", DATA) == before
+
+
+def test_what_moves_along_comes_back_too(here: Namespace, worker: Worker) -> None:
+    """The kernel sets the sizes of IPv4 along with those of all, up to 64K."""
+    for kind in ("gso", "gro"):
+        worker.operate("link", (DATA, f"{kind}_ipv4_max_size"), "50000")
+        change(worker, "link", (DATA, f"{kind}_max_size"), "30000")
+        assert read(worker, "link", DATA, f"{kind}_ipv4_max_size") == "30000\n"
+    worker.undo()
+    for kind in ("gso", "gro"):
+        assert read(worker, "link", DATA, f"{kind}_max_size") == "65536\n"
+        assert read(worker, "link", DATA, f"{kind}_ipv4_max_size") == "50000\n"
+
+
+def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
+    until(lambda: read(worker, "link", DATA, "state") == "up\n", "both ends are up")
+    assert here.link()["operstate"] == "UP"
+    assert read(worker, "link", "lo", "state") == "up\n"
+    here.run("ip", "link", "set", "dev", PEER, "down")
+    until(lambda: read(worker, "link", DATA, "state") == "no carrier\n", "the other end is down")
+    here.run("ip", "link", "set", "dev", DATA, "down")
+    assert read(worker, "link", DATA, "state") == "down\n"
+    assert "cannot be set" in str(refusal(worker, "link", (DATA, "state"), "up"))
+
+
+def test_a_small_mtu_does_not_cost_ipv6_addresses(here: Namespace, worker: Worker) -> None:
+    if not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("needs a kernel with IPv6")
+    here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
+    error = refusal(worker, "link", (DATA, "mtu"), "1000", hold=True)
+    assert error.code == Code.UNSUPPORTED
+    assert "IPv6 addresses of data0" in str(error)
+    assert here.link()["mtu"] == 1500
+    assert "2001:db8::1" in here.run("ip", "address", "show", DATA)
+
+
+@pytest.mark.parametrize(
+    "op", ["features", "rings", "coalesce", "channels", "qdisc", "driver", "statistics", "link"]
+)
+def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> None:
+    more = ("mtu",) if op == "link" else ()
+    error = refusal(worker, op, ("eth9", *more))
+    assert "no interface 'eth9' on this host" in str(error)
+    assert set(error.remedy.removeprefix("name one of ").split(", ")) == {"lo", DATA, PEER}
+    for name in ("", "..", "a/b", "x" * 16, "a b"):
+        assert re.search(
+            "no name of an interface|no interface", str(refusal(worker, op, (name, *more)))
+        )
+
+
+# Queueing disciplines
+
+PROBED = (
+    "pfifo",
+    "bfifo",
+    "pfifo_fast",
+    "fq",
+    "fq_codel",
+    "codel",
+    "sfq",
+    "pie",
+    "cake",
+    "prio",
+    "mq",
+    "htb",
+    "netem",
+    "noqueue",
+)
+
+
+def kinds_here(here: Namespace) -> list[str]:
+    """Kinds that this kernel has, as tc(8) finds out."""
+    found = []
+    for kind in PROBED:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            here.run("tc", "qdisc", "replace", "dev", DATA, "root", kind)
+            found.append(kind)
+            here.run("tc", "qdisc", "delete", "dev", DATA, "root")
+    return found
+
+
+def test_qdiscs_are_set_as_by_tc(here: Namespace, worker: Worker) -> None:
+    before = here.qdiscs()
+    kinds = kinds_here(here)
+    assert {"pfifo", "noqueue"} <= set(kinds)
+    for kind in kinds:
+        here.run("tc", "qdisc", "replace", "dev", DATA, "root", kind)
+        theirs = here.qdiscs(handle=False)
+        here.run("tc", "qdisc", "delete", "dev", DATA, "root")
+        text = change(worker, "qdisc", DATA, kind)
+        assert here.qdiscs(handle=False) == theirs
+        root = next(one for one in here.qdiscs() if one.get("root"))
+        assert text.splitlines()[0].split()[:3] == ["root", kind, root["handle"]]
+        worker.undo()
+        assert here.qdiscs() == before
+    for kind in kinds:  # each over the last
+        change(worker, "qdisc", DATA, kind, scope=7)
+    worker.undo()
+    assert here.qdiscs() == before
+
+
+def test_a_kind_that_this_kernel_has_not_is_unsupported(here: Namespace, worker: Worker) -> None:
+    before = here.qdiscs()
+    for kind in ("nosuchkind", *sorted(set(PROBED) - set(kinds_here(here)))):
+        error = refusal(worker, "qdisc", DATA, kind, hold=True)
+        assert error.code == Code.UNSUPPORTED
+        assert f"this kernel has no qdisc '{kind}'" in str(error)
+    assert here.qdiscs() == before
+    worker.undo()
+    assert here.qdiscs() == before
+
+
+def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> None:
+    """With its handle and its options, over others and over one of its own kind."""
+    roots = ["handle 5: pfifo limit 77", "handle 9: bfifo limit 99999", "noqueue", "mq"]
+    roots += ["handle 7: tbf rate 1gbit burst 100kb latency 10ms", "handle 8: htb default 7"]
+    for root in roots:
+        here.run("tc", "qdisc", "replace", "dev", DATA, "root", *root.split())
+        before, text = here.qdiscs(), read(worker, "qdisc", DATA)
+        for kind in ("bfifo", "pfifo", "pfifo", "noqueue"):
+            change(worker, "qdisc", DATA, kind)
+            assert here.qdiscs()[0]["kind"] == kind
+        assert refusal(worker, "qdisc", DATA, "nosuchkind", hold=True).code == Code.UNSUPPORTED
+        worker.undo()
+        assert here.qdiscs() == before
+        with here.worker() as another:  # as from a journal
+            another.operate("qdisc", DATA, "pfifo")
+            assert another.operate("qdisc", DATA, text)[1] == text
+        assert here.qdiscs() == before
+        here.run("tc", "qdisc", "delete", "dev", DATA, "root")
+
+
+def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: Worker) -> None:
+    here.run("tc", "qdisc", "replace", "dev", DATA, "root", "handle", "6:", "htb", "default", "1")
+    for words, why in (
+        (
+            ("class", "add", "dev", DATA, "parent", "6:", "classid", "6:1", "htb", "rate", "1gbit"),
+            "it has classes",
+        ),
+        (
+            ("qdisc", "add", "dev", DATA, "parent", "6:1", "handle", "7:", "pfifo"),
+            "it has qdiscs below it",
+        ),
+    ):
+        here.run("tc", *words)
+        before = here.run("tc", "-d", "qdisc"), here.run("tc", "-d", "class", "show", "dev", DATA)
+        error = refusal(worker, "qdisc", DATA, "pfifo", hold=True)
+        assert error.code == Code.UNSUPPORTED
+        assert f"the htb of data0 could not be put back: {why}" in str(error)
+        worker.undo()
+        assert (
+            here.run("tc", "-d", "qdisc"),
+            here.run("tc", "-d", "class", "show", "dev", DATA),
+        ) == before
+
+
+@contextlib.contextmanager
+def an_ifb(words: tuple[str, ...]) -> Iterator[str]:
+    """An interface with a qdisc by default, beside the machine's own: only there is
+    net.core.default_qdisc.
+    """
+    name = f"nbops{os.getpid() % 10**6}"
+    try:
+        shell(*words, "ip", "link", "add", "dev", name, "type", "ifb")
+    except subprocess.CalledProcessError:
+        pytest.skip("needs a kernel with ifb")
+    try:
+        shell(*words, "ip", "link", "set", "dev", name, "up")
+        yield name
+    finally:
+        shell(*words, "ip", "link", "delete", "dev", name)
+
+
+def test_a_default_that_is_no_longer_the_default_comes_back() -> None:
+    """The kernel makes its default of the kind that it would make today: that is changed for the
+    moment.
+    """
+    need("ip", "tc", "sysctl")
+    words, key = outside(), "net.core.default_qdisc"
+    with an_ifb(words) as interface, working(*words) as worker:
+        was = shell(*words, "sysctl", "-n", key).strip()
+        before = shell(*words, "tc", "qdisc", "show", "dev", interface)
+        assert f"qdisc {was} 0: root" in before
+        other = "pfifo" if was != "pfifo" else "bfifo"
+        try:
+            change(worker, "qdisc", interface, "pfifo")
+            shell(*words, "sysctl", "-w", f"{key}={other}")
+            worker.undo()
+            assert shell(*words, "tc", "qdisc", "show", "dev", interface) == before
+            assert shell(*words, "sysctl", "-n", key).strip() == other
+        finally:
+            shell(*words, "sysctl", "-w", f"{key}={was}")
+
+
+# Addresses
+
+
+def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) -> None:
+    here.run("ip", "route", "add", f"{FAR}/32", "via", NEIGHBOUR)
+    assert read(worker, "interface", ADDRESS) == f"{DATA}\n"
+    assert read(worker, "interface", "127.0.0.1") == "lo\n"
+    assert read(worker, "interface", "127.0.0.9") == "lo\n", "all of its net"
+    assert "no interface of this host has the address 10.91.0.77" in str(
+        refusal(worker, "interface", "10.91.0.77")
+    )
+    addresses = [NEIGHBOUR, FAR, ADDRESS, "127.0.0.1"]
+    if Path("/proc/sys/net/ipv6").exists():
+        here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
+        here.run("ip", "route", "add", f"{FAR6}/128", "via", "2001:db8::9")
+        addresses += ["2001:db8::7", FAR6, "::1"]
+        assert read(worker, "interface", "2001:0db8::0001") == f"{DATA}\n"
+    for address in addresses:
+        route = here.json("ip", "-j", "route", "get", address)[0]
+        expected = {
+            "interface": route["dev"],
+            "gateway": route.get("gateway"),
+            "source": route["prefsrc"],
+        }
+        assert fields(read(worker, "route", address)) == {
+            key: value for key, value in expected.items() if value
+        }
+    assert "no way to 198.51.100.1" in str(refusal(worker, "route", "198.51.100.1"))
+    assert "no IP address" in str(refusal(worker, "route", "localhost"))
+
+
+# Undoing
+
+
+def test_scopes_are_undone_one_by_one(here: Namespace, worker: Worker, tmp_path: Path) -> None:
+    path = tmp_path / "setting"
+    path.write_text("before")
+    before = here.link()["mtu"], here.features(), here.qdiscs(), path.read_text()
+
+    def now() -> tuple[Any, ...]:
+        return here.link()["mtu"], here.features(), here.qdiscs(), path.read_text()
+
+    change(worker, "link", (DATA, "mtu"), "9000", scope=0)
+    change(worker, "file", str(path), "zero", scope=0)
+    first = now()
+    change(worker, "features", DATA, "tx-scatter-gather off", scope=1)
+    second = now()
+    change(worker, "qdisc", DATA, "pfifo", scope=2)
+    change(worker, "file", str(path), "two", scope=2)
+    assert now() != second
+    error = refusal(worker, "link", (DATA, "mtu"), "1400", hold=True, scope=1)
+    assert (error.code, "operations nest" in str(error)) == (Code.REQUEST, True)
+    assert here.link()["mtu"] == 9000
+    worker.undo(2)
+    assert now() == second
+    worker.undo(1)
+    assert now() == first
+    change(worker, "qdisc", DATA, "pfifo", scope=5)
+    worker.undo(0)
+    assert now() == before
+    worker.undo()
+
+
+def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(
+    here: Namespace, worker: Worker, tmp_path: Path
+) -> None:
+    path = tmp_path / "setting"
+    path.write_text("before")
+    before = here.features()
+    here.run("ip", "link", "add", "dev", "gone0", "type", "veth", "peer", "name", "gone1")
+    change(worker, "file", str(path), "during")
+    change(worker, "link", ("gone0", "mtu"), "1400")
+    change(worker, "features", DATA, "tx-scatter-gather off")
+    change(worker, "features", "gone0", "tx-scatter-gather off")
+    here.run("ip", "link", "delete", "dev", "gone0")
+    with pytest.raises(
+        EngineError, match=r"no interface 'gone0' on this host; 1 more could not be put back"
+    ):
+        worker.undo()
+    assert here.features() == before
+    assert path.read_text() == "before"
+    worker.undo()
+
+
+@pytest.mark.parametrize("end", ["hang up", "kill the controller"])
+def test_everything_is_undone_when_the_controller_is_gone(
+    here: Namespace, tmp_path: Path, end: str
+) -> None:
+    before = here.link(), here.features(), here.qdiscs()
+    script = f"""
+import sys, time
+sys.path[:0] = {[str(ROOT), str(ROOT / "tests")]!r}
+from tests.engine.test_operations import Namespace, change
+held = Namespace({here.name!r}).worker()
+worker = held.__enter__()
+change(worker, "link", ({DATA!r}, "mtu"), "9000", scope=0)
+change(worker, "features", {DATA!r}, "tx-scatter-gather off", scope=1)
+change(worker, "qdisc", {DATA!r}, "pfifo", scope=2)
+print(worker.hello.pid, flush=True)
+if {end!r} == "hang up":
+    worker._stream.finish(60)
+else:
+    time.sleep(3600)
+"""
+    controller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert controller.stdout is not None
+    pid = controller.stdout.readline().strip()
+    if end == "kill the controller":
+        assert here.link()["mtu"] == 9000
+        controller.send_signal(signal.SIGKILL)
+    controller.wait(PATIENCE)
+    controller.stdout.close()
+    assert pid.isdecimal()
+    until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the worker leaves")
+    assert (here.link(), here.features(), here.qdiscs()) == before
+
+
+def test_a_long_undo_shows_life_while_it_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the goodbye: who says that waits for as long as the worker beats."""
+    log = tmp_path / "log"
+    with working() as worker:
+        for i in range(3):
+            worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 1.7; echo {i} >> {log}"])
+        monkeypatch.setattr("netbench.engine.binding.SILENCE_SECONDS", 4)
+        monkeypatch.setattr("netbench.engine.worker.GOODBYE_SECONDS", 0)
+    assert log.read_text() == "2\n1\n0\n"
+
+
+# Files
+
+
+def test_a_choice_is_put_back_by_its_word() -> None:
+    path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not path.exists() or not os.access(path, os.W_OK) or os.geteuid() != 0:
+        pytest.skip("needs root, and a kernel with transparent huge pages")
+    before = path.read_text()
+    word = re.search(r"\[(\w+)\]", before)
+    assert word is not None
+    other = next(choice for choice in re.findall(r"\w+", before) if choice != word[1])
+    try:
+        with working() as worker:
+            assert f"[{other}]" in change(worker, "file", str(path), other)
+            assert f"[{other}]" in path.read_text()
+            worker.undo()
+            assert path.read_text() == before
+    finally:
+        path.write_text(word[1])
+
+
+def test_folders_are_listed_in_order(here: Namespace, worker: Worker) -> None:
+    names = read(worker, "list", f"/sys/class/net/{DATA}/queues")
+    assert names == "rx-0\nrx-1\ntx-0\ntx-1\n"
+    assert read(worker, "list", "/sys/class/net").splitlines() == sorted(["lo", DATA, PEER])
+    assert "/no/such" in str(refusal(worker, "list", "/no/such"))
+
+
+# Locks
+
+
+def take(worker: Worker, what: str, holder: str) -> str:
+    """Who has a lock once this worker has asked for it; "not OTHER" when it was refused."""
+    try:
+        after = worker.operate("lock", what, holder, hold=True)[1]
+    except EngineError as error:
+        found = re.fullmatch(r"locked by (\S+)", error.message)
+        return f"not {found[1]}" if found and error.code == Code.REQUEST else str(error)
+    assert after is not None
+    return after.strip()
+
+
+def wait_for(worker: Worker, what: str, holder: str) -> None:
+    """The kernel's lock is one for the whole machine: somebody else's test may have it for a while."""
+    until(lambda: take(worker, what, holder) == holder, f"the lock of this {what} is free")
+
+
+def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
+    with here.worker() as other, namespace() as elsewhere, elsewhere.worker() as far:
+        with here.worker() as first, here.worker() as second:
+            assert read(first, "lock", "host") == ""
+            assert take(first, "host", "one") == "one"
+            assert take(first, "host", "one") == "one", "its own"
+            assert take(second, "host", "one") == "one", "another worker of the same campaign"
+            assert take(other, "host", "two") == "not one"
+            assert take(first, "host", "two") == "not one", "a name is for life"
+            assert take(far, "host", "two") == "two", "another namespace is another host"
+            assert read(other, "lock", "host") == "one\n"
+            first.undo()
+            assert read(other, "lock", "host") == "one\n", "never undone"
+        assert take(other, "host", "two") == "two", "free once its process has left"
+
+
+def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
+    with (
+        here.worker() as other,
+        namespace() as elsewhere,
+        elsewhere.worker() as far,
+        working() as beside,
+    ):
+        with here.worker() as first:
+            mine = f"mine-{os.getpid()}"
+            wait_for(first, "kernel", mine)
+            assert read(far, "lock", "kernel") == f"{mine}\n"
+            for worker in (other, far, beside):
+                assert take(worker, "kernel", "theirs") == f"not {mine}"
+            assert take(other, "kernel", mine) == mine, "another worker of the same campaign"
+            assert take(far, "host", "theirs") == "theirs", "the host's is another lock"
+            os.kill(first.hello.pid, signal.SIGKILL)
+            wait_for(far, "kernel", "theirs")
+        assert take(beside, "kernel", mine) == "not theirs"
+
+
+def test_of_many_one_gets_the_lock(here: Namespace) -> None:
+    count = 6
+    ready, got = threading.Barrier(count), [""] * count
+
+    def ask(worker: Worker, i: int) -> None:
+        ready.wait()
+        got[i] = take(worker, "host", f"holder-{i}")
+
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(here.worker()) for _ in range(count)]
+        threads = [
+            threading.Thread(target=ask, args=(worker, i)) for i, worker in enumerate(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        winner = read(workers[0], "lock", "host").strip()
+    assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
+
+
+# A holder that dawdles between its two sockets, or never says who it is.
+DAWDLER = """
+import socket, sys
+held = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+held[0].bind("\\0netbench.lock.host")
+print("held", flush=True)
+sys.stdin.readline()
+held[1].bind("\\0netbench.lock.host.by.dawdler")
+sys.stdin.readline()
+"""
+
+
+def test_a_holder_without_a_name_is_waited_for_then_refused(
+    here: Namespace, worker: Worker
+) -> None:
+    argv = ["ip", "netns", "exec", here.name, sys.executable, "-c", DAWDLER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as dawdler:
+        assert dawdler.stdin is not None
+        assert dawdler.stdout is not None
+        assert dawdler.stdout.readline() == "held\n"
+        assert read(worker, "lock", "host") == "unknown\n"
+        assert take(worker, "host", "me") == "not unknown"
+        naming = threading.Timer(0.1, dawdler.stdin.write, ["\n"])
+        naming.start()
+        assert take(worker, "host", "me") == "not dawdler"
+        naming.join()
+        dawdler.kill()
+    assert take(worker, "host", "me") == "me"
+
+
+def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
+    for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
+        assert "no name of a holder" in str(refusal(worker, "lock", "host", name))
+    assert "no lock 'planet'" in str(refusal(worker, "lock", "planet"))
+    assert read(worker, "lock", "host") == ""
+    assert take(worker, "host", "x" * 60) == "x" * 60
+
+
+def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
+    need("setpriv")
+    prefix = (
+        "ip",
+        "netns",
+        "exec",
+        here.name,
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    )
+    try:
+        with working(*prefix) as worker:
+            error = refusal(worker, "lock", "kernel", "me")
+            assert "run as root there" in str(error)
+            assert "run as root" in str(refusal(worker, "link", (DATA, "mtu"), "1400"))
+            assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
+            assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
+            assert take(worker, "host", "me") == "me", "which needs none"
+    except PermissionError:
+        pytest.skip("nobody may not run the worker from here")

@@ -1,0 +1,562 @@
+"""The controller's side of the protocol against workers that are old, lying, killed, stopped or
+left alone; and what workers count against what the kernel says of them elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netbench.engine import binding
+from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
+from netbench.engine.worker import Heart, Worker
+from netbench.errors import EngineError, ProtocolError, WorkerLost
+from netbench.hosts.local import LocalProcess
+from tests.support.engine_pair import MS, PATIENCE, WORKER, Pair, Side, open_pair
+
+HEADER = struct.Struct("=IHH")
+
+
+class Script:
+    """A stream that says what it was given, piece by piece, and then hangs up; or, with `silent`,
+    says no more.
+    """
+
+    def __init__(self, *pieces: bytes, silent: bool = False) -> None:
+        self.pieces = list(pieces)
+        self.silent = silent
+        self.heard = bytearray()
+
+    def read(self, timeout: float) -> bytes:
+        if self.pieces:
+            return self.pieces.pop(0)
+        if self.silent:
+            raise TimeoutError
+        return b""
+
+    def write(self, data: bytes) -> None:
+        self.heard += data
+
+    def finish(self, timeout: float) -> int | None:
+        return 0
+
+    def complaint(self) -> str:
+        return "segmentation fault"
+
+
+@pytest.fixture(scope="module")
+def hello() -> bytes:
+    """What a real worker says first."""
+    process = LocalProcess(WORKER)
+    buffer = bytearray()
+    while (found := binding.split(buffer)) is None:
+        buffer += process.read(PATIENCE)
+    process.finish(PATIENCE)
+    assert found[0] is Frame.HELLO
+    return found[2]
+
+
+@contextlib.contextmanager
+def worker() -> Iterator[tuple[Worker, LocalProcess]]:
+    process = LocalProcess(WORKER)
+    opened = Worker(process, "here")
+    try:
+        yield opened, process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+        opened.close()
+
+
+def spoiled(hello: bytes, at: int, value: bytes) -> bytes:
+    return hello[:at] + value + hello[at + len(value) :]
+
+
+# magic, version, byte_order, rows: u32; layout: u64, as in struct nb_hello
+@pytest.mark.parametrize(
+    ("at", "value", "expected"),
+    [
+        (0, b"SSH-", "byte order"),
+        (8, b"\1\2\3\4", "byte order"),
+        (4, b"\x63\0\0\0", "protocol 99"),
+        (16, b"\xef\xbe\0\0\0\0\0\0", "layout 000000000000beef"),
+        (12, b"\xff\xff\0\0", "announced 65535 descriptors"),
+        (12, b"\0\0\0\0", "announced 0 descriptors"),
+    ],
+)
+def test_a_hello_that_is_not_ours_is_named(
+    hello: bytes, at: int, value: bytes, expected: str
+) -> None:
+    with pytest.raises(ProtocolError, match=expected):
+        Worker(Script(binding.frame(Frame.HELLO, 0, spoiled(hello, at, value))), "here")
+
+
+def test_a_version_that_differs_says_what_to_do(hello: bytes) -> None:
+    with pytest.raises(ProtocolError, match="deploy the worker again"):
+        Worker(Script(binding.frame(Frame.HELLO, 0, spoiled(hello, 16, bytes(8)))), "here")
+
+
+def test_a_worker_refuses_a_controller_of_another_layout(hello: bytes) -> None:
+    process = LocalProcess(WORKER)
+    process.write(
+        binding.frame(Frame.HELLO, 0, spoiled(binding.own_hello(), 16, b"\xef\xbe\0\0\0\0\0\0"))
+    )
+    buffer, frames = bytearray(), []
+    while data := process.read(PATIENCE):
+        buffer += data
+        while (found := binding.split(buffer)) is not None:
+            frames.append(found)
+    assert [kind for kind, _, _ in frames] == [Frame.HELLO, Frame.ERROR]
+    error = binding.decode_error(frames[1][2], "here")
+    assert "layout 000000000000beef" in str(error)
+    assert f"{binding.own_layout():016x}" in str(error)
+    assert "deploy the worker again" in str(error)
+    assert process.finish(PATIENCE) == Code.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("pieces", "error", "expected"),
+    [
+        (
+            (b"Welcome to Ubuntu 22.04 LTS\n",),
+            ProtocolError,
+            "no frame of netbench's protocol.*Welcome",
+        ),
+        ((binding.frame(Frame.READY, 0),), ProtocolError, "began with READY, expected HELLO"),
+        ((binding.frame(Frame.HELLO, 0, b"short"),), ProtocolError, "5 bytes long"),
+        (
+            (HEADER.pack(FRAME_MAX + 1, Frame.HELLO, 0),),
+            ProtocolError,
+            "no frame of netbench's protocol",
+        ),
+        ((), WorkerLost, "closed the connection; it said: segmentation fault"),
+        ((b"\x08\0",), WorkerLost, "closed the connection"),
+    ],
+)
+def test_what_is_no_worker_is_told_from_one(
+    pieces: tuple[bytes, ...], error: type[Exception], expected: str
+) -> None:
+    with pytest.raises(error, match=expected):
+        Worker(Script(*pieces), "here")
+
+
+def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
+    whole = binding.frame(Frame.HELLO, 0, hello)
+    stream = Script(*(whole[i : i + 1000] for i in range(0, len(whole), 1000)))
+    greeted = Worker(stream, "here")
+    assert greeted.hello.version == 2
+    assert "sendfile" in greeted.catalogue.send
+    assert bytes(stream.heard) == binding.frame(Frame.HELLO, 0, binding.own_hello())
+
+
+def scripted(hello: bytes, *frames: bytes, silent: bool = False) -> Worker:
+    return Worker(Script(binding.frame(Frame.HELLO, 0, hello), *frames, silent=silent), "here")
+
+
+JOB = {"role": "observe", "duration": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (binding.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
+        (binding.frame(Frame.READY, 1, b"xxx"), "3 bytes are left over"),
+        (
+            binding.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
+            "a vector of 34359738360 bytes where 0 are left",
+        ),
+        (
+            binding.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 1, 0, 2**32 - 1, 0)),
+            "where 0 are left",
+        ),
+        (binding.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
+    ],
+)
+def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str) -> None:
+    with pytest.raises(ProtocolError, match=expected):
+        scripted(hello, answer).prepare(JOB)
+
+
+def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
+    late = binding.frame(Frame.READY, 60000, b"xxx") + binding.frame(Frame.BEAT, 0)
+    assert scripted(hello, late, binding.frame(Frame.READY, 1)).prepare(JOB) == ()
+
+
+def test_a_worker_that_says_nothing_is_lost(hello: bytes) -> None:
+    with pytest.raises(WorkerLost, match="silent"):
+        scripted(hello, silent=True).prepare(JOB)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\0" * 4, b"\x09" + b"\0" * 7, b"\0" * 9])
+def test_an_edge_that_is_none_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolError, match="names no edge"):
+        binding.decode_edge(payload)
+
+
+@given(st.binary(max_size=200))
+def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> None:
+    buffer = bytearray(data)
+    taken = 0
+    with contextlib.suppress(ProtocolError):
+        while (found := binding.split(buffer)) is not None:
+            taken += HEADER.size + len(found[2])
+    assert bytes(buffer) == data[taken:], "what was not taken is still there"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(Frame), st.integers(0, 65535), st.binary(max_size=50)), max_size=6
+    ),
+    st.data(),
+)
+def test_frames_survive_any_cut(
+    frames: list[tuple[Frame, int, bytes]], data: st.DataObject
+) -> None:
+    whole = b"".join(binding.frame(*frame) for frame in frames)
+    cut = data.draw(st.integers(0, len(whole)))
+    buffer, found = bytearray(), []
+    for piece in (whole[:cut], whole[cut:]):
+        buffer += piece
+        while (frame := binding.split(buffer)) is not None:
+            found.append(frame)
+    assert found == frames
+    assert not buffer
+
+
+@given(st.binary(max_size=300))
+def test_decoding_anything_ends_in_vectors_or_a_protocol_error(data: bytes) -> None:
+    for decode in (
+        lambda: list(binding.decode_vectors(data)),
+        lambda: binding.decode_hello(data),
+        lambda: binding.decode_edge(data),
+    ):
+        with contextlib.suppress(ProtocolError):
+            decode()
+    with contextlib.suppress(ProtocolError):
+        assert isinstance(binding.decode_error(data, "here"), EngineError)
+
+
+def vector(row: int, edge: int, ns: int, body: Sequence[int] | str) -> bytes:
+    if isinstance(body, str):
+        text = body.encode()
+        return struct.pack("=IHHIIQ", row, edge, 1, 0, len(text), ns) + text + bytes(-len(text) % 8)
+    return struct.pack(f"=IHHIIQ{len(body)}Q", row, edge, 0, len(body), 0, ns, *body)
+
+
+BODIES = st.one_of(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.text(max_size=20))
+VECTORS = st.lists(
+    st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 3), st.integers(0, 2**64 - 1), BODIES),
+    max_size=4,
+)
+
+
+@given(VECTORS, st.data())
+def test_vectors_are_read_as_the_header_lays_them_out(
+    vectors: list[tuple[int, int, int, list[int] | str]], data: st.DataObject
+) -> None:
+    parts = [vector(*v) for v in vectors]
+    payload = b"".join(parts)
+    found = list(binding.decode_vectors(payload))
+    assert [(v.row, v.edge, v.ns) for v in found] == [v[:3] for v in vectors]
+    for got, (_, _, _, body) in zip(found, vectors, strict=True):
+        if isinstance(body, str):
+            assert (got.text, got.numbers) == (body, ())
+        else:
+            assert (got.text, got.numbers) == (
+                None,
+                tuple(None if n == binding.MISSING else n for n in body),
+            )
+    if payload:  # cut anywhere but between two vectors, it is refused
+        cut = data.draw(st.integers(1, len(payload)))
+        ends = {sum(map(len, parts[:i])) for i in range(len(parts) + 1)}
+        if len(payload) - cut not in ends:
+            with pytest.raises(ProtocolError):
+                list(binding.decode_vectors(payload[:-cut]))
+
+
+@given(VECTORS)
+def test_truncated_rows_of_a_hello_are_refused(
+    vectors: list[tuple[int, int, int, list[int] | str]],
+) -> None:
+    rest = b"".join(vector(*v) for v in vectors)
+    own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
+    with pytest.raises(ProtocolError, match="announced 3 descriptors"):
+        binding.decode_hello(own + rest)
+
+
+# Workers that die, hang or are left alone
+
+
+def start_long_run(pair: Pair) -> None:
+    pair.prepare("write", "read", duration=3600 * 1000 * MS)
+    pair.start(bounded=False)
+    pair.sender.await_edge(Edge.OPEN, PATIENCE)
+
+
+def test_a_killed_worker_is_lost_at_once() -> None:
+    with open_pair() as pair:
+        start_long_run(pair)
+        begun = time.monotonic()
+        os.kill(pair.sender.hello.pid, signal.SIGKILL)
+        with pytest.raises(WorkerLost, match="sender: the worker is gone"):
+            pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+        assert time.monotonic() - begun < binding.SILENCE_SECONDS, (
+            "its end is seen, not guessed from its silence"
+        )
+        with pytest.raises(EngineError, match="the other side") as caught:
+            pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+        assert caught.value.code == Code.PEER
+        with pytest.raises(WorkerLost):
+            pair.sender.operate("file", "/proc/self/comm")
+
+
+def test_a_stopped_worker_is_lost_after_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "SILENCE_SECONDS", 1)
+    with worker() as (one, process):
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(WorkerLost, match="silent"):
+            one.prepare(JOB)
+
+
+@pytest.mark.slow
+def test_silence_is_as_long_as_the_contract_says() -> None:
+    """A running worker beats and is not lost while nothing else happens; a stopped one is, and no
+    sooner than the contract says.
+    """
+    heart = Heart()
+    with worker() as (one, process):
+        heart.add(one)
+        one.prepare({"role": "observe", "duration": (binding.SILENCE_SECONDS + 2) * 10**9})
+        one.go()
+        one.await_edge(
+            Edge.CLOSE, PATIENCE
+        )  # longer than the silence; beats, one way and the other, kept both
+        os.kill(process.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        with pytest.raises(WorkerLost, match="silent"):
+            one.operate("file", "/proc/self/comm")
+        # Beats that were under way when it was stopped are no sign of life later.
+        assert time.monotonic() - begun >= binding.SILENCE_SECONDS
+    heart.stop()
+
+
+@pytest.mark.slow
+def test_a_worker_that_hears_nothing_undoes_and_exits(tmp_path: Path) -> None:
+    """Its descriptors stay open: a controller that hangs is as good as gone."""
+    path = tmp_path / "setting"
+    path.write_text("before")
+    with worker() as (one, process):
+        one.operate("file", str(path), "during", hold=True)
+        assert path.read_text() == "during"
+        while True:  # beats, until it hangs up
+            with contextlib.suppress(TimeoutError):
+                if not process.read(PATIENCE):
+                    break
+        assert path.read_text() == "before"
+
+
+def test_a_worker_whose_controller_is_gone_undoes_and_exits(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path in paths:
+        path.write_text("before")
+    process = LocalProcess(WORKER)
+    one = Worker(process, "here")
+    for path in (*paths, paths[0]):
+        assert one.operate("file", str(path), "during", hold=True)[1] == "during"
+    one.prepare({"role": "observe", "duration": 3600 * 10**9})
+    one.go()
+    assert process.finish(PATIENCE) == 0, "it left by itself"
+    assert [path.read_text() for path in paths] == ["before", "before"]
+
+
+def test_what_is_held_is_undone_on_request(tmp_path: Path) -> None:
+    path, log = tmp_path / "setting", tmp_path / "log"
+    path.write_text("before")
+    with worker() as (one, _):
+        assert one.operate("file", str(path)) == ("before", None)
+        assert one.operate("file", str(path), "during", hold=True) == ("before", "during")
+        assert one.operate("exec", ["echo", "applied"], undo=["cp", str(path), str(log)]) == (
+            "applied\n",
+            None,
+        )
+        one.undo()
+        assert (path.read_text(), log.read_text()) == ("before", "during"), (
+            "in reverse: the file was put back last"
+        )
+        path.write_text("later")
+        one.undo()
+    assert path.read_text() == "later", "nothing is put back twice"
+
+
+# External tools
+
+
+def test_a_tool_is_run_and_listened_to() -> None:
+    with worker() as (one, _):
+        one.prepare({"role": "tool", "argv": "printf\0%s|\0two words\0x", "meters": "rusage"})
+        one.go()
+        side = Side.of(one.catalogue, one.result(PATIENCE).result)
+        assert side.vectors["", "tool_output", Edge.DRAINED].text == "two words|x|"
+        assert side.total("", "tool_status") == 0
+        assert side.moved("rusage", "cpu_ns") >= 0
+        one.prepare({"role": "tool", "argv": "/no/such/program"})
+        one.go()
+        with pytest.raises(EngineError, match=r"/no/such/program.*install it") as caught:
+            one.result(PATIENCE)
+        assert caught.value.errno == 2
+
+
+def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
+    """A server that burns CPU from its first moment on: the window holds its CPU time between the
+    marks, and the stop ends it.
+    """
+    with worker() as (one, _):
+        script = "echo server is up; while :; do :; done"
+        one.prepare(
+            {
+                "role": "tool",
+                "argv": f"sh\0-c\0{script}",
+                "await": "is up",
+                "marks": 1,
+                "meters": "rusage",
+            }
+        )
+        one.go()
+        one.await_edge(Edge.WARM, PATIENCE)
+        one.mark()
+        one.await_edge(Edge.OPEN, PATIENCE)
+        opened = time.monotonic()
+        while time.monotonic() - opened < 0.1:
+            one.beat()
+        one.mark()
+        one.await_edge(Edge.CLOSE, PATIENCE)
+        one.stop()
+        side = Side.of(one.catalogue, one.result(PATIENCE).result)
+    window = (
+        side.vectors["rusage", "cpu_ns", Edge.CLOSE].ns
+        - side.vectors["rusage", "cpu_ns", Edge.OPEN].ns
+    )
+    assert 0 < side.moved("rusage", "cpu_ns") <= window
+    assert side.total("", "tool_status") == 128 + signal.SIGKILL
+    assert side.vectors["", "tool_output", Edge.DRAINED].text == "server is up\n"
+
+
+# What workers count, against what the kernel says elsewhere
+
+
+def sockets(port: int) -> dict[str, dict[str, int]]:
+    """The counters of ss(8) for both ends of the connection to `port`: by sender and receiver."""
+    found = {}
+    for side, end in (("sender", "dport"), ("receiver", "sport")):
+        command = ["ss", "-tinHO", "state", "established", f"( {end} = :{port} )"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found[side] = {name: int(n) for name, n in re.findall(r"(\w+):(\d+)", text)}
+    return found
+
+
+@pytest.fixture
+def ethernet_segments() -> Iterator[None]:
+    """Segments of an Ethernet's size on the loopback: one acknowledgement stands for tens of them,
+    so the two counts are far apart.
+    """
+    subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True)
+    yield
+    subprocess.run(["ip", "link", "set", "lo", "mtu", "65536"], check=True)
+
+
+@pytest.mark.usefixtures("ethernet_segments")
+def test_tcp_counters_are_those_of_ss() -> None:
+    seen = {}
+    with open_pair() as pair:
+        pair.between = lambda p: seen.update(sockets(p.port))
+        sent, received = pair.run("write", "read", bytes=2**20, warmup=20 * MS)
+    for name, side in (("sender", sent), ("receiver", received)):
+        ss = seen[name]
+        assert ss["segs_out"] > 10
+        # Nothing but a late acknowledgement or window update can come between the worker's look and
+        # that of ss.
+        for counter, theirs in (("segments_out", "segs_out"), ("segments_in", "segs_in")):
+            assert abs(side.total("tcp", counter, Edge.OPEN) - ss[theirs]) <= 3
+        assert side.total("tcp", "cwnd", Edge.OPEN) == ss["cwnd"]
+    assert sent.total("tcp", "segments_out", Edge.OPEN) > 2 * sent.total(
+        "tcp", "segments_in", Edge.OPEN
+    ), "swapped ones would be seen"
+
+
+def scheduled_ns(pid: int) -> int:
+    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
+    (Documentation/scheduler/sched-stats.rst).
+    """
+    return sum(
+        int((task / "schedstat").read_text().split()[0])
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    )
+
+
+def test_cpu_time_is_that_of_schedstat() -> None:
+    with open_pair() as pair:
+        pid, tick = pair.sender.hello.pid, 10**9 // pair.sender.hello.clock_ticks
+        pair.prepare("write", "read", duration=200 * MS)
+        begun, first = time.monotonic_ns(), scheduled_ns(pid)
+        pair.start(bounded=False)
+        pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+        last, ended = (
+            scheduled_ns(pid),
+            time.monotonic_ns(),
+        )  # the flow still runs: its thread is still counted
+        pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+        pair.sender.stop()
+        pair.receiver.stop()
+        side = Side.of(pair.sender.catalogue, pair.sender.result(PATIENCE).result)
+        pair.receiver.result(PATIENCE)
+    threads, window = 2, side.ns(Edge.CLOSE) - side.ns(Edge.OPEN)
+    lag = threads * tick  # schedstat is brought up to date at ticks and switches
+    used = side.moved("rusage", "cpu_ns")
+    outside = threads * (ended - begun - window)
+    assert last - first - outside - lag <= used <= last - first + lag
+    assert used > 0
+
+
+def proc_stat() -> list[list[int]]:
+    """The numbers of each cpu line of /proc/stat, all CPUs first."""
+    lines = (line.split() for line in Path("/proc/stat").read_text().splitlines())
+    return [[int(n) for n in fields[1:9]] for fields in lines if fields[0].startswith("cpu")]
+
+
+STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+def test_procstat_is_what_proc_stat_says() -> None:
+    """Each number at each edge lies between what was read before the run and after it, in its own
+    column and for its own CPU.
+    """
+    with open_pair() as pair:
+        before = proc_stat()
+        side, _ = pair.run("write", "read", duration=100 * MS)
+        after = proc_stat()
+        assert pair.sender.hello.cpus == len(before) - 1
+    for edge in (Edge.OPEN, Edge.CLOSE):
+        for column, state in enumerate(STATES):
+            found = [
+                *side.numbers("procstat", state, edge),
+                *side.numbers("procstat", f"cpu_{state}", edge),
+            ]
+            low, high = [cpu[column] for cpu in before], [cpu[column] for cpu in after]
+            assert len(found) == len(low)
+            if state not in ("idle", "iowait"):  # these two may go back (proc(5))
+                assert all(lo <= f <= hi for lo, f, hi in zip(low, found, high, strict=True)), (
+                    f"{state}: {low} {found} {high}"
+                )
+    busy = sum(side.moved("procstat", state) for state in STATES if state not in ("idle", "iowait"))
+    assert busy > 0

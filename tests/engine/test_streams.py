@@ -1,0 +1,171 @@
+"""Streams of a side: a thread each, or one thread for all where they are pinned to one CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.engine.binding import Edge
+from netbench.engine.catalogue import local
+from netbench.errors import EngineError
+from tests.support.engine_pair import ADDRESS, MS, Pair, data_methods, open_pair
+
+STREAMS = 4
+CPU = min(os.sched_getaffinity(0))
+PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with open_pair() as opened:
+        yield opened
+
+
+def threads(pid: int) -> list[set[int]]:
+    """The CPUs that each thread of a process may use."""
+    return [os.sched_getaffinity(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()]
+
+
+@PINS
+def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, int]) -> None:
+    pair.prepare("write", "read", streams=STREAMS, duration=60 * MS, warmup=10 * MS, bytes=0, **pin)
+    flows = [len(threads(worker.hello.pid)) - 1 for worker in (pair.sender, pair.receiver)]
+    assert flows == ([1, 1] if pin else [STREAMS, STREAMS])
+    if pin:
+        assert threads(pair.sender.hello.pid).count({CPU}) == 1
+    pair.start(bounded=False)
+    sent, received = pair.finish(bounded=False)
+    windows = zip(
+        received.numbers("flow", "bytes", 0), received.numbers("flow", "bytes", 1), strict=True
+    )
+    assert all(close > opened for opened, close in windows), "every stream moved within the window"
+    assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes"), (
+        "and all of it arrived"
+    )
+
+
+@PINS
+@pytest.mark.parametrize("send", ["write", "zerocopy"])
+def test_one_broken_stream_ends_the_run(pair: Pair, pin: dict[str, int], send: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ports = {"port_low": port, "port_high": port}
+    pair.prepare(send, "read", {}, ports, streams=STREAMS, duration=20_000 * MS, bytes=0, **pin)
+    pair.start(bounded=False)
+    states = subprocess.run(
+        ["ss", "-Htn", "dport", "=", str(port)], check=True, capture_output=True, text=True
+    ).stdout
+    one = states.splitlines()[0].split()[3].rsplit(":", 1)[1]
+    subprocess.run(
+        ["ss", "-K", "sport", "=", one, "dport", "=", str(port)], check=True, capture_output=True
+    )
+    with pytest.raises(EngineError, match="other side"):
+        pair.sender.result(20)
+    for worker in (pair.sender, pair.receiver):
+        worker.abort()
+    assert (
+        pair.run(send, "read", bytes=1_000_000, streams=STREAMS, **pin)[1].moved("flow", "bytes")
+        == 1_000_000
+    )
+
+
+def let_in(door: socket.socket, streams: int) -> list[socket.socket]:
+    """Play the receiver: take the connections of a sender, whatever its token is, in order of their
+    streams.
+    """
+    found: dict[int, socket.socket] = {}
+    while len(found) < streams:
+        guest, _ = door.accept()
+        greeting = guest.recv(24, socket.MSG_WAITALL)
+        found[int.from_bytes(greeting[16:20], "big")] = guest
+        guest.sendall(b"k")
+    return [found[i] for i in range(streams)]
+
+
+def take(stream: socket.socket, wanted: int) -> None:
+    while wanted > 0:
+        got = len(stream.recv(min(wanted, 2**20)))
+        assert got, f"the stream ended with {wanted} bytes still to come"
+        wanted -= got
+
+
+def on_cpu(pid: int) -> int:
+    """Nanoseconds that the threads of a process have run."""
+    return sum(
+        int((task / "schedstat").read_text().split()[0])
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    )
+
+
+def comes_to_rest(pid: int) -> bool:
+    """Whether a process at some time runs for less than a tenth of an interval."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        began, used = time.monotonic_ns(), on_cpu(pid)
+        time.sleep(0.1)
+        if on_cpu(pid) - used < (time.monotonic_ns() - began) / 10:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket.socket]]:
+    """A sender that is prepared, with this process as its receiver."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
+        door = stack.enter_context(socket.create_server((ADDRESS, 0)))
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**19)
+        door.settimeout(20)
+        coming = pool.submit(let_in, door, streams)
+        ends = {"address": ADDRESS, "peer_port": door.getsockname()[1], "token": bytes(16)}
+        pair.sender.prepare(
+            {
+                "role": "send",
+                "streams": streams,
+                "send_buffer": 2**20,
+                "chunk": 250_000,
+                **ends,
+                **options,
+            }
+        )
+        guests = [stack.enter_context(guest) for guest in coming.result()]
+        for guest in guests:
+            guest.settimeout(20)
+        yield guests
+
+
+@pytest.mark.parametrize("send", data_methods(local(), "send"))
+def test_a_stream_that_is_stuck_holds_up_no_other(pair: Pair, send: str) -> None:
+    """The sizes are such that some sends of the stuck stream are all through, and few enough that
+    nobody has looked whether they are: its error queue holds something, which epoll(7) reports
+    again and again though there is no room to send.
+    """
+    wanted = 32 * 2**20  # far more than all buffers hold
+    with sending_to(pair, 2, method=send, duration=60_000 * MS, cpu=CPU) as streams:
+        pair.sender.go()
+        take(streams[0], wanted)
+        assert comes_to_rest(pair.sender.hello.pid), (
+            "nobody reads from any stream now, and the sender is busy"
+        )
+        take(streams[0], wanted)
+        pair.sender.abort()
+
+
+@pytest.mark.parametrize("send", data_methods(local(), "send"))
+def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
+    with sending_to(pair, 1, method=send, duration=10 * MS):
+        pair.sender.go()
+        pair.sender.await_edge(Edge.CLOSE, 20)
+        pair.sender.stop()
+        assert pair.sender.last_word(0.2) is None, "nobody reads what it has sent, and it has ended"
+        pair.sender.abort()
+    assert pair.run(send, "read", bytes=1_000_000)[1].moved("flow", "bytes") == 1_000_000

@@ -1,0 +1,237 @@
+"""MSG_ZEROCOPY: what the engine says of its completions is what strace(1) sees in the error queue;
+none is lost, and none gets out of its window; limits of pinned memory slow it down or are named.
+
+Over loopback the kernel copies everything and says so. Between two kernels it does not: tests of
+the lab with guests look at that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from netbench.analysis.load import load
+from netbench.campaign import parse
+from netbench.conductor import conduct
+from netbench.engine.binding import Edge
+from netbench.errors import EngineError
+from netbench.report.build import build
+from netbench.report.text import render as text_of
+from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
+
+METHOD = "zerocopy"
+CPU = min(os.sched_getaffinity(0))
+RANGE = re.compile(
+    r"ee_origin=(?:5|SO_EE_ORIGIN_ZEROCOPY), .*ee_code=(\w+), ee_info=(\d+), ee_data=(\d+)"
+)
+FLAGS = re.compile(r"sendto\((\d+), .*, ([A-Z_|]+|0), NULL, 0\) = (-?\d+)")
+UNPRIVILEGED = ("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and capabilities need root")
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with open_pair() as opened:
+        yield opened
+
+
+def said(side: Side, edge: int = Edge.DRAINED) -> dict[str, int]:
+    """What the proofs count, over all streams."""
+    return {
+        name: side.total(METHOD, name, edge)
+        for owner, name, at in side.vectors
+        if owner == METHOD and at == edge
+    }
+
+
+def all_copied(side: Side) -> bool:
+    proofs = said(side)
+    return 0 < proofs["zerocopy_sends"] == proofs["completions"] == proofs["copied"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What strace saw of the flow's thread: sends with the flag that took bytes, sends without,
+    ranges and whether they were copied.
+    """
+
+    flagged: int
+    plain: int
+    ranges: list[tuple[int, int, bool]]
+
+
+def trace(folder: Path, serving: int) -> Seen:
+    (thread,) = (path for path in folder.iterdir() if path.suffix != f".{serving}")
+    text = thread.read_text()
+    sends = [(m[2], int(m[3])) for m in FLAGS.finditer(text)]
+    ranges = [
+        (int(m[2]), int(m[3]), m[1] in ("1", "SO_EE_CODE_ZEROCOPY_COPIED"))
+        for m in RANGE.finditer(text)
+    ]
+    flagged = sum("MSG_ZEROCOPY" in flags and sent > 0 for flags, sent in sends)
+    return Seen(flagged, sum("MSG_ZEROCOPY" not in flags for flags, _ in sends), ranges)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_the_proofs_are_what_strace_sees(tmp_path: Path) -> None:
+    with open_pair(
+        ("strace", "-ff", "-qq", "-v", "-s", "0", "-o", str(tmp_path / "trace"), *WORKER), WORKER
+    ) as pair:
+        serving = pair.sender.hello.pid
+        sent, _ = pair.run(METHOD, "read", {"preamble": 100}, bytes=300 * 65536)
+    seen, proofs = trace(tmp_path, serving), said(sent)
+    assert seen.flagged == proofs["zerocopy_sends"] >= 300
+    assert seen.plain == 1, "the preamble, and nothing else, is sent without the flag"
+    assert (
+        sum(last - first + 1 for first, last, _ in seen.ranges)
+        == proofs["completions"]
+        == seen.flagged
+    )
+    assert (
+        sum(last - first + 1 for first, last, copied in seen.ranges if copied) == proofs["copied"]
+    )
+    # Every send is completed once: the ranges are a partition of what was sent.
+    numbers = itertools.chain.from_iterable(
+        range(first, last + 1) for first, last, _ in seen.ranges
+    )
+    assert sorted(numbers) == list(range(seen.flagged))
+    assert len(seen.ranges) < seen.flagged, "completions are read several at a time"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
+def test_every_completion_arrives_and_is_a_copy_here(
+    pair: Pair, address: str, pin: dict[str, int]
+) -> None:
+    timed = pair.run(
+        METHOD, "read", duration=30 * MS, warmup=5 * MS, streams=3, address=address, **pin
+    )
+    assert all_copied(timed[0])
+    assert timed[0].total("flow", "bytes") == timed[1].total("flow", "bytes")
+    bounded = pair.run(
+        METHOD, "read", bytes=3_000_000, warmup=5 * MS, streams=3, address=address, **pin
+    )
+    assert all_copied(bounded[0])
+    opened = said(bounded[0], Edge.OPEN)
+    assert opened["zerocopy_sends"] == opened["completions"], (
+        "nothing of the warm-up is left for the window"
+    )
+
+
+def test_a_paced_stream_completes_too(pair: Pair) -> None:
+    sent, _ = pair.run(METHOD, "read", {"rate": 400_000_000, "chunk": 8192}, duration=60 * MS)
+    assert all_copied(sent)
+
+
+def test_runs_whose_data_was_copied_are_marked(tmp_path: Path) -> None:
+    text = f"""netbench: 1
+name: marked
+transfer: {{duration: 30ms, warmup: 5ms, sample: 0}}
+sweep: {{send: [write, {METHOD}]}}
+repeat: {{min: 2, max: 2}}
+"""
+    path = conduct.start(parse(text, "marked.yaml"), tmp_path).path
+    runs = load(path).runs
+    engaged = {send: set(group["engaged"]) for send, group in runs.groupby("send", observed=True)}
+    assert engaged["write"] == {""}
+    assert all(re.fullmatch(r"sender: copied counted \d+", why) for why in engaged[METHOD])
+    said = text_of(build(path))
+    assert said.count("[mechanism]") == 1, (
+        "one caution, though each run counted another number of copies"
+    )
+    assert "in 2 runs (sender: copied moved)" in " ".join(said.split())
+
+
+@pytest.fixture
+def narrow() -> Iterator[tuple[str, ...]]:
+    """A network namespace where packets queue up and a socket has little room for what is pending,
+    as a prefix of a command.
+    """
+    name = f"nbz{os.getpid()}"
+    within = ("ip", "netns", "exec", name)
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        subprocess.run([*within, *"ip link set lo mtu 1500 up".split()], check=True)
+        subprocess.run(
+            [*within, *"tc qdisc add dev lo root tbf rate 200mbit burst 64k latency 1s".split()],
+            check=True,
+        )
+        limit = subprocess.run(
+            [*within, "sysctl", "-q", "-w", "net.core.optmem_max=1024"], check=False
+        )
+        if limit.returncode:
+            pytest.skip("this kernel has one net.core.optmem_max for all namespaces")
+        yield within
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+@ROOT
+@pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
+def test_a_full_queue_is_waited_for_and_counted(
+    narrow: tuple[str, ...], pin: dict[str, int]
+) -> None:
+    argv = (*narrow, *WORKER)
+    with open_pair(argv, argv) as pair:
+        sent, received = pair.run(
+            METHOD, "read", {"chunk": 4096}, bytes=4_000_001, streams=2, verify=1, **pin
+        )
+    proofs = said(sent)
+    assert proofs["refused_sends"] > 0
+    assert proofs["poll_calls"] > 0
+    assert proofs["send_calls"] == proofs["zerocopy_sends"] + proofs["refused_sends"]
+    assert all_copied(sent)
+    assert received.moved("flow", "bytes") == 4_000_001
+    assert sent.numbers("", "digest") == received.numbers("", "digest")
+
+
+def locked(limit: int) -> tuple[str, ...]:
+    """A worker that may lock so many bytes of memory."""
+    return (*UNPRIVILEGED, "prlimit", f"--memlock={limit}:{limit}", *WORKER)
+
+
+@ROOT
+def test_locked_memory_that_is_short_is_waited_for() -> None:
+    with open_pair(locked(2**20), WORKER) as pair:
+        sent, received = pair.run(METHOD, "read", bytes=8 * 2**20, streams=4)
+    assert received.moved("flow", "bytes") == 8 * 2**20
+    assert said(sent)["refused_sends"] > 0
+    assert all_copied(sent)
+
+
+@ROOT
+def test_locked_memory_that_never_suffices_is_an_error() -> None:
+    with open_pair(locked(2**16), WORKER) as pair:
+        assert not pair.sender.catalogue.send[METHOD].row.why
+        with pytest.raises(
+            EngineError, match=r"no memory can be pinned for 65536 bytes.*ulimit -l"
+        ):
+            pair.run(METHOD, "read", bytes=2**20)
+        for worker in (pair.sender, pair.receiver):
+            worker.abort()
+        sent, _ = pair.run(METHOD, "read", {"chunk": 4096}, bytes=2**20)
+    assert all_copied(sent)
+
+
+@ROOT
+def test_a_host_that_pins_nothing_says_so() -> None:
+    with open_pair(locked(0), WORKER) as pair:
+        assert "ulimit -l" in pair.sender.catalogue.send[METHOD].row.why
+        assert not pair.receiver.catalogue.send[METHOD].row.why
+
+
+def test_a_source_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "source"
+    path.write_bytes(bytes(8 * 2**20))
+    with open_pair() as pair:
+        pair.between = lambda _: os.truncate(path, 2**20)
+        with pytest.raises(EngineError, match=r"source: .*cut short"):
+            pair.run(METHOD, "read", {"source": "file", "source_path": str(path)}, bytes=8 * 2**20)

@@ -1,0 +1,585 @@
+"""What goes wrong in real life, with the real thing: peers, workers, clocks, terminals, the
+controller. Each ends as a record with its reason, or an error that says what to do; nothing is lost
+and nothing hangs. Files and disks: test_faults_files.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import api, campaign
+from netbench.conductor import conduct
+from netbench.conductor.runner import Runner
+from netbench.engine import build_native
+from netbench.engine.worker import Heart, Worker
+from netbench.errors import RequestError, StoreError, WorkerLost
+from netbench.hosts import local
+from netbench.hosts.local import LocalChannel
+from netbench.store import Store
+from tests.support.local import netbench_argv
+from tests.support.paths import ROOT
+from tests.support.running import (
+    BASE,
+    LONG,
+    SHORT,
+    TWO,
+    Running,
+    resumed,
+    run,
+    sabotage,
+    worker_pid,
+)
+
+# Peers
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_a_worker_killed_in_mid_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    sabotage(monkeypatch, lambda runner: os.kill(worker_pid(runner, role), signal.SIGKILL), 0.3)
+    first, *others = run(TWO, tmp_path)
+    assert first["status"] == "interrupted"
+    assert "gone" in first["reason"], first["reason"]
+    assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+
+
+def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    sabotage(
+        monkeypatch,
+        lambda runner: os.kill(
+            runner._crew.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid,
+            signal.SIGKILL,
+        ),
+        0.3,
+    )
+    found = api.transfer("duration=600ms", "warmup=0s", "repeat.min=1", "repeat.max=1")
+    assert list(found.runs["status"]) == ["interrupted", "ok"]
+
+
+def test_a_worker_that_was_interrupted_puts_back_what_it_holds() -> None:
+    """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off
+    again.
+    """
+    worker = Worker(LocalChannel("here").start_worker(), "here")
+    undo = ["sh", "-c", "sleep 0.7"]
+    worker.operate("exec", ["true"], hold=True, undo=undo)
+    worker.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        worker.operate("exec", undo)
+    worker.close()
+    worker = Worker(LocalChannel("here").start_worker(), "here")
+    worker.operate("exec", ["true"], hold=True, undo=undo)
+    worker.interrupt()
+    worker.calm()
+    worker.undo()
+    worker.close()
+
+
+def test_connections_reset_in_mid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def reset(runner: Runner) -> None:
+        command = ["ss", "-K", "state", "established", "dst", "127.0.0.1", "dport", "=", str(port)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    sabotage(monkeypatch, reset, 0.3)
+    first, *others = run(TWO.replace("transfer: {", f"transfer: {{port: {port}, "), tmp_path)
+    assert first["status"] == "failed"
+    assert "look at the other side's error" in first["reason"]
+    assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_stopped_is_given_up_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids: list[int] = []
+
+    def stop(runner: Runner) -> None:
+        pids.append(worker_pid(runner, "receiver"))
+        os.kill(pids[0], signal.SIGSTOP)
+
+    sabotage(monkeypatch, stop, 0.3)
+    first, *others = run(TWO, tmp_path)
+    assert first["status"] == "interrupted"
+    assert "fell silent" in first["reason"]
+    assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+    assert not Path(f"/proc/{pids[0]}").exists()
+
+
+def test_strangers_at_the_data_port_change_nothing_and_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two who know no token: one says nonsense, one says nothing. They come while the receiver
+    waits for its sender.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    guests: list[socket.socket] = []
+    honest = Worker.prepare
+
+    def prepare(self: Worker, options: Any) -> Any:
+        if options["role"] == "send":
+            for words in (b"GET / HTTP/1.0\r\nHost: netbench\r\n\r\n", b""):
+                guests.append(socket.create_connection(("127.0.0.1", port)))
+                guests[-1].sendall(words)
+        return honest(self, options)
+
+    monkeypatch.setattr(Worker, "prepare", prepare)
+    record, *_ = run(f"transfer: {{port: {port}, duration: 300ms, warmup: 20ms}}\n", tmp_path)
+    for guest in guests:
+        guest.close()
+    assert record["status"] == "ok"
+    assert record["receiver"]["strangers"] == 2
+
+
+def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
+    script = tmp_path / "worker"
+    script.write_text("#!/bin/sh\necho Welcome to Debian, last login yesterday\nsleep 5\n")
+    script.chmod(0o755)
+    found = campaign.parse(BASE, "f.yaml")
+    with pytest.raises(Exception, match=r"no frame of netbench's protocol.*Welcome to") as caught:
+        conduct.start(
+            found, tmp_path / "r", channels=lambda host: LocalChannel(host.name, [str(script)])
+        )
+    assert not isinstance(caught.value, RequestError)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interject(runner: Runner) -> None:
+        stream: Any = runner._crew.worker("here", "receiver")._stream
+        Path(f"/proc/self/fd/{stream._out.fileno()}").write_bytes(
+            b"general protection fault\n"
+        )  # the pipe's other end
+
+    sabotage(monkeypatch, interject, 0.3)
+    first, *others = run(TWO, tmp_path)
+    assert first["status"] == "interrupted"
+    assert (
+        "here: what came is no frame of netbench's protocol (it starts with b'general protection fault"
+        in first["reason"]
+    )
+    assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
+
+
+def test_a_worker_that_reads_no_more_orders_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped, and the order is larger than what a pipe holds."""
+    monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
+    channel = LocalChannel("here")
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    os.kill(worker.hello.pid, signal.SIGSTOP)
+    with pytest.raises(
+        WorkerLost, match=r"here: .*it takes no more orders \(it has read nothing for 0.2 s\)"
+    ):
+        worker.operate("exec", ["echo", "x" * (1 << 20)])
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.close()
+
+
+# Clocks
+
+
+def test_windows_come_from_the_monotonic_clock_alone(tmp_path: Path) -> None:
+    """Stepping this machine's clock would step everybody's: it is shown that no other clock is
+    asked for, and that this one is.
+    """
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    record, *_ = run(f"transfer: {{{SHORT}}}\n", tmp_path)
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    for side in ("sender", "receiver"):
+        assert before < record[side]["time_ns"][0] < record[side]["time_ns"][1] < after
+    sources = (ROOT / "native" / "src").rglob("*.[ch]")
+    assert [
+        str(file)
+        for file in sources
+        if "CLOCK_REALTIME" in file.read_text() or "gettimeofday(" in file.read_text()
+    ] == []
+
+
+DAY = 86400
+
+
+@pytest.fixture
+def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of processes whose wall clock jumps a day ahead, two days back, and so on, a
+    hundred times a second.
+    """
+    step, hook, stop = tmp_path / "step", tmp_path / "clock_hook.so", threading.Event()
+    step.write_bytes(struct.pack("q", 0))
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(
+        [*build_native.compiler(), *flags, ROOT / "native/tests/clock_hook.c", "-o", hook],
+        check=True,
+    )
+
+    def jump() -> None:
+        with step.open("r+b", 0) as mapped:
+            for sign in itertools.cycle((1, -1)):
+                os.pwrite(mapped.fileno(), struct.pack("q", sign * DAY), 0)
+                if stop.wait(0.01):
+                    return
+
+    jumper = threading.Thread(target=jump)
+    jumper.start()
+    yield {**os.environ, "LD_PRELOAD": str(hook), "NB_CLOCK_STEP": str(step)}
+    stop.set()
+    jumper.join()
+
+
+def test_a_wall_clock_that_is_stepped_changes_nothing_but_dates(
+    tmp_path: Path, stepped: dict[str, str]
+) -> None:
+    """For the controller and its workers, not for this machine: the C library's functions are
+    replaced in them.
+    """
+    campaign = Running(tmp_path, tmp_path / "r", LONG + "limit: 10m\n", env=stepped)
+    campaign.await_records(10)
+    campaign.process.send_signal(signal.SIGINT)
+    code, said = campaign.end()
+    assert code == 130, said
+    kept = campaign.records()
+    resumed(campaign.folder, stepped)
+    records = campaign.records()
+    assert records[: len(kept)] == kept
+    good = [r for r in records if r["status"] == "ok"]
+    assert [r["block"] for r in good] == list(range(40))
+    times = [datetime.fromisoformat(r["started"]).timestamp() for r in records]
+    assert max(times) - min(times) > DAY, "no record has seen the steps"
+    for side in ("sender", "receiver"):
+        windows = [r[side]["time_ns"][1] - r[side]["time_ns"][0] for r in good]
+        assert 0 < min(windows) <= max(windows) < DAY * 10**9 / 2
+    report = subprocess.run(
+        netbench_argv(["report", campaign.folder]), capture_output=True, text=True, check=False
+    )
+    assert (report.returncode, report.stderr) == (0, "")
+
+
+# Meters
+
+
+EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (
+            ["check", "f.yaml"],
+            2,
+            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:",
+        ),
+        (
+            ["run", "f.yaml"],
+            2,
+            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:",
+        ),
+        (
+            ["meter", "procstat"],
+            1,
+            "procstat: /proc/stat counts no CPU time; `list meters` names what can run here",
+        ),
+        (["list", "meters"], 0, "CANNOT RUN HERE: /proc/stat counts no CPU time"),
+        (["run", "f.yaml", "--set", "meters=[rusage]"], 0, "throughput"),
+    ],
+)
+def test_a_meter_that_cannot_run_is_found_before_anything_is_run(
+    tmp_path: Path, words: list[str], code: int, says: str
+) -> None:
+    """As in a container that hides /proc/stat."""
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    argv = ["unshare", "--mount", "sh", "-c", EMPTY_STAT, "sh", *netbench_argv(words)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert says in " ".join((done.stdout + done.stderr).split())
+    assert (tmp_path / "results").exists() == (words[0] == "run" and not code)
+
+
+# Terminals and pipes
+
+
+class Terminal:
+    """A pseudo-terminal as the controlling one of a campaign; what is written to it is read and
+    thrown away until it closes.
+    """
+
+    def __init__(self) -> None:
+        self._master, self.slave = os.openpty()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # EIO: everybody has let go of the other side
+            while b"\x04" not in os.read(self._master, 4096):
+                pass
+        os.close(self._master)
+
+    def take(self) -> None:
+        """In the child: make it the controlling terminal."""
+        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+
+    def close(self) -> None:
+        """Close it as a window is closed; whoever writes to it then gets EIO."""
+        os.write(self.slave, b"\x04")
+        os.close(self.slave)
+        self._reader.join()
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    made = Terminal()
+    yield made
+    with contextlib.suppress(OSError):
+        made.close()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_closes_in_mid_run(
+    tmp_path: Path, terminal: Terminal, ignored: bool
+) -> None:
+    """It hangs up and takes no more output. Who ignores the hang-up, as under nohup, wants the
+    campaign to go on.
+    """
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.slave)
+    results = tmp_path / "r"
+    campaign = Running(
+        tmp_path,
+        results,
+        prefix=ignoring,
+        **streams,
+        start_new_session=True,
+        preexec_fn=terminal.take,
+    )
+    campaign.await_records(3)
+    workers, kept = campaign.workers(), campaign.records()
+    terminal.close()
+    code, _ = campaign.end()
+    assert code == (0 if ignored else 130)
+    assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
+    journal = [
+        entry["ended"]
+        for entry in Store.open(campaign.folder).journal_entries()
+        if "ended" in entry
+    ]
+    assert journal == ["done" if ignored else "interrupted"]
+    assert (len(campaign.records()) == 40) == ignored
+    resumed(campaign.folder)
+    assert campaign.records()[: len(kept)] == kept
+    assert [r["block"] for r in campaign.records() if r["status"] == "ok"] == list(range(40))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pipes_that_nobody_reads_any_more_change_no_exit_status(
+    tmp_path: Path, fails: bool
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        failing = f"sweep: {{port: [15000-15999, {taken.getsockname()[1]}]}}\n" if fails else ""
+        campaign = Running(tmp_path, tmp_path / "r", LONG.replace("40", "10") + failing)
+        campaign.await_records(3)
+        for stream in (campaign.process.stdout, campaign.process.stderr):
+            assert stream is not None
+            stream.close()
+        assert campaign.process.wait(60) == (1 if fails else 0)
+    assert sum(r["status"] == "ok" for r in campaign.records()) == 10
+
+
+def test_streams_that_are_closed_from_the_start_change_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
+    assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
+    (folder,) = tmp_path.glob("results/f/*")
+    assert [r["status"] for r in Store.open(folder).records()] == ["ok"]
+
+
+@pytest.mark.parametrize("words", [["list", "methods"], ["--help"], ["run", "f.yaml"]])
+def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            netbench_argv(words),
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    says = "netbench: cannot write to standard output: No space left on device; free some space, or send it elsewhere"
+    assert done.stderr.splitlines()[-1] == says
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["list", "methods"], 0), (["list", "nonsense"], 2), (["plan", "nowhere"], 2)],
+)
+@pytest.mark.parametrize("dead", ["stderr", "both"])
+def test_streams_that_take_nothing_change_no_other_exit_status(
+    tmp_path: Path, words: list[str], code: int, dead: str
+) -> None:
+    """A device without room, and a pipe without a reader for the rest: what Python keeps in its
+    buffers fails once more at exit.
+    """
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as unread:
+        streams = {"stderr": full, "stdout": unread if dead == "both" else subprocess.DEVNULL}
+        assert (
+            subprocess.run(netbench_argv(words), cwd=tmp_path, check=False, **streams).returncode
+            == code
+        )
+
+
+# The controller
+
+
+def test_what_nobody_foresaw_is_told_in_words(tmp_path: Path) -> None:
+    code = "import sys; from netbench import cli, __main__\ncli.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith(
+        "netbench: this is a defect of netbench: KeyError at <string>:2: 'nothing'; records that were"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" in shown.stderr
+
+
+@pytest.mark.slow
+def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(
+    tmp_path: Path,
+) -> None:
+    from random import Random
+
+    text = "netbench: 1\nname: k\ntransfer: {duration: 20ms, warmup: 5ms, sample: 5ms}\nsweep: {send: [write, sendfile, splice]}\n"
+    (tmp_path / "k.yaml").write_text(text + "repeat: {min: 40, max: 40}\n")
+    chance, kept = Random(4), []
+    command = netbench_argv(["run", "k.yaml"])
+    for _ in range(20):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.8 + chance.random() * 1.5)  # the instant of the kill is what is random
+        process.kill()
+        process.communicate()
+        folders = list(tmp_path.glob("results/k/*"))
+        if folders:
+            lines = (folders[0] / "records.jsonl").read_text().splitlines(keepends=True)
+            found = [json.loads(line) for line in lines if line.endswith("\n")]
+            assert found[: len(kept)] == kept
+            kept = found
+            command = netbench_argv(["resume", folders[0]])
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (folder,) = tmp_path.glob("results/k/*")
+    records = list(Store.open(folder).records())
+    assert records[: len(kept)] == kept
+    assert [r["run"] for r in records] == list(range(1, 121))
+    assert sorted((r["cell"], r["block"]) for r in records) == sorted(
+        (f"send={send}", block) for send in ("write", "sendfile", "splice") for block in range(40)
+    )
+
+
+def test_linger_makes_a_reset(tmp_path: Path) -> None:
+    """A peer that resets before it has shown its token is a stranger, not an error."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    stop = threading.Event()
+
+    def knock() -> None:
+        while not stop.is_set():
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", port), 0.1) as guest,
+            ):
+                guest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    knocker = threading.Thread(target=knock)
+    knocker.start()
+    try:
+        record, *_ = run(f"transfer: {{port: {port}, {SHORT}}}\n", tmp_path)
+    finally:
+        stop.set()
+        knocker.join()
+    assert record["status"] == "ok", record["reason"]
+
+
+def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Runner._measure
+
+    def deadly(self: Runner, *args: Any) -> None:
+        os.kill(worker_pid(self, "sender"), signal.SIGKILL)
+        honest(self, *args)
+
+    monkeypatch.setattr(Runner, "_measure", deadly)
+    conclusion = conduct.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
+    assert (conclusion.why, conclusion.exit_code) == ("lost", 1)
+    assert "3 times in a row" in conclusion.reason
+    assert [r["status"] for r in Store.open(conclusion.path).records()] == ["interrupted"] * 3
+
+
+def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:
+    text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{chunk: [4K, 64K]}}\n"
+    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path)
+    before = (first.path / "records.jsonl").read_bytes()
+    with pytest.raises(StoreError, match=r"does not give the cells of plan\.json any more"):
+        conduct.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
+    assert (first.path / "records.jsonl").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: Path) -> None:
+    """Three orders of five seconds at once, then an undo of six: the worker does all of it, and
+    leaves only then.
+    """
+    from netbench.engine import binding
+    from netbench.engine.binding import Frame
+
+    channel, heart = LocalChannel("here"), Heart()
+    worker = Worker(channel.start(channel.worker_argv()), "here")
+    heart.add(worker)
+    rows = {
+        row.name: row.id
+        for row in worker.catalogue.rows
+        if row.kind == "option" and row.owner in worker.catalogue.ops
+    }
+    order = binding.encode_values({rows["op"]: "exec", rows["target"]: "sleep\x005"})
+    for _ in range(3):
+        worker._write(binding.frame(Frame.OP, 9, order))
+    undone = tmp_path / "undone"
+    worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 6; echo yes > {undone}"])
+    heart.stop()
+    worker.close()
+    assert undone.read_text() == "yes\n"

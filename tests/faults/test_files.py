@@ -1,0 +1,411 @@
+"""Sources, sinks and result folders that go wrong, with the real thing: permissions, full and
+read-only disks, files cut short.
+
+Each ends as a record with its reason, or an error that says what to do; nothing is lost and nothing
+hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.engine.catalogue import local
+from netbench.errors import RequestError
+from netbench.hosts.local import LocalChannel
+from netbench.model import Host
+from netbench.store import Store
+from tests.support.local import netbench_argv
+from tests.support.running import BASE, LONG, SHORT, Running, as_anyone, resumed, run, sabotage
+
+FROM_FILE = [
+    name
+    for name, method in local().send.items()
+    if method.has("from_file") and method.has("delivers")
+]
+TO_FILE = [
+    name
+    for name, method in local().receive.items()
+    if method.has("to_file") and method.has("delivers")
+]
+
+
+def powerless(host: Host) -> LocalChannel:
+    """Workers that the permissions of files bind."""
+    return LocalChannel(host.name, as_anyone(LocalChannel(host.name).worker_argv()))
+
+
+def mount(*words: str | Path) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def small_tmpfs(folder: Path) -> Iterator[Path]:
+    folder.mkdir(exist_ok=True)
+    mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", folder)
+    yield folder
+    subprocess.run(["umount", "-R", "-l", folder], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    yield from small_tmpfs(tmp_path / "disk")
+
+
+@pytest.fixture
+def ext4(tmp_path: Path) -> Iterator[Path]:
+    """A file system on a device of its own, which can fail."""
+    image, folder = tmp_path / "image", tmp_path / "ext4"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    mount("-o", "loop", image, folder)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+# Sources
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda path: None,
+            "is not there; name a file on the sender, in a folder open to its worker",
+        ),
+        (Path.touch, "is empty; name a file that holds data"),
+        (Path.mkdir, "is neither a file nor a block device; name a file on the sender"),
+    ],
+)
+def test_a_source_that_cannot_be_sent_is_refused_before_anything_is_run(
+    tmp_path: Path, make: Callable[[Path], None], says: str
+) -> None:
+    make(tmp_path / "source")
+    with pytest.raises(RequestError, match=f"error: here: source: {tmp_path}/source {says}"):
+        run(
+            f"transfer: {{send: sendfile, source: {{file: {tmp_path}/source}}, {SHORT}}}\n",
+            tmp_path / "r",
+        )
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:
+    source = tmp_path / "closed" / ("a long name" * 20) / "source"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(b"x" * 4096)
+    (source.parent if folder else source).chmod(0)
+    text = f"transfer: {{send: sendfile, source: {{file: {source}}}, {SHORT}}}\n"
+    says = (
+        "is not there; name a file on the sender, in a folder open"
+        if folder
+        else "may not be read by the worker's user; let it read it"
+    )
+    with pytest.raises(RequestError, match=f"error: here: source: {source} {says}"):
+        run(text, tmp_path / "r", powerless)
+    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    record, *_ = run(text, tmp_path / "r", powerless)
+    assert record["status"] == "failed"
+    assert record["reason"].startswith(f"here: open source: {tmp_path}/closed/a long name")
+    assert ": Permission denied; name a file that" in record["reason"], (
+        "the path is cut, if anything is"
+    )
+    source.parent.chmod(0o700)
+
+
+@pytest.mark.parametrize("send", FROM_FILE)
+def test_a_source_that_is_shorter_than_a_chunk_is_sent_round_and_round(
+    tmp_path: Path, send: str
+) -> None:
+    (tmp_path / "short").write_bytes(b"x" * 1001)
+    record, *_ = run(
+        f"transfer: {{send: {send}, source: {{file: {tmp_path}/short}}, chunk: 64K, {SHORT}}}\n",
+        tmp_path / "r",
+    )
+    assert record["status"] == "ok"
+    opening, closing = record["sender"]["flow"]["bytes"]
+    assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
+
+
+@pytest.mark.parametrize("send", FROM_FILE)
+def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: str
+) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(8 << 20))
+    sabotage(monkeypatch, lambda runner: os.truncate(source, 4096), 0.4)
+    cells = "sweep: {pin: [none, same]}\n"
+    transfer = f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
+    first, *others = run(transfer + cells, tmp_path / "r")
+    assert first["status"] == "failed"
+    assert str(source)[:150] in first["reason"]
+    assert "keep the source as it is during a run" in first["reason"]
+    assert [r["status"] for r in others] == ["ok", "ok"], (
+        "the workers live on, with what is left of the file"
+    )
+
+
+def test_files_that_do_not_fit_are_not_begun(tmp_path: Path) -> None:
+    disk = os.statvfs("/tmp")
+    size = disk.f_bavail * disk.f_frsize
+    record, *_ = run(
+        f"transfer: {{send: sendfile, source: {{files: 2, size: {size}}}, {SHORT}}}\n",
+        tmp_path / "r",
+    )
+    assert record["status"] == "failed"
+    assert f"2 files of {size} bytes do not fit in /tmp: " in record["reason"]
+    assert "; free some space, or use fewer or smaller files" in record["reason"]
+
+
+# Sinks
+
+
+@pytest.mark.parametrize("receive", TO_FILE)
+def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: str) -> None:
+    record, *_ = run(
+        f"transfer: {{receive: {receive}, sink: {{file: {small_disk}/out}}, {SHORT}}}\n", tmp_path
+    )
+    assert record["status"] == "failed"
+    assert f"{small_disk}/out: No space left on device; free some space" in record["reason"]
+
+
+def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: Path) -> None:
+    sink = tmp_path / "precious"
+    sink.write_text("precious")
+    with pytest.raises(
+        RequestError, match=f"sink: {sink} exists; choose another path, or write .*overwrite: true"
+    ):
+        run(f"transfer: {{sink: {{file: {sink}}}, {SHORT}}}\n", tmp_path / "r")
+    assert sink.read_text() == "precious"
+    record, *_ = run(
+        f"transfer: {{sink: {{file: {sink}, overwrite: true}}, bytes: 10000, warmup: 0s}}\n",
+        tmp_path / "r",
+    )
+    assert (record["status"], sink.stat().st_size) == ("ok", 10000)
+
+
+def test_no_stream_writes_over_a_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first stream's file is the campaign's own by then; and what would be refused is not
+    begun.
+    """
+    sink, precious = tmp_path / "out", tmp_path / "out.1"
+    precious.write_text("precious")
+    text = f"sweep: {{streams: [1, 2]}}\ntransfer: {{sink: {{file: {sink}}}, bytes: 10000, warmup: 0s}}\n"
+    with pytest.raises(RequestError, match=rf"sink: {precious} exists"):
+        run(text, tmp_path / "r")
+    assert not sink.exists()
+    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    found = {record["factors"]["streams"]: record for record in run(text, tmp_path / "r")}
+    assert (found["1"]["status"], found["2"]["status"]) == ("ok", "failed")
+    assert f"{precious} exists and is a file" in found["2"]["reason"]
+    assert precious.read_text() == "precious"
+    precious.unlink()
+    again = run(text.replace("out", "other"), tmp_path / "r")
+    assert {record["status"] for record in again} == {"ok"}, "its own files it writes again"
+
+
+def test_a_block_device_is_refused_by_check_and_by_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "device"
+    os.mknod(
+        device, 0o600 | 0o060000, os.makedev(1, 0)
+    )  # a block device's node; what is refused is never opened
+    text = f"transfer: {{sink: {{file: {device}}}, {SHORT}}}\n"
+    with pytest.raises(RequestError, match="device exists"):
+        run(text, tmp_path / "r")
+    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    record, *_ = run(text, tmp_path / "r")
+    assert record["status"] == "failed"
+    assert "is a block device; choose another path" in record["reason"]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_sink_survives_an_interrupt_of_its_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    """Resumed, the campaign may write the file that it made itself; one that came from elsewhere it
+    may not.
+    """
+    sink = tmp_path / "sink"
+    text = BASE + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000}}\n"
+    from netbench.conductor import exchange as choreography
+
+    honest = choreography._bounded
+
+    def interrupted(*workers: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(choreography, "_bounded", interrupted)
+    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
+    assert (first.why, sink.exists()) == ("interrupted", True)
+    monkeypatch.setattr(choreography, "_bounded", honest)
+    if made:
+        conduct.resume(first.path, campaign.parse(text, "f.yaml"))
+        assert sink.stat().st_size == 100000
+    else:
+        (first.path / "journal.jsonl").write_text("")
+        with pytest.raises(RequestError, match=r"sink: .* exists"):
+            conduct.resume(first.path, campaign.parse(text, "f.yaml"))
+
+
+# Results
+
+
+@pytest.mark.parametrize("hit", ["records.jsonl", "samples", "journal.jsonl"])
+def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(
+    small_disk: Path, tmp_path: Path, hit: str
+) -> None:
+    """Which file meets the full disk first is arranged: the others have room of their own."""
+    campaign = Running(tmp_path, small_disk)
+    campaign.await_records(3)
+    samples = campaign.folder / "samples"
+    if hit != "samples":
+        mount("-t", "tmpfs", "tmpfs", samples)
+    if hit != "records.jsonl":
+        reserve = [
+            "fallocate",
+            "--keep-size",
+            "--length",
+            "256K",
+            campaign.folder / "records.jsonl",
+        ]
+        subprocess.run(reserve, check=True)
+    filler = small_disk / "filler"
+    subprocess.run(
+        ["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False, capture_output=True
+    )
+    code, said = campaign.end()
+    assert code == 1
+    assert f"netbench: cannot write {campaign.folder / hit}" in said
+    assert (
+        "No space left on device; free some space there, then `resume` goes on: all records are safe"
+        in said
+    )
+    kept = list(Store.open(campaign.folder).records())
+    assert [r["run"] for r in kept] == list(range(1, len(kept) + 1))
+    assert (len(kept) == 40) == (hit == "journal.jsonl")
+    assert list(samples.glob(".*")) == []
+    filler.unlink()
+    if hit != "samples":
+        subprocess.run(["umount", samples], check=True)
+    assert resumed(campaign.folder) == list(range(1, 41))
+    assert list(Store.open(campaign.folder).records())[: len(kept)] == kept
+
+
+def test_a_results_disk_that_fails_in_mid_campaign(ext4: Path, tmp_path: Path) -> None:
+    """An ext4 whose journal is aborted, as by an I/O error, refuses all that is written from then
+    on.
+    """
+    campaign = Running(tmp_path, ext4)
+    campaign.await_records(3)
+    kept = campaign.records()
+    os.sync()
+    mount("-o", "remount,abort", ext4)
+    code, said = campaign.end()
+    assert code == 1
+    assert (
+        "Read-only file system; make it writable, then `resume` goes on: all records are safe"
+        in said
+    )
+    subprocess.run(["umount", ext4], check=True)
+    mended = shutil.copy(
+        tmp_path / "image", tmp_path / "mended"
+    )  # the image itself may still be held by another mount namespace
+    subprocess.run(
+        ["e2fsck", "-p", "-f", mended], check=False, capture_output=True
+    )  # 1: it has mended something
+    mount("-o", "loop", mended, ext4)
+    assert campaign.records()[: len(kept)] == kept
+    assert resumed(campaign.folder) == list(range(1, 41))
+
+
+def test_a_result_that_is_moved_in_mid_campaign_goes_on_where_it_is(tmp_path: Path) -> None:
+    campaign = Running(tmp_path, tmp_path / "r")
+    campaign.await_records(3)
+    campaign.folder.rename(tmp_path / "elsewhere")
+    code, said = campaign.end()
+    assert code == 1
+    assert "the folder was moved or removed; `resume` goes on where it is now" in said
+    assert resumed(tmp_path / "elsewhere") == list(range(1, 41))
+
+
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+
+
+def on_read_only(folder: Path, words: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    """Run netbench where a folder is mounted read-only, for it alone."""
+    argv = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder), *netbench_argv(words)]
+    return subprocess.run(argv, cwd=folder.parent, capture_output=True, text=True, check=False)
+
+
+def test_a_results_disk_that_is_full_from_the_start_is_a_wrong_request(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "d.yaml").write_text(LONG)
+    subprocess.run(
+        ["dd", "if=/dev/zero", f"of={small_disk}/filler", "bs=4k"], check=False, capture_output=True
+    )
+    words: list[str | Path] = ["run", tmp_path / "d.yaml", "--results", small_disk]
+    done = subprocess.run(netbench_argv(words), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    says = "No space left on device; free some space there, or choose another place with --results"
+    assert done.stderr.splitlines()[-1].endswith(says)
+    assert sorted(small_disk.rglob("*")) == [small_disk / "d", small_disk / "filler"]
+
+
+@pytest.mark.parametrize("why", ["Permission denied", "Read-only file system"])
+def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
+    tmp_path: Path, why: str
+) -> None:
+    (tmp_path / "d.yaml").write_text(LONG)
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    words: list[str | Path] = ["run", tmp_path / "d.yaml", "--results", folder]
+    if why == "Permission denied":
+        folder.chmod(0o555)
+        done = subprocess.run(
+            as_anyone(netbench_argv(words)), capture_output=True, text=True, check=False
+        )
+    else:
+        done = on_read_only(folder, words)
+    assert (done.returncode, done.stdout) == (2, "")
+    says = f"{why}; make it writable, or choose another place with --results"
+    assert done.stderr.splitlines()[-1].startswith("netbench: cannot make the result folder")
+    assert done.stderr.splitlines()[-1].endswith(says)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path) -> None:
+    conclusion = conduct.start(campaign.parse(LONG + "limit: 200ms\n", "d.yaml"), tmp_path / "r")
+    assert conclusion.why == "limit"
+    before = (conclusion.path / "records.jsonl").read_bytes()
+    report = on_read_only(tmp_path / "r", ["report", conclusion.path])
+    assert (report.returncode, report.stderr) == (0, "")
+    assert "throughput" in report.stdout
+    beside = on_read_only(
+        tmp_path / "r", ["report", conclusion.path, "--html", conclusion.path / "report" / "r.html"]
+    )
+    assert (beside.returncode, beside.stdout) == (2, "")
+    assert "r.html: Read-only file system; choose another place" in beside.stderr
+    resume = on_read_only(tmp_path / "r", ["resume", conclusion.path])
+    assert resume.returncode == 1
+    assert (
+        "records.jsonl: Read-only file system; make it writable, then `resume` goes on"
+        in resume.stderr
+    )
+    assert (conclusion.path / "records.jsonl").read_bytes() == before

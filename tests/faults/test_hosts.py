@@ -1,0 +1,730 @@
+"""Faults of hosts that are reached over SSH: a real sshd in each namespace of a lab, real kills,
+cuts and full disks.
+
+Whatever happens, each host is afterwards as it was before, byte for byte in the words of ethtool,
+ip, tc and sysctl.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from netbench import lab
+from netbench.campaign import parse
+from netbench.conductor import conduct
+from netbench.conductor.runner import Runner
+from netbench.lab import command
+from netbench.lab.base import Lab, LabHost
+from netbench.store import Store
+from tests.support.local import netbench_argv
+from tests.support.running import BASE, Running, wait_for, worker_pid
+
+TOOLS = {
+    **{
+        "ip": "iproute2",
+        "tc": "iproute2",
+        "ss": "iproute2",
+        "ethtool": "ethtool",
+        "sysctl": "procps",
+        "nsenter": "util-linux",
+    },
+    **{"sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client"},
+}
+_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
+MISSING = sorted(
+    {package for tool, package in TOOLS.items() if not shutil.which(tool, path=_FOLDERS)}
+)
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="labs need root"),
+    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
+]
+
+NAME = f"f{os.getpid()}"
+CANARY = f"c{os.getpid() % 10}"
+# as long as an interface's name may be; it is heard bare and in quotes of either kind
+HOSTILE = f"a$(>{CANARY})';>{CANARY};'"
+RECOVERY_SECONDS = 15.0
+ONCE = "verify: off\nrepeat: {min: 1, max: 1}\n"
+HELD = "settings: {tso: off, mtu: 1400}\n"
+SHORT = "transfer: {duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}\n"
+ENDLESS = SHORT.replace("200ms", "10m")
+
+Begin = Callable[..., Running]
+State = dict[str, dict[str, str]]
+
+
+def output(*argv: str | Path) -> str:
+    return subprocess.run(
+        list(map(str, argv)), capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+
+
+def inside(host: LabHost, *argv: str | Path) -> str:
+    return output("ip", "netns", "exec", host.namespace, *argv)
+
+
+def state(here: Lab, interface: str = "data0") -> State:
+    """What independent tools say of the hosts of a lab."""
+    questions = {
+        "features": ("ethtool", "-k", interface),
+        "link": ("ip", "-d", "link", "show", "dev", interface),
+        "qdisc": ("tc", "qdisc", "show", "dev", interface),
+        "tcp": ("sysctl", "-a", "-r", r"^net\.ipv4\.tcp_"),
+    }
+    return {
+        host.name: {what: inside(host, *argv) for what, argv in questions.items()}
+        for host in here.hosts.values()
+    }
+
+
+def is_held(here: Lab) -> bool:
+    """Whether both hosts have what HELD asks for."""
+    return all(
+        " mtu 1400 " in told["link"] and "\ntcp-segmentation-offload: off\n" in told["features"]
+        for told in state(here).values()
+    )
+
+
+def back(here: Lab, before: State) -> None:
+    """The hosts are as they were, within the time that the contract gives them."""
+    wait_for(lambda: state(here) == before, seconds=RECOVERY_SECONDS)
+
+
+def sent(here: Lab) -> int:
+    """Bytes that the first host has sent over the data link."""
+    host = next(iter(here.hosts.values()))
+    (link,) = json.loads(
+        output(
+            "ip",
+            "-n",
+            host.namespace,
+            "-json",
+            "-statistics",
+            "link",
+            "show",
+            "dev",
+            host.interface,
+        )
+    )
+    return int(link["stats64"]["tx"]["bytes"])
+
+
+def in_flight(campaign: Running, here: Lab) -> None:
+    """Wait until data moves: a run is under way."""
+    before = sent(here)
+    wait_for(lambda: sent(here) > before + (16 << 20), lambda: campaign.process.poll() is None)
+
+
+def processes(host: LabHost, program: str) -> list[int]:
+    """Processes in a host's namespace whose program's file begins with that name."""
+    found = []
+    for pid in output("ip", "netns", "pids", host.namespace).split():
+        try:
+            name = Path(os.readlink(f"/proc/{pid}/exe")).name
+        except OSError:
+            continue
+        if name.startswith(program):
+            found.append(int(pid))
+    return found
+
+
+def workers(here: Lab) -> list[int]:
+    return [pid for host in here.hosts.values() for pid in processes(host, "worker-")]
+
+
+def are_gone(here: Lab) -> bool:
+    return not workers(here)
+
+
+def kill(*pids: int) -> None:
+    """All at the same instant: none of them runs on while the next is being killed."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            os.kill(pid, number)
+
+
+def with_values(**values: float) -> list[str]:
+    """A prefix of netbench's command line that sets constants of its modules, as
+    `conductor__crew__NAME=2`.
+    """
+    code = "import sys, importlib\n"
+    for key, value in values.items():
+        *module, name = key.split("__")
+        code += f"setattr(importlib.import_module('netbench.{'.'.join(module)}'), {name!r}, {value!r})\n"
+    return [
+        sys.executable,
+        "-c",
+        code + "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))",
+    ]
+
+
+def statuses(campaign: Running) -> list[str]:
+    return [record["status"] for record in campaign.records()]
+
+
+def made_lab(name: str) -> Iterator[Lab]:
+    try:
+        yield lab.up("netns", ["snd", "rcv"], name=name)
+    finally:
+        lab.down(name)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Lab]:
+    """Two hosts, for all tests that leave them in order."""
+    yield from made_lab(NAME)
+
+
+@pytest.fixture
+def own() -> Iterator[Lab]:
+    """Two hosts of one test alone."""
+    yield from made_lab(f"{NAME}o")
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start campaigns as a user does: `begin(lab, text)`. They end with the test, and their hosts
+    are then as they were.
+    """
+    running: list[Running] = []
+    labs: dict[str, tuple[Lab, State]] = {}
+
+    def start(
+        here: Lab, text: str, prefix: Sequence[str] = (), block: dict[str, Any] | None = None
+    ) -> Running:
+        labs.setdefault(here.name, (here, state(here)))
+        folder = tmp_path / f"controller{len(running)}"
+        folder.mkdir()
+        head = f"netbench: 1\nname: faults{len(running)}\n{yaml.safe_dump(block or here.block(), sort_keys=False)}"
+        running.append(Running(folder, folder / "r", head + text, prefix))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.process.kill()
+        one.process.communicate()
+    for here, before in labs.values():
+        back(here, before)
+        wait_for(partial(are_gone, here))
+
+
+# The controller
+
+
+def test_hosts_recover_from_a_controller_that_was_killed(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    campaign = begin(pair, ONCE + HELD + ENDLESS)
+    in_flight(campaign, pair)
+    assert is_held(pair)
+    campaign.process.kill()
+    back(pair, before)
+
+
+def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    campaign = begin(pair, ONCE + HELD + ENDLESS)
+    in_flight(campaign, pair)
+    kill(campaign.process.pid, *workers(pair))
+    campaign.process.communicate()
+    assert is_held(pair), "nobody is there who could put anything back"
+    restore = netbench_argv(["restore", campaign.folder])
+    done = subprocess.run(restore, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == ["put back"] * 4
+    assert state(pair) == before
+    again = subprocess.run(restore, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout) == (0, "nothing is left to put back\n")
+
+
+def test_workers_that_are_killed_are_replaced_and_what_they_held_is_put_back(
+    pair: Lab, begin: Begin
+) -> None:
+    before = state(pair)
+    campaign = begin(pair, ONCE + HELD + SHORT.replace("200ms", "1s"))
+    in_flight(campaign, pair)
+    kill(*workers(pair))
+    code, said = campaign.end()
+    assert code == 0, said
+    assert statuses(campaign) == ["interrupted", "ok"]
+    assert state(pair) == before
+
+
+def test_a_second_campaign_is_refused_and_named_the_first(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    first = begin(pair, ONCE + HELD + ENDLESS)
+    in_flight(first, pair)
+    second = begin(pair, ONCE + SHORT)
+    code, said = second.end()
+    assert code == 1
+    assert (
+        f"the campaign faults0/{first.folder.name} is using this host; wait for it to end, or stop it"
+        in said
+    )
+    assert second.records() == []
+    assert first.process.poll() is None
+    assert is_held(pair)
+    first.process.send_signal(signal.SIGINT)
+    assert first.end()[0] == 130
+    assert state(pair) == before
+
+
+def test_a_worker_that_is_lost_over_verification_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On this machine alone: there its instant can be chosen."""
+    honest, lost = Runner.verify, list[int]()
+
+    def verify(self: Runner, unit: Any) -> str:
+        if not lost:
+            lost.append(worker_pid(self, "receiver"))
+            os.kill(lost[0], signal.SIGKILL)
+        return honest(self, unit)
+
+    monkeypatch.setattr(Runner, "verify", verify)
+    text = BASE.replace("verify: off\n", "") + SHORT
+    conclusion = conduct.start(parse(text, "f.yaml"), tmp_path)
+    assert (
+        conclusion.why,
+        [record["status"] for record in Store.open(conclusion.path).records()],
+    ) == ("done", ["ok"])
+    assert len(lost) == 1
+
+
+# The way to the hosts
+
+
+def cut(here: Lab) -> None:
+    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", "uplink", "down")
+
+
+def mend(here: Lab) -> None:
+    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", "uplink", "up")
+
+
+@pytest.mark.slow
+def test_a_short_cut_of_the_management_link_leaves_the_run_alone(own: Lab, begin: Begin) -> None:
+    before = state(own)
+    campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "10s"))
+    in_flight(campaign, own)
+    cut(own)
+    time.sleep(5)  # how long it is cut
+    mend(own)
+    code, said = campaign.end()
+    assert code == 0, said
+    (record,) = campaign.records()
+    assert (record["status"], record["reason"]) == ("ok", "")
+    assert 4.5 < record["cut"]["sender"] < 10
+    assert state(own) == before
+
+
+@pytest.mark.slow
+def test_a_long_cut_of_the_management_link_interrupts_the_run_which_is_repeated(
+    own: Lab, begin: Begin
+) -> None:
+    before = state(own)
+    campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "20s"))
+    in_flight(campaign, own)
+    began = time.monotonic()
+    cut(own)
+    back(own, before)
+    assert campaign.process.poll() is None
+    time.sleep(max(0.0, began + 40 - time.monotonic()))  # how long it is cut
+    mend(own)
+    in_flight(campaign, own)
+    assert is_held(own), "settings are applied anew"
+    code, said = campaign.end()
+    assert code == 0, said
+    first, second = campaign.records()
+    assert (first["status"], second["status"], second["reason"]) == ("interrupted", "ok", "")
+    assert "fell silent for 10 s" in first["reason"]
+    for side in ("sender", "receiver"):
+        read = {key: value["read"] for key, value in second["settings"][side].items()}
+        assert (read["mtu"], read["tso"]) == ("1400", "off")
+    assert state(own) == before
+
+
+def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
+    campaign = begin(pair, ONCE + text, with_values(conductor__exchange__SLACK_SECONDS=1.0))
+    in_flight(campaign, pair)
+    output("ip", "-n", pair.hosts["rcv"].namespace, "link", "set", "data0", "down")
+    try:
+        campaign.await_records(1)
+    finally:
+        output("ip", "-n", pair.hosts["rcv"].namespace, "link", "set", "data0", "up")
+    code, said = campaign.end()
+    assert code == 0, said
+    first, *others = campaign.records()
+    assert first["status"] == "failed"
+    assert "look at the path between the data addresses" in first["reason"]
+    assert f"failed: {first['reason']}" in said
+    assert sorted(r["cell"] for r in others if r["status"] == "ok") == ["pin=none", "pin=same"]
+    assert state(pair) == before
+
+
+def test_sessions_that_are_killed_are_replaced(own: Lab, begin: Begin) -> None:
+    before = state(own)
+    campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "1s"))
+    in_flight(campaign, own)
+    daemons = {int((own.folder / "hosts" / host / "pid").read_text()) for host in own.hosts}
+    kill(*({pid for host in own.hosts.values() for pid in processes(host, "sshd")} - daemons))
+    code, said = campaign.end()
+    assert code == 0, said
+    assert statuses(campaign) == ["interrupted", "ok"]
+    assert state(own) == before
+
+
+@pytest.mark.parametrize("settings", [HELD, ""], ids=["settings", "none"])
+def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: str) -> None:
+    before = state(own)
+    campaign = begin(
+        own, ONCE + settings + ENDLESS, with_values(conductor__crew__RECONNECT_SECONDS=1.0)
+    )
+    in_flight(campaign, own)
+    kill(*(pid for host in own.hosts.values() for pid in processes(host, "sshd")))
+    back(own, before)
+    code, said = campaign.end()
+    assert code == 1
+    assert statuses(campaign) == ["interrupted"]
+    assert "the worker is gone" in campaign.records()[0]["reason"]
+    assert "tried again for 1 s" in said
+    assert f"`resume {campaign.folder}` goes on from here" in said
+
+
+# Who is let in
+
+
+def test_a_host_with_another_key_is_refused(pair: Lab, begin: Begin, tmp_path: Path) -> None:
+    lines = [line.split(" ", 1) for line in (pair.folder / "known_hosts").read_text().splitlines()]
+    known = tmp_path / "known_hosts"
+    known.write_text(f"{lines[0][0]} {lines[1][1]}\n{lines[1][0]} {lines[1][1]}\n")
+    config = tmp_path / "config"
+    config.write_text(pair.ssh_config.read_text().replace(f"{pair.folder}/known_hosts", str(known)))
+    campaign = begin(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
+    code, said = campaign.end()
+    assert code == 1
+    shown = output("ssh-keygen", "-lf", pair.folder / "hosts" / "snd" / "host_key.pub").split()[1]
+    assert f"its host key has changed: it shows ssh-ed25519 {shown}, but {known}:1 has" in said
+    assert not campaign.results.exists()
+
+
+def test_a_key_that_hosts_refuse_is_named(pair: Lab, begin: Begin, tmp_path: Path) -> None:
+    output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key")
+    config = tmp_path / "config"
+    config.write_text(
+        pair.ssh_config.read_text().replace(f"{pair.folder}/client_key", str(tmp_path / "key"))
+    )
+    campaign = begin(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
+    code, said = campaign.end()
+    assert code == 1
+    assert "the host lets none of the keys in:" in said
+    assert f"{tmp_path}/key: refused" in said
+    assert "ssh-copy-id root@" in said
+    assert not campaign.results.exists()
+
+
+@pytest.fixture
+def account() -> Iterator[tuple[str, Path]]:
+    """A user without privileges whose shell finds just what a host must have, and the user's home."""
+    if not shutil.which("useradd", path=_FOLDERS):
+        pytest.skip("needs useradd (Debian package passwd)")
+    name = f"nb{NAME}"
+    with tempfile.TemporaryDirectory(prefix="netbench-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        (place / "bin").mkdir()
+        for tool in (
+            "sh",
+            "head",
+            "cat",
+            "sha256sum",
+            "mkdir",
+            "chmod",
+            "mv",
+            "rm",
+            "id",
+            "uname",
+            "dd",
+        ):
+            (place / "bin" / tool).symlink_to(str(shutil.which(tool)))
+        login = place / "login"
+        login.write_text(f'#!/bin/sh\nPATH={place}/bin\nexport PATH\nexec {place}/bin/sh "$@"\n')
+        login.chmod(0o755)
+        output("useradd", "--create-home", "--home-dir", place / "home", "--shell", login, name)
+        try:
+            yield name, place / "home"
+        finally:
+            wait_for(
+                lambda: (
+                    subprocess.run(("userdel", name), capture_output=True, check=False).returncode
+                    == 0
+                )
+            )
+
+
+def test_any_user_on_a_host_with_nothing_but_a_shell(
+    pair: Lab, begin: Begin, account: tuple[str, Path], tmp_path: Path
+) -> None:
+    name, home = account
+    config = tmp_path / "config"
+    config.write_text(pair.ssh_config.read_text().replace("User root", f"User {name}"))
+    look = "for tool in python3 cc ethtool sftp-server ip; do command -v $tool; done; id -un"
+    assert output("ssh", "-F", config, pair.hosts["rcv"].ssh, look) == f"{name}\n"
+    text = "repeat: {min: 1, max: 1}\nsweep: {send: [write, sendfile]}\n" + SHORT.replace(
+        ", congestion: cubic", ""
+    )
+    campaign = begin(pair, text, block={**pair.block(), "ssh_config": str(config)})
+    code, said = campaign.end()
+    assert code == 0, said
+    assert statuses(campaign) == ["ok", "ok"]
+    (worker,) = (home / ".cache" / "netbench").glob("worker-*")
+    assert worker.stat().st_uid == pwd.getpwnam(name).pw_uid
+
+
+# Hosts in trouble
+
+
+FULL = "mount -t tmpfs -o size=64k,mode=1777 tmpfs {0}; dd if=/dev/zero of={0}/ballast bs=4k 2>/dev/null || true; "
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_disk_that_is_full(own: Lab, begin: Begin, everywhere: bool) -> None:
+    """The worker's usual folder is, and so the next one is taken; or all of them are. Mounts are
+    seen by the host's sshd alone.
+    """
+    host = own.hosts["rcv"]
+    cache = Path(pwd.getpwuid(0).pw_dir, ".cache")
+    cache.mkdir(exist_ok=True)
+    script = FULL.format(cache) + "mount -t tmpfs -o mode=1777 tmpfs /var/tmp; "
+    if everywhere:
+        script += "".join(FULL.format(place) for place in ("/var/tmp", "/tmp", "/dev/shm"))
+    server = int((own.folder / "hosts" / "rcv" / "pid").read_text())
+    output("nsenter", f"--target={server}", "--mount", "--root", "sh", "-ec", script)
+    campaign = begin(own, ONCE + SHORT.replace("200ms", "1s"))
+    if everywhere:
+        code, said = campaign.end()
+        assert code == 1
+        assert (
+            "rcv: no folder of the host keeps and runs the worker; make room in one of them" in said
+        )
+        assert f"{cache}/netbench: " in said
+        assert said.count("No space left on device") >= 4
+        return
+    in_flight(campaign, own)
+    (worker,) = processes(host, "worker-")
+    assert "/var/tmp/netbench-0/worker-" in os.readlink(f"/proc/{worker}/exe")
+    assert campaign.end()[0] == 0
+    assert statuses(campaign) == ["ok"]
+
+
+def test_a_level_that_a_host_refuses_costs_its_cells_alone(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    campaign = begin(
+        pair, ONCE + "sweep: {sysctl.net.ipv4.tcp_congestion_control: [reno, nosuch]}\n" + SHORT
+    )
+    code, said = campaign.end()
+    assert code == 0, "a level that a host does not have is a finding, as an unsupported method is"
+    found = {record["cell"].rpartition("=")[2]: record for record in campaign.records()}
+    assert {level: record["status"] for level, record in found.items()} == {
+        "reno": "ok",
+        "nosuch": "refused",
+    }
+    assert (
+        "snd: sysctl.net.ipv4.tcp_congestion_control: nosuch: write file: "
+        in found["nosuch"]["reason"]
+    )
+    assert f"refused: {found['nosuch']['reason']}" in said
+    assert state(pair) == before
+
+
+# Words that a shell would read
+
+
+@pytest.fixture
+def no_canary(tmp_path: Path) -> Iterator[None]:
+    """No shell has read HOSTILE, neither here nor in the place where a host's shell begins."""
+    yield
+    places = (Path.cwd(), Path("/"), Path("/tmp"), Path(pwd.getpwuid(0).pw_dir))
+    found = [place / CANARY for place in places if (place / CANARY).exists()] + list(
+        tmp_path.rglob(CANARY)
+    )
+    for canary in found:
+        canary.unlink()
+    assert found == []
+
+
+@pytest.mark.usefixtures("no_canary")
+def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -> None:
+    """Both interfaces and both files have such names, and the campaign works with them."""
+    for host in own.hosts.values():
+        for words in (("down",), ("name", HOSTILE), ("up",)):
+            output(
+                "ip",
+                "-n",
+                host.namespace,
+                "link",
+                "set",
+                "data0" if words != ("up",) else HOSTILE,
+                *words,
+            )
+    source, sink = (
+        tmp_path / f'from {HOSTILE} `>{CANARY}` ";>{CANARY};"',
+        tmp_path / f"to {HOSTILE} |>{CANARY}",
+    )
+    source.write_bytes(os.urandom(1 << 20))
+    block = own.block()
+    for host in block["hosts"].values():
+        host["interface"] = HOSTILE
+    transfer = {
+        "source": {"file": str(source)},
+        "sink": {"file": str(sink)},
+        "bytes": "1M",
+        "send": "sendfile",
+    }
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    text = yaml.safe_dump({"netbench": "1", "name": "hostile", **block, "transfer": transfer})
+    before = state(own, HOSTILE)
+    campaign = Running(folder, folder / "r", text + ONCE + HELD)
+    try:
+        code, said = campaign.end()
+    finally:
+        campaign.process.kill()
+    assert code == 0, said
+    (record,) = campaign.records()
+    assert {
+        key: value["read"]
+        for key, value in record["settings"]["sender"].items()
+        if key in ("tso", "mtu")
+    } == {
+        "tso": "off",
+        "mtu": "1400",
+    }
+    assert sink.read_bytes() == source.read_bytes()
+    assert state(own, HOSTILE) == before
+
+
+@pytest.mark.usefixtures("no_canary")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": {f"sysctl.net.ipv4.tcp_sack;{HOSTILE}": "0"}},
+        {"settings": {f"sysctl.net.ipv4.tcp_sack\n{HOSTILE}": "0"}},
+        {"settings": {f"sysctl.net.ipv4.tcp_sack' >{CANARY}; '": "0"}},
+        {
+            "sweep": {
+                "sysctl.net.ipv4.tcp_congestion_control": ["reno", f"reno {HOSTILE}\n>{CANARY}"]
+            }
+        },
+        {"hosts": {"snd": {"ssh": f"x;{HOSTILE}"}}},
+        {"hosts": {"snd": {"ssh": f"-oProxyCommand=sh>{CANARY}"}}},
+        {"hosts": {"snd": {"ssh": f"root@$(>{CANARY})"}}},
+        {"hosts": {HOSTILE: "local"}},
+        {"hosts": {"snd": {"interface": f"a b\n{HOSTILE}"}}},
+        {"transfer": {"source": {"file": f"/nowhere/{HOSTILE}\n$(>{CANARY})"}}},
+    ],
+    ids=[
+        "sysctl",
+        "newline",
+        "quotes",
+        "level",
+        "destination",
+        "option",
+        "substitution",
+        "host",
+        "interface",
+        "file",
+    ],
+)
+def test_words_that_mean_nothing_are_refused_in_words(
+    pair: Lab, begin: Begin, changes: dict[str, Any]
+) -> None:
+    block: dict[str, Any] = {
+        **pair.block(),
+        "transfer": {"duration": "100ms", "warmup": "10ms", "congestion": "cubic"},
+    }
+    for key, value in changes.items():
+        for name, inner in value.items():
+            known = block.setdefault(key, {}).get(name)
+            block[key][name] = known | inner if isinstance(known, dict) else inner
+    campaign = begin(pair, ONCE, block=block)
+    code, said = campaign.end()
+    refused = [record["status"] for record in campaign.records()].count("refused")
+    assert code in (1, 2) or refused, said
+    assert "defect" not in said
+    assert "Traceback" not in said
+
+
+# The network between them
+
+
+STRANGER = """
+import socket, sys, time
+while True:
+    try:
+        guest = socket.create_connection((sys.argv[1], int(sys.argv[2])), 1)
+        break
+    except OSError:
+        time.sleep(0.0002)
+guest.settimeout(20)
+try:
+    guest.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    print(len(guest.recv(1 << 16)))
+except ConnectionError:
+    print(0)
+"""
+
+
+def listening(here: Lab) -> dict[str, list[str]]:
+    return {
+        host.name: sorted(inside(host, "ss", "-Hltunp").splitlines())
+        for host in here.hosts.values()
+    }
+
+
+def test_a_stranger_at_the_data_port_gets_nothing_and_no_port_stays_open(
+    pair: Lab, begin: Begin
+) -> None:
+    before = listening(pair)
+    snd, rcv = pair.hosts["snd"], pair.hosts["rcv"]
+    argv = (
+        "ip",
+        "netns",
+        "exec",
+        snd.namespace,
+        sys.executable,
+        "-c",
+        STRANGER,
+        rcv.address,
+        "15077",
+    )
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stranger:
+        try:
+            text = "verify: off\nrepeat: {min: 3, max: 3}\n" + SHORT.replace(
+                "transfer: {", "transfer: {port: 15077, "
+            )
+            campaign = begin(pair, text)
+            code, said = campaign.end()
+            assert code == 0, said
+            assert stranger.communicate(timeout=30)[0] == "0\n"
+        finally:
+            stranger.kill()
+    assert statuses(campaign) == ["ok"] * 3
+    assert sum(record["receiver"].get("strangers", 0) for record in campaign.records()) == 1
+    assert listening(pair) == before

@@ -1,0 +1,643 @@
+"""Boots of real kernels: guests of a lab that go from one kernel to another, and what goes wrong on
+the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import lab
+from netbench.boot import Machine, State
+from netbench.conductor.crew import open_channel
+from netbench.errors import HostError, LabRefused
+from netbench.lab import Lab, emulator
+from netbench.model import Host
+from tests.support.grub_guest import move_in
+from tests.support.guests import guests_lab, ssh
+from tests.support.local import netbench_argv
+from tests.support.running import wait_for
+
+NAME = f"b{os.getpid()}"
+OLD, NEW = "6.1", "6.12"
+DEADLINE = "30s"  # of boots that fail: long enough for the good ones beside them
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A verb that has run."""
+
+    code: int
+    out: str
+    err: str  # as one line
+
+    @property
+    def folder(self) -> Path:
+        """The result folder that the last line of the output names."""
+        return Path(self.out.splitlines()[-1])
+
+
+class Guests:
+    """The lab, and campaigns on it."""
+
+    def __init__(self, made: Lab, folder: Path) -> None:
+        self.lab = made
+        self.folder = folder
+        self.came_with = self.states()
+
+    def ssh(self, guest: str, script: str) -> str:
+        return ssh(self.lab, guest, script)
+
+    def state(self, guest: str) -> State:
+        known = self.lab.hosts[guest]
+        host = Host(guest, known.ssh, known.address, ssh_config=str(self.lab.ssh_config))
+        channel = open_channel(host)
+        try:
+            return Machine(host, channel).state(10.0)
+        finally:
+            channel.close()
+
+    def states(self) -> dict[str, State]:
+        return {guest: self.state(guest) for guest in self.lab.hosts}
+
+    def strayed(self) -> list[str]:
+        """Guests that are not on the kernel that they came with."""
+        return [
+            guest
+            for guest, state in self.states().items()
+            if not state.same_kernel(self.came_with[guest])
+        ]
+
+    def renew(self, guest: str) -> None:
+        """A guest with nothing but what the lab gave it, on the kernel that it came with."""
+        lab.boot(self.lab.name, guest, next(iter(self.lab.kernels.values())))
+
+        def answers() -> bool:
+            try:
+                return self.state(guest).same_kernel(self.came_with[guest])
+            except HostError:
+                return False
+
+        wait_for(answers)
+
+    def emulator(self, guest: str) -> int:
+        (found,) = emulator.running(self.lab.name, self.lab.folder, guest)
+        return found.pid
+
+    def write(
+        self,
+        kernels: Mapping[str, Any],
+        boot: Any,
+        more: str = "",
+        guests: Sequence[str] = ("a",),
+        blocks: int = 1,
+        boots: int = 1,
+    ) -> Path:
+        """A campaign of one cell a kernel, booted in the order given. `boot`: how, or how by guest."""
+        how = (
+            boot
+            if isinstance(boot, dict) and set(boot) == set(guests)
+            else dict.fromkeys(guests, boot)
+        )
+        hosts = {
+            guest: {
+                "ssh": self.lab.hosts[guest].ssh,
+                "address": self.lab.hosts[guest].address,
+                "interface": self.lab.hosts[guest].interface,
+                "boot": how[guest],
+            }
+            for guest in guests
+        }
+        lines = {"hosts": hosts, "ssh_config": str(self.lab.ssh_config), "kernels": dict(kernels)}
+        text = (
+            "netbench: 1\nname: b\nverify: off\nmeters: [rusage]\n"
+            "transfer: {source: memory, duration: 200ms, warmup: 20ms, congestion: cubic}\n"
+            f"repeat: {{min: {blocks * boots}, max: {blocks * boots}, boots: {boots}, metrics: [throughput]}}\n"
+            + "".join(f"{key}: {json.dumps(value)}\n" for key, value in lines.items() if value)
+            + more
+        )
+        if kernels:
+            text += f"sweep: {{kernel: {json.dumps(list(kernels))}}}\norder: {{seed: {seed(list(kernels))}}}\n"
+        file = self.folder / "b.yaml"
+        file.write_text(text)
+        return file
+
+    def begin(self, *words: str | Path) -> subprocess.Popen[str]:
+        environment = {**os.environ, "COLUMNS": "80"}
+        return subprocess.Popen(
+            netbench_argv(words),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def end(self, process: subprocess.Popen[str]) -> Done:
+        out, err = process.communicate(timeout=280)
+        (self.folder / "said").write_text(f"{out}\n{err}")
+        return Done(process.returncode, out, " ".join(err.split()))
+
+    def netbench(self, *words: str | Path) -> Done:
+        return self.end(self.begin(*words))
+
+    def run(self, file: Path) -> Done:
+        return self.netbench("run", file, "--results", self.folder / "results")
+
+    @property
+    def result(self) -> Path:
+        """The only result folder."""
+        (found,) = (self.folder / "results").glob("*/*")
+        return found
+
+    def journal(self) -> list[Record]:
+        files = list((self.folder / "results").glob("*/*/journal.jsonl"))
+        return (
+            [
+                json.loads(line)
+                for line in files[0].read_text().splitlines(keepends=True)
+                if line.endswith("\n")
+            ]
+            if files
+            else []
+        )
+
+    def records(self) -> list[Record]:
+        return [
+            json.loads(line) for line in (self.result / "records.jsonl").read_text().splitlines()
+        ]
+
+    def facts(self, guest: str) -> list[Record]:
+        found: list[Record] = json.loads((self.result / "facts.json").read_text())["hosts"][guest]
+        return found
+
+    def on(self, kernel: str) -> list[Record]:
+        return [record for record in self.records() if record["factors"]["kernel"] == kernel]
+
+    def await_boot(self, process: subprocess.Popen[str], number: int) -> None:
+        """Until a boot has begun."""
+        wait_for(
+            lambda: any(entry.get("boot") == number for entry in self.journal()),
+            lambda: process.poll() is None,
+        )
+
+
+def seed(kernels: list[str]) -> int:
+    """A seed with which kernels are booted in the order given."""
+    import random
+
+    for number in range(1000):
+        order = list(kernels)
+        random.Random(f"netbench {number} boots 0").shuffle(order)
+        if order == kernels:
+            return number
+    raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def made(fetched: None) -> Iterator[Lab]:
+    """Two guests on 6.1, with 6.12 installed beside it."""
+    with guests_lab(NAME, ("a", "b"), (OLD, NEW), disk=True) as found:
+        yield found
+
+
+@pytest.fixture
+def guests(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+    """Campaigns in a folder of their own; afterwards every guest is on the kernel that it came
+    with.
+    """
+    found = Guests(made, tmp_path)
+    yield found
+    strayed = found.strayed()
+    for guest in strayed:  # the next test shall not suffer
+        found.renew(guest)
+    assert strayed == []
+
+
+def statuses(records: Sequence[Record]) -> list[tuple[str, str]]:
+    return [(record["factors"]["kernel"], record["status"]) for record in records]
+
+
+def boots(journal: Sequence[Record], what: str) -> list[str]:
+    return [entry["release"] for entry in journal if what in entry]
+
+
+# kexec
+
+
+def test_kexec_to_another_kernel_and_back(guests: Guests) -> None:
+    old, new = (guests.lab.kernels[name].release for name in (OLD, NEW))
+    assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
+    done = guests.run(
+        guests.write({NEW: {"release": NEW}}, "kexec", "settings: {sysctl.net.ipv4.tcp_sack: 0}\n")
+    )
+    assert done.code == 0, done.err
+    assert done.folder.name == guests.result.name
+    assert statuses(guests.records()) == [(NEW, "ok")]
+    assert boots(guests.journal(), "booted") == [new]
+    facts = guests.facts("a")
+    assert [entry["facts"]["kernel"] for entry in facts] == [old, new]
+    (record,) = guests.records()
+    assert record["boot"] == facts[1]["boot"] == 1
+    assert record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"] == {"asked": "0", "read": "0"}
+    state = guests.state("a")
+    assert state.release == old
+    assert state.command_line == guests.came_with["a"].command_line
+    assert len({*(entry["boot_id"] for entry in facts), state.boot_id}) == 3, "three boots"
+    assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
+
+
+@pytest.mark.slow
+def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Guests) -> None:
+    release = guests.lab.kernels[NEW].release
+    image = {
+        "image": f"/boot/vmlinuz-{release}",
+        "initrd": f"/boot/initrd.img-{release}",
+        "append": "netbench.test=image",
+    }
+    package = {"deb": guests.lab.kernels[NEW].source, "append": "netbench.test=deb"}
+    file = guests.write(
+        {"image": image, "deb": package},
+        "kexec",
+        "settings: {sysctl.net.ipv4.tcp_sack: 0}\n",
+        boots=2,
+    )
+    before = guests.ssh("a", "ls -A /boot /boot/netbench | sort")
+    done = guests.run(file)
+    assert done.code == 0, done.err
+    assert sorted(statuses(guests.records())) == [("deb", "ok")] * 2 + [("image", "ok")] * 2
+    assert boots(guests.journal(), "booted") == [release] * 4
+    told = [
+        re.findall(r"netbench.test=(\w+)", entry["facts"]["command_line"])
+        for entry in guests.facts("a")[1:]
+    ]
+    assert [[record["factors"]["kernel"]] for record in guests.records()] == told
+    for record in guests.records():
+        assert record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"] == {
+            "asked": "0",
+            "read": "0",
+        }, "anew in every boot"
+    assert guests.ssh("a", "ls -A /boot /boot/netbench | sort") == before, (
+        "nothing is put into /boot"
+    )
+
+
+def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Guests) -> None:
+    guests.ssh(
+        "a",
+        "mkdir -p ~/.cache/netbench/kernels && mount -t tmpfs -o size=4M none ~/.cache/netbench/kernels",
+    )
+    try:
+        done = guests.run(
+            guests.write({"copied": {"deb": guests.lab.kernels[NEW].source}}, "kexec")
+        )
+        assert done.code == 1
+        assert statuses(guests.records()) == [("copied", "failed")]
+        (failed,) = guests.records()
+        assert failed["reason"].startswith(
+            "boot: copied: a: cannot write /root/.cache/netbench/kernels/"
+        )
+        assert "No space left on device" in failed["reason"]
+        assert (
+            guests.ssh("a", "ls -A ~/.cache/netbench/kernels; cat /sys/kernel/kexec_loaded") == "0"
+        ), "nothing is left"
+        assert boots(guests.journal(), "boot") == [], "nothing was booted"
+    finally:
+        guests.ssh("a", "umount ~/.cache/netbench/kernels")
+
+
+def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
+    file = guests.write({NEW: {"release": NEW}}, "kexec")
+    absent = guests.write({"gone": {"release": "6.66"}}, "kexec").rename(
+        guests.folder / "absent.yaml"
+    )
+    done = guests.netbench("check", absent)
+    assert done.code == 2
+    assert "error: a: cannot be booted: no kernel 6.66 is installed; there are 6.1" in " ".join(
+        done.out.split()
+    )
+    guests.write({NEW: {"release": NEW}}, "kexec")
+    guests.ssh("a", "mv /usr/sbin/kexec /usr/sbin/kexec.away")
+    done = guests.run(file)
+    assert done.code == 2
+    assert (
+        "a: cannot be booted: the host has no kexec; install kexec-tools there, or name another way to boot"
+        in done.err
+    )
+    guests.ssh(
+        "a",
+        "mv /usr/sbin/kexec.away /usr/sbin/kexec; echo 1 > /proc/sys/kernel/kexec_load_disabled",
+    )
+    try:
+        done = guests.run(file)
+        assert done.code == 2
+        assert (
+            "a: cannot be booted: kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled)"
+            in done.err
+        )
+        assert guests.journal() == [], "nothing was begun"
+    finally:
+        guests.renew("a")
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
+    guests: Guests,
+) -> None:
+    kernels = {"locked": {"release": NEW, "append": "lockdown=integrity"}, NEW: {"release": NEW}}
+    done = guests.run(guests.write(kernels, "kexec"))
+    assert done.code == 1
+    assert statuses(guests.records()) == [("locked", "ok"), (NEW, "failed")]
+    (failed,) = guests.on(NEW)
+    release = guests.lab.kernels[NEW].release
+    assert failed["reason"] == (
+        f"boot: {NEW}: a: /boot/vmlinuz-{release} cannot be loaded: kexec -s: kexec_file_load failed: Operation not permitted; "
+        "kexec -c: kexec_load failed: Operation not permitted; is the kernel locked down (Secure Boot)?; "
+        "sign the image, or name another way to boot"
+    )
+    assert guests.strayed() == [], done.err
+
+
+# Kernels that do not come up
+
+
+@pytest.mark.slow
+def test_a_kernel_that_panics(guests: Guests) -> None:
+    """It panics twice; then the guest is booted back, and the other kernel has its turn."""
+    kernels = {"bad": {"release": NEW, "append": "rdinit=/nonexistent"}, OLD: {"release": OLD}}
+    done = guests.run(guests.write(kernels, {"qemu": NAME}))
+    assert done.code == 1
+    assert statuses(guests.records()) == [("bad", "failed"), (OLD, "ok")]
+    (failed,) = guests.on("bad")
+    reason, *console = failed["reason"].splitlines()
+    assert reason == "boot: bad: a: its kernel panicked"
+    assert any("Kernel panic - not syncing" in line for line in console)
+    assert all(line.startswith("  console of a: ") for line in console)
+    assert [entry["boot"] for entry in guests.journal() if "boot" in entry] == [1, 1, 2], (
+        "tried twice"
+    )
+    assert done.err.count("boot 1, once more: a: its kernel panicked") == 1
+    assert done.err.count("kernel bad, going back: a: its kernel panicked") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("append", "told"),
+    [("module_blacklist=virtio_net", "No listening ports"), ("rdinit=/usr/bin/cat", "")],
+    ids=["no network", "it hangs"],
+)
+def test_a_kernel_that_never_answers(guests: Guests, append: str, told: str) -> None:
+    kernels = {"mute": {"release": NEW, "append": append}, NEW: {"release": NEW}}
+    done = guests.run(guests.write(kernels, {"qemu": NAME, "deadline": DEADLINE}))
+    assert done.code == 1
+    assert statuses(guests.records()) == [("mute", "failed"), (NEW, "ok")]
+    (failed,) = guests.on("mute")
+    assert failed["reason"].startswith("boot: mute: a: it did not come back within 30 s")
+    assert told in failed["reason"]
+
+
+def command(guests: Guests, body: str) -> list[str]:
+    """A user's program that boots guests: `body` is Python that may change `kernel`, the lab's name
+    for one, or end it.
+    """
+    script = guests.folder / "boot-host"
+    script.write_text(
+        f"import sys\nfrom netbench import lab\nhost, kernel = sys.argv[1:]\nfound = lab.find({NAME!r})\n"
+        f"kernel = {OLD!r} if kernel == 'original' else kernel\n{body}\n"
+        f"lab.boot({NAME!r}, host, found.kernels[kernel])\n"
+    )
+    return [sys.executable, str(script), "{host}", "{kernel}"]
+
+
+@pytest.mark.slow
+def test_a_host_that_comes_up_on_another_release(guests: Guests) -> None:
+    argv = command(guests, f"kernel = {OLD!r}")
+    console = guests.lab.folder / "hosts" / "a" / "console"
+    done = guests.run(
+        guests.write(
+            {NEW: {"release": NEW}},
+            {"command": argv, "console": str(console), "deadline": DEADLINE},
+        )
+    )
+    assert done.code == 1
+    assert statuses(guests.records()) == [(NEW, "failed")]
+    (failed,) = guests.records()
+    release = guests.lab.kernels[OLD].release
+    assert failed["reason"].startswith(f"boot: {NEW}: a: it came up on {release}, not on {NEW}")
+    assert guests.journal()[-1]["ended"] == "done"
+
+
+@pytest.mark.slow
+def test_of_two_hosts_one_fails(guests: Guests) -> None:
+    argv = command(guests, "if kernel != '6.1':\n    sys.exit('the power switch is out of order')")
+    ways = {"a": {"qemu": NAME}, "b": {"command": argv}}
+    done = guests.run(
+        guests.write({NEW: {"release": NEW}, OLD: {"release": OLD}}, ways, guests=("a", "b"))
+    )
+    assert done.code == 1
+    assert statuses(guests.records()) == [(NEW, "failed"), (OLD, "ok")]
+    (failed,) = guests.on(NEW)
+    assert failed["reason"].startswith(f"boot: {NEW}: b: ")
+    assert failed["reason"].endswith("failed (exit 1): the power switch is out of order")
+    assert boots(guests.journal(), "booted")[:1] == [guests.lab.kernels[NEW].release], (
+        "the other came up, and went back"
+    )
+    assert [entry["host"] for entry in guests.journal() if "back" in entry][:2] in (
+        ["a", "b"],
+        ["b", "a"],
+    )
+
+
+# Controllers that end
+
+
+def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guests) -> None:
+    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    guests.await_boot(process, 1)
+    process.kill()
+    guests.end(process)
+    assert guests.records() == []
+    done = guests.netbench("resume", guests.result)
+    assert done.code == 0, done.err
+    assert statuses(guests.records()) == [(NEW, "ok")]
+    came_with = [
+        entry["came_with"]["release"] for entry in guests.journal() if "came_with" in entry
+    ]
+    assert came_with == [guests.lab.kernels[OLD].release], "what it came with is known from before"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["qemu", "kexec"])
+def test_a_controller_that_is_killed_while_a_host_boots_is_restored(
+    guests: Guests, way: str
+) -> None:
+    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME} if way == "qemu" else way)
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    guests.await_boot(process, 1)
+    process.kill()
+    guests.end(process)
+    done = guests.netbench("restore", guests.result)
+    assert done.code == 0, done.err
+    assert (
+        f"a: back on {guests.lab.kernels[OLD].release}" in done.out + done.err
+        or "a: is on" in done.out + done.err
+    )
+    assert guests.strayed() == []
+    assert guests.netbench("restore", guests.result).code == 0, "there is nothing more to restore"
+
+
+def test_an_interrupt_while_a_host_boots(guests: Guests) -> None:
+    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    guests.await_boot(process, 1)
+    process.send_signal(signal.SIGINT)
+    done = guests.end(process)
+    assert done.code == 130, done.err
+    assert "interrupted" in done.err
+    assert guests.strayed() == []
+    assert [entry["ended"] for entry in guests.journal() if "ended" in entry] == ["interrupted"]
+    assert any("back" in entry for entry in guests.journal())
+    assert guests.records() == []
+
+
+@pytest.mark.slow
+def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
+    """What was set and read of it is gone: the campaign ends, and goes on only when it is resumed."""
+    file = guests.write({}, "kexec", guests=("a", "b"), blocks=2)
+    file.write_text(file.read_text().replace("200ms", "3s"))
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    wait_for(
+        lambda: (
+            len(list((guests.folder / "results").glob("*/*/records.jsonl"))) == 1
+            and guests.records() != []
+        )
+    )
+    guests.renew("b")
+    done = guests.end(process)
+    assert done.code == 1
+    assert "b: it was rebooted, not by this campaign (boot " in done.err
+    assert [record["status"] for record in guests.records()] == ["ok", "interrupted"]
+    assert guests.netbench("resume", guests.result).code == 0
+    assert [record["status"] for record in guests.records()] == ["ok", "interrupted", "ok"]
+
+
+@pytest.mark.slow
+def test_the_link_to_a_host_is_lost_while_it_boots(guests: Guests) -> None:
+    """The guest stands still, and takes connections that nobody answers: no look at it may last."""
+    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    guests.await_boot(process, 1)
+    pids: list[int] = []
+
+    def on_its_way() -> bool:
+        with suppress(ValueError):
+            pids.append(guests.emulator("a"))
+            words = Path(f"/proc/{pids[-1]}/cmdline").read_bytes()
+            return guests.lab.kernels[NEW].image.as_posix().encode() in words
+        return False
+
+    wait_for(on_its_way, lambda: process.poll() is None)
+    os.kill(pids[-1], signal.SIGSTOP)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(10)  # more than two looks
+    finally:
+        os.kill(pids[-1], signal.SIGCONT)
+    done = guests.end(process)
+    assert done.code == 0, done.err
+    assert statuses(guests.records()) == [(NEW, "ok")]
+    assert [entry["boot"] for entry in guests.journal() if "boot" in entry] == [1], (
+        "the first attempt"
+    )
+
+
+# Side by side
+
+LANES = "pairs: [{sender: a, receiver: a}, {sender: b, receiver: b}]\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
+
+
+def overlap(records: Sequence[Record]) -> bool:
+    """Whether runs of both pairs were under way at the same time."""
+    from datetime import datetime
+
+    spans = [(r["pair"], datetime.fromisoformat(r["started"]).timestamp()) for r in records]
+    return any(a != b and abs(x - y) < 0.2 for a, x in spans for b, y in spans)
+
+
+def test_pairs_on_kernels_of_their_own_run_side_by_side(guests: Guests) -> None:
+    file = guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
+    done = guests.run(file)
+    assert done.code == 0, done.err
+    records = guests.records()
+    assert sorted((r["pair"], r["block"], r["status"]) for r in records) == [
+        (pair, block, "ok") for pair in ("a>a", "b>b") for block in range(3)
+    ]
+    assert sorted(r["run"] for r in records) == [1, 2, 3, 4, 5, 6]
+    assert overlap(records)
+    assert [guests.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
+        "1",
+        "1",
+    ]
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_both_lanes(guests: Guests) -> None:
+    file = guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=100)
+    process = guests.begin("run", file, "--results", guests.folder / "results")
+    wait_for(
+        lambda: bool(guests.journal()) and len(guests.records()) >= 4,
+        lambda: process.poll() is None,
+    )
+    process.send_signal(signal.SIGINT)
+    done = guests.end(process)
+    assert done.code == 130, done.err
+    records = guests.records()
+    assert {r["pair"] for r in records} == {"a>a", "b>b"}
+    assert {r["status"] for r in records} <= {"ok", "interrupted"}
+    assert [guests.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
+        "1",
+        "1",
+    ]
+    assert len({r["run"] for r in records}) == len(records)
+
+
+# GRUB
+
+
+@pytest.fixture
+def grub(tmp_path: Path, fetched_grub: None) -> Iterator[Guests]:
+    """A guest that GRUB boots from a disk, on 6.1 by default."""
+    with guests_lab(f"{NAME}g", ("a",), (OLD, NEW)) as found:
+        try:
+            move_in(found, "a")
+        except LabRefused as error:
+            pytest.skip(str(error))
+        yield Guests(found, tmp_path)
+
+
+@pytest.mark.slow
+def test_grub_boots_another_kernel_once(grub: Guests) -> None:
+    old, new = (grub.lab.kernels[name].release for name in (OLD, NEW))
+    menu = grub.ssh("a", "md5sum /boot/grub/grub.cfg")
+    done = grub.run(grub.write({NEW: {"release": NEW}}, "grub"))
+    assert done.code == 0, done.err
+    assert statuses(grub.records()) == [(NEW, "ok")]
+    assert boots(grub.journal(), "booted") == [new]
+    assert grub.facts("a")[-1]["facts"]["kernel"] == new
+    assert grub.states()["a"].release == old
+    assert grub.strayed() == []
+    assert grub.ssh("a", "md5sum /boot/grub/grub.cfg") == menu
+    assert grub.ssh("a", "grub-editenv - list") == "", "no entry is chosen for the next boot"

@@ -1,0 +1,359 @@
+"""Labs of guests: real kernels under emulation, real logins, real kills; one lab for all of these
+tests.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from netbench import lab
+from netbench.conductor.crew import open_channel
+from netbench.engine.worker import Worker
+from netbench.errors import LabRefused
+from netbench.lab import command, debian, emulator, guest, modules, qemu, state
+from netbench.lab.base import Lab
+from netbench.model import Host, Kernel
+from netbench.settings.base import fields
+from tests.support.guests import guests_lab, ssh, why_not
+from tests.support.local import netbench_argv
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+NAME = f"q{os.getpid()}"
+OLD, NEW = "6.1", "6.12"
+
+
+@pytest.fixture(scope="module")
+def made(fetched: None) -> Iterator[Lab]:
+    """Two guests on the first of two kernels, with disks."""
+    with guests_lab(NAME, ("snd", "rcv"), (OLD, NEW), disk=True) as found:
+        yield found
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+def ssh_try(here: Lab, host: str, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = ("ssh", "-F", str(here.ssh_config), here.hosts[host].ssh, *words)
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL
+    )
+
+
+def tools() -> command.Tools:
+    return command.find(("ssh",))
+
+
+def boot_id(here: Lab, host: str) -> str:
+    return ssh(here, host, "cat", "/proc/sys/kernel/random/boot_id")
+
+
+def test_each_guest_is_a_machine_of_its_own_on_the_first_kernel(made: Lab) -> None:
+    assert {ssh(made, host, "uname", "-r") for host in made.hosts} == {made.kernels[OLD].release}
+    assert debian.fits(made.kernels[OLD].release, OLD)
+    assert boot_id(made, "snd") != boot_id(made, "rcv")
+    assert [ssh(made, host, "hostname") for host in made.hosts] == ["snd", "rcv"]
+    assert "1 packets received" in ssh(
+        made, "snd", "ping", "-c", "1", "-W", "5", made.hosts["rcv"].address
+    )
+
+
+def test_a_guest_has_an_ssh_server_and_a_shell_and_nothing_else(made: Lab) -> None:
+    for program in ("python3", "ethtool", "gcc", "perl", "apt-get"):
+        assert ssh_try(made, "snd", "which", program).returncode == 1
+    sftp = subprocess.run(
+        ("sftp", "-F", str(made.ssh_config), "-b", "/dev/null", made.hosts["snd"].ssh),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert sftp.returncode != 0
+    assert (
+        ssh_try(
+            made, "snd", "modprobe", "-a", "tls", "tcp_bbr", "sch_netem", "veth", "nfsd"
+        ).returncode
+        == 0
+    )
+
+
+def test_the_block_is_of_a_campaign(made: Lab) -> None:
+    block = yaml.safe_load(made.yaml())
+    assert block["hosts"]["snd"] == {
+        "ssh": f"{NAME}-snd",
+        "address": "10.77.0.1",
+        "interface": "data0",
+        "boot": {"qemu": NAME},
+    }
+    assert block["kernels"] == {
+        word: {"release": made.kernels[word].release} for word in (OLD, NEW)
+    }
+    assert state.read(NAME) == made
+
+
+def features(worker: Worker) -> dict[str, str]:
+    return fields(worker.operate("features", "data0")[0])
+
+
+@contextlib.contextmanager
+def worker_on(here: Lab, name: str) -> Iterator[Worker]:
+    host = here.hosts[name]
+    worker = Worker(
+        open_channel(
+            Host(name, host.ssh, host.address, host.interface, str(here.ssh_config))
+        ).start_worker(),
+        name,
+    )
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def test_a_worker_switches_tso_of_the_data_link_and_back(made: Lab) -> None:
+    tso = "tx-tcp-segmentation"
+    with worker_on(made, "snd") as worker:
+        before = features(worker)
+        assert before[tso] == "on"
+        worker.operate("features", "data0", f"{tso} off\n", hold=True)
+        assert features(worker)[tso].startswith("off")
+        assert "fixed" not in features(worker)[tso]
+    with worker_on(made, "snd") as worker:
+        assert features(worker) == before
+
+
+def test_a_guest_is_booted_on_the_other_kernel_and_back(made: Lab) -> None:
+    neighbour = boot_id(made, "snd")
+    seen = {boot_id(made, "rcv")}
+    ssh(made, "rcv", "echo kept > /boot/netbench/file; echo lost > /root/file; sync")
+    for word in (NEW, OLD):
+        kernel = lab.kernel_for(made, Kernel("x", release=word, append=f"word={word}"))
+        lab.boot(NAME, "rcv", kernel)
+        qemu.await_login(made, made.hosts["rcv"], tools())
+        assert ssh(made, "rcv", "uname", "-r") == made.kernels[word].release == kernel.release
+        assert f"word={word}" in ssh(made, "rcv", "cat", "/proc/cmdline").split()
+        seen.add(boot_id(made, "rcv"))
+    assert len(seen) == 3
+    assert ssh(made, "rcv", "cat", "/boot/netbench/file") == "kept"
+    assert ssh_try(made, "rcv", "cat", "/root/file").returncode == 1
+    assert boot_id(made, "snd") == neighbour
+    assert "up" in {found.state for found in lab.status() if found.name == NAME}
+
+
+@pytest.mark.slow
+def test_an_installed_kernel_is_reached_by_kexec(made: Lab) -> None:
+    release = made.kernels[NEW].release
+    before = boot_id(made, "snd")
+    ssh(
+        made,
+        "snd",
+        f"kexec -s -l /boot/vmlinuz-{release} --initrd=/boot/initrd.img-{release} --reuse-cmdline",
+    )
+    ssh(made, "snd", "(sleep 0.3; kexec -e) >/dev/null 2>&1 </dev/null &")
+    until(lambda: ssh_soon(made, "snd", "uname", "-r") == release)
+    assert boot_id(made, "snd") != before
+    assert ssh(made, "snd", "hostname") == "snd"
+
+
+def ssh_soon(here: Lab, host: str, *words: str) -> str:
+    """What a command says on a host that may be going down: such a login can hang for minutes."""
+    options = (
+        "-o",
+        "ConnectTimeout=2",
+        "-o",
+        "ServerAliveInterval=1",
+        "-o",
+        "ServerAliveCountMax=2",
+    )
+    argv = ("ssh", "-F", str(here.ssh_config), *options, here.hosts[host].ssh, *words)
+    try:
+        return subprocess.run(
+            argv, capture_output=True, text=True, check=False, timeout=4
+        ).stdout.strip()
+    except subprocess.TimeoutExpired:
+        return ""
+
+
+def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
+    ssh(made, "snd", r"printf 'one\r\n\033[1mtwo\033[0m\007\r\n\r\nthree\n' > /dev/console")
+    until(
+        lambda: lab.console(made, "snd", 9)[-1:] == ["three"] or "three" in lab.console(made, "snd")
+    )
+    said = lab.console(made, "snd")
+    at = said.index("three")
+    assert said[at - 2 : at + 1] == ["one", "two", "three"]
+    assert len(lab.console(made, "snd", 2)) == 2
+    with pytest.raises(LabRefused, match=f"the lab {NAME} has no host nobody, it has snd, rcv"):
+        lab.console(made, "nobody")
+
+
+def test_a_kernel_that_panics_says_so_on_the_console(made: Lab) -> None:
+    kernel = replace(made.kernels[OLD], append="rdinit=/none root=/dev/none")
+    lab.boot(NAME, "rcv", kernel)
+    until(lambda: any("Kernel panic" in line for line in lab.console(made, "rcv", 100)))
+    lab.boot(NAME, "rcv", made.kernels[OLD])
+    qemu.await_login(made, made.hosts["rcv"], tools())
+
+
+def in_background(name: str) -> bool:
+    """Whether the guest's QEMU has got there: on its way it is two processes, and one that cannot
+    tell its maker so may give up.
+    """
+    return len(emulator.running(name, state.folder(name))) == 1 and any(
+        state.folder(name).glob("hosts/*/qemu.pid")
+    )
+
+
+@pytest.mark.parametrize("how", ["killed", "left"])
+def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
+    name = f"{NAME}{how[0]}"
+    argv = netbench_argv(["lab", "up", "qemu", "--hosts", "1", "--name", name, "--kernels", OLD])
+    with subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as maker:
+        try:
+            until(lambda: in_background(name))
+            os.kill(maker.pid, signal.SIGKILL)
+            maker.wait()
+            there = emulator.running(name, state.folder(name))
+            if how == "left":
+                shutil.rmtree(state.folder(name) / "hosts")
+            removed = lab.down(name)
+        finally:
+            maker.kill()
+            lab.down(name)
+    assert there
+    assert [line for line in removed if line.endswith(f" (QEMU of nb-{name}-h1)")]
+    assert emulator.running(name, state.folder(name)) == []
+    assert state.namespaces(name) == []
+    assert not state.folder(name).exists()
+    assert len(emulator.running(NAME, made.folder)) == 2
+
+
+def test_kernels_are_for_guests_and_each_once() -> None:
+    with pytest.raises(LabRefused, match="hosts of netns share this machine's kernel"):
+        lab.up("netns", 2, name=NAME, kernels=[Kernel(OLD, release=OLD)])
+    with pytest.raises(LabRefused, match=r"expected each kernel once, got 6\.1 again"):
+        lab.up("qemu", 2, name=NAME, kernels=[Kernel(OLD, release=OLD), Kernel(OLD, release=NEW)])
+
+
+def test_a_series_that_debian_has_not_is_refused(made: Lab) -> None:
+    with pytest.raises(
+        LabRefused,
+        match=r"kernel 3\.2: this machine's Debian has no such cloud kernel, it has 6\.1",
+    ):
+        lab.kernel_for(made, Kernel("old", release="3.2"))
+
+
+def test_only_guests_that_are_up_are_booted(made: Lab) -> None:
+    kernel = made.kernels[OLD]
+    with pytest.raises(LabRefused, match="no lab nothere is up"):
+        lab.boot("nothere", "snd", kernel)
+    with pytest.raises(LabRefused, match="has no host nobody"):
+        lab.boot(NAME, "nobody", kernel)
+
+
+@pytest.mark.parametrize(
+    ("release", "word", "fitting"),
+    [
+        ("6.1.0-44-cloud-amd64", "6.1", True),
+        ("6.12.5+deb12-cloud-amd64", "6.1", False),
+        ("6.12.5+deb12-cloud-amd64", "6.12", True),
+        ("6.1.0-44-cloud-amd64", "6.1.0-44-cloud-amd64", True),
+        ("6.1.0-44-cloud-amd64", "6.1.0-4", False),
+        ("6.1.0-44-cloud-amd64", "", False),
+    ],
+)
+def test_a_word_is_the_beginning_of_a_release_in_whole_numbers(
+    release: str, word: str, fitting: bool
+) -> None:
+    assert debian.fits(release, word) is fitting
+
+
+def test_releases_are_sorted_by_their_numbers() -> None:
+    releases = [
+        "6.12.43+deb12-cloud-amd64",
+        "6.1.0-44-cloud-amd64",
+        "6.12.9+deb12-cloud-amd64",
+        "6.1.0-9-cloud-amd64",
+    ]
+    assert sorted(releases, key=debian.order) == [releases[i] for i in (3, 1, 2, 0)]
+
+
+def test_a_module_brings_what_it_needs() -> None:
+    known = {
+        "kernel/drivers/net/virtio_net.ko.xz": ("kernel/net/core/failover.ko.xz",),
+        "kernel/net/core/failover.ko.xz": (),
+        "kernel/drivers/gpu/drm/drm.ko.xz": (),
+    }
+    assert modules.select(known) == [
+        "kernel/drivers/net/virtio_net.ko.xz",
+        "kernel/net/core/failover.ko.xz",
+    ]
+
+
+def test_a_host_key_is_the_same_in_dropbears_form(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
+    raw = guest.dropbear_key(key.read_text())
+    public = base64.b64decode((tmp_path / "key.pub").read_text().split()[1])
+    assert raw[:15] == b"\0\0\0\x0bssh-ed25519"
+    assert raw[15:19] == b"\0\0\0\x40"
+    assert raw[-32:] == public[-32:]
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> command.Tools:
+    """An apt that knows a kernel and cannot download it, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    known = tmp_path / "apt-cache"
+    shown = "Version: 6.9.1-2\\nArchitecture: amd64\\nSHA256: 00"
+    known.write_text(
+        f"#!/bin/sh\ncase $1 in pkgnames) echo linux-image-6.9.1-cloud-amd64 ;; show) printf '{shown}\\n' ;; *) exit 100 ;; esac\n"
+    )
+    away = tmp_path / "apt-get"
+    away.write_text("#!/bin/sh\necho 'E: Could not resolve deb.example' >&2\nexit 100\n")
+    for program in (known, away):
+        program.chmod(0o755)
+    return command.Tools({"apt-cache": str(known), "apt-get": str(away)})
+
+
+def test_without_a_network_the_kernel_that_was_kept_is_taken(offline: command.Tools) -> None:
+    with pytest.raises(LabRefused) as error:
+        debian.kernel("6.9", offline)
+    assert str(error.value) == (
+        "cannot download linux-image-6.9.1-cloud-amd64=6.9.1-2: Could not resolve deb.example; "
+        "if the network is there, run `apt-get update` and try again"
+    )
+    for release in ("6.9.0", "6.8.5"):
+        (debian.cache() / f"linux-image-{release}-cloud-amd64_1_amd64.deb").write_text("")
+    assert debian.kernel("6.9", offline).name == "linux-image-6.9.0-cloud-amd64_1_amd64.deb"
+
+
+def test_without_lists_of_apt_the_remedy_is_named(offline: command.Tools) -> None:
+    Path(offline.paths["apt-cache"]).write_text("#!/bin/sh\nexit 100\n")
+    with pytest.raises(
+        LabRefused,
+        match=r"kernel 6\.9: apt knows no linux-image-\*-cloud-amd64, .*: run `apt-get update`",
+    ):
+        debian.kernel("6.9", offline)
+    with pytest.raises(
+        LabRefused,
+        match=r"apt knows no linux-image-cloud-amd64, .*: run `apt-get update`, or name a kernel",
+    ):
+        debian.newest(offline)

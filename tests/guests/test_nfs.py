@@ -1,0 +1,386 @@
+"""NFS: levels and refusals here; mounts, servers and what becomes of them between two guests whose
+kernel has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor.apply import asked_of
+from netbench.engine.catalogue import local
+from netbench.errors import CampaignError
+from netbench.lab import Lab
+from netbench.plan import Plan
+from netbench.settings.base import Peers, Place
+from netbench.settings.nfs import Nfs, path
+from tests.support.guests import guests_lab, ssh
+from tests.support.local import netbench_argv
+
+HERE = """\
+netbench: 1
+name: nfs
+transfer: {send: nfs, receive: nfs, source: {file: FILE}, duration: 60ms, warmup: 20ms}
+settings: {nfs: rsize=32K}
+repeat: {min: 1, max: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "meant"),
+    [
+        ("off", "off"),
+        ("false", "off"),
+        ("on", "on"),
+        ("rsize=8K", "rsize=8192"),
+        ("{rsize: 1M, vers: 4.1}", "rsize=1048576,vers=4.1"),
+        ("rsize=8192,hard,wsize=8KiB", "rsize=8192,hard,wsize=8192"),
+    ],
+)
+def test_a_level_is_off_on_or_options_as_the_kernel_shows_them(level: str, meant: str) -> None:
+    assert Nfs().parse(level) == meant
+    assert Nfs().parse(meant) == meant
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        "",
+        "rsize=",
+        "rsize=much",
+        "addr=10.0.0.9",
+        "rsize=8K,rw",
+        "a b",
+        "rsize=8K rsize=4K",
+        "x=$(id)",
+    ],
+)
+def test_what_is_no_level_is_refused(level: str) -> None:
+    with pytest.raises(ValueError, match=r"off, on, or options|netbench gives itself|size"):
+        Nfs().parse(level)
+
+
+def test_a_senders_level_stays_while_the_options_change() -> None:
+    text = HERE.replace("settings: {nfs: rsize=32K}", "sweep: {nfs: [rsize=8K, rsize=1M]}")
+    two = campaign.parse(text.replace("transfer:", "lab: qemu\ntransfer:"), "nfs.yaml")
+    for unit in Plan(two).units:
+        asked = {side: asked_of(two, unit, side)["nfs"] for side in ("sender", "receiver")}
+        assert asked == {"sender": "on", "receiver": unit.cell.factors["nfs"]}
+    one = campaign.parse(text, "nfs.yaml")
+    assert [asked_of(one, unit, "sender")["nfs"] for unit in Plan(one).units] == [
+        "rsize=8K",
+        "rsize=1M",
+    ]
+
+
+class Told:
+    """A worker that answers what it was told to."""
+
+    def __init__(self, answers: dict[tuple[str, ...], str]) -> None:
+        self.answers = answers
+
+    def operate(self, op: str, target: Any, *_: Any, **__: Any) -> tuple[str, None]:
+        return self.answers[(op, *((target,) if isinstance(target, str) else target))], None
+
+    def undo(self, scope: int = 0) -> None:
+        raise NotImplementedError
+
+
+def test_a_sender_exports_and_a_receiver_mounts_and_a_host_that_is_both_does_both() -> None:
+    peers = Peers(("/srv/a file",), ("10.0.0.2", "fd00::2"), ("10.0.0.1",))
+    export, mount = ("/srv", "10.0.0.1", "10.0.0.2 fd00::2"), "/run/netbench.nfs-10.0.0.1"
+    answers = {("export", *export): "none\n", ("mount", mount): "none\n"}
+    first, second = Nfs().changes(
+        "", "rsize=4096,hard", Place("h", Told(answers), "10.0.0.1", peers=peers)
+    )
+    assert (first.op, first.target, first.value) == ("export", export, "exported")
+    assert (second.op, second.target) == ("mount", (mount,))
+    source, _, options = str(second.value).partition("\n")
+    assert source == "10.0.0.1:/srv"
+    assert options.startswith("vers=4.2,addr=10.0.0.1,clientaddr=10.0.0.1,soft,")
+    assert options.endswith(",rsize=4096,hard")
+    assert Nfs().changes("", "off", Place("h", Told(answers), "10.0.0.1", peers=peers)) == []
+
+
+def test_what_is_mounted_is_read_in_the_words_of_the_level() -> None:
+    peers, mount = Peers(("/srv/x",), (), ("fd00::1",)), ("mount", "/run/netbench.nfs-fd00::1")
+    shown = "[fd00::1]:/srv ro,relatime,vers=4.2,rsize=131072,wsize=1048576,hard,proto=tcp6\n"
+    place = Place("h", Told({mount: shown}), "fd00::2", peers=peers)
+    assert Nfs().reading("", "on", place) == "on"
+    assert Nfs().reading("", "rsize=262144,hard,vers=4.2", place) == "rsize=131072,hard,vers=4.2"
+    assert Nfs().reading("", "soft,nconnect=2", place) == "no soft,no nconnect"
+    assert Nfs().reading("", "off", place) == "on"
+    assert (
+        Nfs().reading("", "rsize=8192", Place("h", Told({mount: "none\n"}), "fd00::2", peers=peers))
+        == "off"
+    )
+
+
+@pytest.mark.parametrize("files", [(), ("/a/x", "/b/x"), ("x",)])
+def test_only_one_folder_can_be_exported(files: tuple[str, ...]) -> None:
+    place = Place("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
+    with pytest.raises(ValueError, match="all in the same folder"):
+        Nfs().why_not("", "on", place)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("settings: {nfs: rsize=32K}\n", "", "needs the setting nfs, expected nfs: on"),
+        ("nfs: rsize=32K", "nfs: off", "needs the setting nfs"),
+        ("nfs: rsize=32K", "nfs: rsize=", "off, on, or options of nfs"),
+        ("receive: nfs", "receive: read", "go together, got send: nfs, receive: read"),
+        ("send: nfs", "send: write", "go together, got send: write, receive: nfs"),
+        ("source: {file: FILE}", "source: {files: 2, size: 1M}", "reads one file"),
+        ("duration: 60ms, warmup: 20ms", "bytes: 1M", "expected a duration"),
+        ("duration: 60ms", "duration: 60ms, rate: 1Gb/s", "no rate"),
+    ],
+)
+def test_a_campaign_says_what_nfs_cannot_do(old: str, new: str, said: str) -> None:
+    campaign.parse(HERE, "nfs.yaml")
+    with pytest.raises(CampaignError, match=said):
+        campaign.parse(HERE.replace(old, new), "nfs.yaml")
+
+
+@pytest.mark.skipif(not local().receive["nfs"].row.why, reason="this kernel has NFS")
+def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 8192)
+    (tmp_path / "c.yaml").write_text(HERE.replace("FILE", str(tmp_path / "file")))
+    checked = subprocess.run(
+        netbench_argv(["check", "c.yaml"]),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = " ".join((checked.stdout + checked.stderr).split())
+    assert "send: nfs cannot run here: this kernel has no NFS server (CONFIG_NFSD" in said
+    assert "receive: nfs cannot run here: this kernel has no NFS client (CONFIG_NFS_FS" in said
+    assert "nfs: rsize=32K: " in said
+    assert checked.returncode
+    ran = subprocess.run(
+        netbench_argv(["run", "c.yaml"]), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert not list((tmp_path / "results").glob("*/*/records.jsonl"))
+
+
+# Guests
+
+NAME = f"n{os.getpid()}"
+KERNEL = "6.12"
+SIZE = 6 * 1024 * 1024 + 11
+SWEEP = """\
+netbench: 1
+name: nfs
+ssh_config: CONFIG
+hosts:
+  snd: {ssh: SND, address: ADDRESS1, interface: DATA}
+  rcv: {ssh: RCV, address: ADDRESS2, interface: DATA}
+transfer: {source: {file: "/srv/a b/data"}, duration: 1500ms, warmup: 100ms}
+sweep: {send: [nfs], nfs: [rsize=8K, rsize=64K]}
+include: [{send: nfs, receive: nfs}]
+repeat: {min: 1, max: 1}
+meters: [procstat, rusage]
+"""
+STATE = (
+    "grep -c nfs /proc/mounts; ls -d /run/netbench* 2>/dev/null; cd /proc/net/rpc && cat nfsd.export/content nfsd.fh/content auth.unix.ip/content 2>/dev/null | grep -v '^#'; "
+    "cat /proc/net/tcp /proc/net/tcp6 | grep -c ':0801 .* 0A '"
+)
+
+
+def until(true: Callable[[], bool], seconds: float, said: Callable[[], object] = str) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"it did not come true: {said()}"
+        time.sleep(0.1)
+
+
+class Guests:
+    """Two guests, the first with a file to send, and campaigns between them."""
+
+    def __init__(self, made: Lab, folder: Path) -> None:
+        self.lab = made
+        self.folder = folder
+        self.ssh("snd", f"mkdir -p '/srv/a b'; head -c {SIZE} /dev/urandom > '/srv/a b/data'")
+
+    def ssh(self, guest: str, script: str) -> str:
+        return ssh(self.lab, guest, script, check=False)
+
+    def state(self) -> list[str]:
+        """All of NFS that there is on both: mounts, folders of netbench's, exports, who listens on
+        port 2049.
+        """
+        return [self.ssh(guest, STATE) for guest in self.lab.hosts]
+
+    def received(self) -> int:
+        return int(self.ssh("rcv", "cat /sys/class/net/data0/statistics/rx_bytes"))
+
+    def write(self, text: str = SWEEP) -> Path:
+        snd, rcv = self.lab.hosts["snd"], self.lab.hosts["rcv"]
+        words = {
+            "CONFIG": str(self.lab.ssh_config),
+            "SND": snd.ssh,
+            "RCV": rcv.ssh,
+            "DATA": "data0",
+        }
+        words |= {"ADDRESS1": snd.address, "ADDRESS2": rcv.address}
+        for word, value in words.items():
+            text = text.replace(word, value)
+        file = self.folder / "nfs.yaml"
+        file.write_text(text)
+        return file
+
+    def begin(self, file: Path) -> subprocess.Popen[str]:
+        argv = netbench_argv(["run", file, "--results", self.folder / "results"])
+        return subprocess.Popen(
+            argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, file: Path) -> tuple[int, str]:
+        process = self.begin(file)
+        said, _ = process.communicate(timeout=180)
+        return process.returncode, " ".join(said.split())
+
+    def records(self) -> list[dict[str, Any]]:
+        (file,) = self.folder.glob("results/nfs/*/records.jsonl")
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def made(fetched: None) -> Iterator[Lab]:
+    with guests_lab(NAME, ("snd", "rcv"), (KERNEL,)) as found:
+        yield found
+
+
+@pytest.fixture
+def guests(made: Lab, tmp_path: Path) -> Guests:
+    return Guests(made, tmp_path)
+
+
+@pytest.mark.timeout(240)
+def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) -> None:
+    before, arrived = guests.state(), guests.received()
+    code, said = guests.run(guests.write())
+    arrived = guests.received() - arrived
+    records = guests.records()
+    assert (code, [record["status"] for record in records]) == (0, ["ok", "ok"]), said
+    total = 0
+    for record in records:
+        size = "8192" if "8K" in record["cell"] else "65536"
+        assert record["settings"]["receiver"]["nfs"] == {
+            "asked": f"rsize={size}",
+            "read": f"rsize={size}",
+        }
+        assert record["settings"]["sender"]["nfs"] == {"asked": "on", "read": "on"}
+        proof = record["proof"]["receiver"]
+        (opened,), (closed,) = record["receiver"]["flow"]["bytes"]
+        assert proof["served_bytes"][-1][0] >= closed
+        assert proof["cached_bytes"][-1] == [0]
+        assert closed > opened
+        for side in ("sender", "receiver"):
+            assert (
+                sum(record[side]["procstat"]["system"][1:]) > record[side]["procstat"]["system"][0]
+            )
+        total += proof["served_bytes"][-1][0]
+    assert (
+        max(record["proof"]["receiver"]["passes"][-1][0] for record in records) > 0
+    )  # more than the file holds
+    assert arrived > total
+    assert "did not engage" not in said
+    assert "not rsize" not in said
+    assert guests.state() == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> None:
+    before = guests.state()
+    process = guests.begin(guests.write(SWEEP.replace("1500ms", "60s")))
+    try:
+        until(
+            lambda: (
+                path(guests.lab.hosts["snd"].address, "").rstrip("/")
+                in guests.ssh("rcv", "cat /proc/mounts")
+            ),
+            90,
+        )
+        assert guests.state() != before
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        until(
+            lambda: guests.state() == before, 45, guests.state
+        )  # an emulated client that gives up a server that is gone
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None:
+    """Its read would wait for minutes: it is broken off when the run is given up, whose record says
+    why.
+    """
+    before = guests.state()
+    process = guests.begin(
+        guests.write(SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]"))
+    )
+    try:
+        until(
+            lambda: (
+                path(guests.lab.hosts["snd"].address, "").rstrip("/")
+                in guests.ssh("rcv", "cat /proc/mounts")
+            ),
+            90,
+        )
+        received = guests.received()
+        until(lambda: guests.received() > received + 10_000_000, 60)
+        guests.ssh("snd", "ip link set data0 down")
+        said, _ = process.communicate(timeout=200)
+        assert "is using this host" not in said
+        assert guests.records()[0]["status"] == "failed", said
+        assert "the worker lives, but did not answer in time" in guests.records()[0]["reason"]
+    finally:
+        process.kill()
+        guests.ssh("snd", "ip link set data0 up")
+    until(lambda: guests.state() == before, 60, guests.state)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests: Guests) -> None:
+    before = guests.state()
+    _, said = guests.run(
+        guests.write(
+            SWEEP.replace("[rsize=8K, rsize=64K]", "['{rsize: 16M}', '{no_such_option: 1}']")
+        )
+    )
+    assert [record["status"] for record in guests.records()] == ["refused", "refused"], said
+    reasons = {record["factors"]["nfs"]: record["reason"] for record in guests.records()}
+    assert "reads rsize=1048576" in reasons["{rsize: 16M}"]
+    assert "options of nfs(5) that this kernel knows" in reasons["{no_such_option: 1}"]
+    assert guests.state() == before
+    address = guests.lab.hosts["snd"].address
+    guests.ssh(
+        "snd", f"dropbear -r /etc/dropbear/host_key -p {address}:2049 -P /tmp/taken"
+    )  # anything that listens
+    try:
+        until(lambda: guests.state() != before, 10)
+        shutil.rmtree(guests.folder / "results")
+        guests.run(guests.write())
+        assert {record["status"] for record in guests.records()} == {"refused"}
+        assert "free TCP port 2049" in guests.records()[0]["reason"]
+    finally:
+        guests.ssh("snd", "kill $(cat /tmp/taken)")
+    assert guests.state() == before

@@ -1,0 +1,172 @@
+"""Settings of kernels that have what this machine's may lack, set by campaigns in guests: fq,
+netem, BIG TCP, kernel TLS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.conductor.crew import open_channel
+from netbench.engine.worker import Worker
+from netbench.lab import Lab
+from netbench.model import Host
+from tests.support.guests import guests_lab, ssh
+from tests.support.local import netbench_argv
+
+NAME = f"s{os.getpid()}"
+ETHERNET = 14  # bytes of its header
+LINK = ("gso_max_size", "gso_ipv4_max_size", "gro_max_size", "gro_ipv4_max_size")
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Guests:
+    """Two guests, and campaigns on them."""
+
+    lab: Lab
+    folder: Path
+
+    def ssh(self, guest: str, script: str) -> str:
+        return ssh(self.lab, guest, script)
+
+    def links(self) -> dict[str, str]:
+        """What a worker reads of every link that is set here."""
+        found = {}
+        for name, host in self.lab.hosts.items():
+            there = Host(name, host.ssh, host.address, host.interface, str(self.lab.ssh_config))
+            worker = Worker(open_channel(there).start_worker(), name)
+            try:
+                for link in ("data0", "lo"):
+                    found[f"{name} {link} qdisc"] = worker.operate("qdisc", link)[0]
+                    found |= {
+                        f"{name} {link} {key}": worker.operate("link", (link, key))[0]
+                        for key in LINK
+                    }
+            finally:
+                worker.close()
+        return found
+
+    def run(self, text: str, **hosts: dict[str, str]) -> list[Record]:
+        """The records of a campaign between the guests, with what `hosts` says otherwise of each."""
+        known = {
+            name: {"ssh": host.ssh, "address": host.address, "interface": host.interface}
+            | hosts.get(name, {})
+            for name, host in self.lab.hosts.items()
+            if not hosts or name in hosts
+        }
+        head = {"netbench": 1, "name": "s", "ssh_config": str(self.lab.ssh_config), "hosts": known}
+        file = self.folder / "s.yaml"
+        file.write_text(
+            "".join(f"{key}: {json.dumps(value)}\n" for key, value in head.items()) + text
+        )
+        argv = netbench_argv(["run", file, "--results", self.folder / "results"])
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=False, timeout=200, cwd=self.folder
+        )
+        files = list(self.folder.glob("results/s/*/records.jsonl"))
+        assert files, done.stderr
+        return [json.loads(line) for line in files[0].read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def made(fetched: None) -> Iterator[Lab]:
+    with guests_lab(NAME, ("snd", "rcv"), ("6.12",)) as found:
+        yield found
+
+
+@pytest.fixture
+def guests(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+    """Afterwards every link is as it was."""
+    found = Guests(made, tmp_path)
+    before = found.links()
+    yield found
+    assert found.links() == before
+
+
+SHORT = "verify: off\nmeters: [rusage]\nrepeat: {min: 1, max: 1}\ntransfer: {duration: 100ms, warmup: 20ms, congestion: cubic}\n"
+
+
+def asked_and_read(record: Record, setting: str) -> set[tuple[str, str]]:
+    return {tuple(record["settings"][side][setting].values()) for side in ("sender", "receiver")}
+
+
+def test_queueing_disciplines_and_what_the_device_joins(guests: Guests) -> None:
+    records = guests.run(
+        SHORT + "sweep: {qdisc: [fq, netem, fq_codel], gro_max_size: [16K, 192K]}\n"
+    )
+    assert len(records) == 6
+    for record in records:
+        assert record["status"] == "ok", record["reason"]
+        kind = record["factors"]["qdisc"]
+        assert asked_and_read(record, "qdisc") == {(kind, kind)}
+        size = {"16K": "16384", "192K": "196608"}[record["factors"]["gro_max_size"]]
+        assert asked_and_read(record, "gro_max_size") == {(size, size)}
+
+
+def test_a_device_refuses_segments_that_it_cannot_take(guests: Guests) -> None:
+    """virtio_net takes 64K: the kernel says so, and that cell alone is refused."""
+    records = {
+        record["factors"]["gso_max_size"]: record
+        for record in guests.run(SHORT + "sweep: {gso_max_size: [32K, 192K]}\n")
+    }
+    assert records["32K"]["status"] == "ok"
+    assert records["192K"]["status"] == "refused"
+    assert "gso_max_size" in records["192K"]["reason"]
+
+
+def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
+    """Over the guest's loopback, whose counters are of whole segments: without BIG TCP none is
+    larger than its MTU of 64 KiB.
+    """
+    sizes = {}
+    for size in ("64K", "448K"):
+        before = guests.ssh(
+            "snd", "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
+        ).split()
+        text = (
+            SHORT.replace("100ms", "400ms, chunk: 1M")
+            + f"settings: {{gso_max_size: {size}, gro_max_size: {size}}}\n"
+        )
+        (record,) = guests.run(
+            text + "pairs: [{sender: snd, receiver: snd}]\n",
+            snd={"address": "127.0.0.1", "interface": "lo"},
+        )
+        shutil.rmtree(guests.folder / "results")
+        assert record["status"] == "ok", record["reason"]
+        after = guests.ssh(
+            "snd", "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
+        ).split()
+        bytes_, packets = (int(b) - int(a) for a, b in zip(before, after, strict=True))
+        sizes[size] = bytes_ / packets  # acknowledgements among them
+    assert sizes["64K"] < 65536 + ETHERNET < sizes["448K"]
+
+
+def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Guests) -> None:
+    loaded = (
+        "case $(cat /proc/sys/net/ipv4/tcp_available_ulp) in *tls*) echo on;; *) echo off;; esac"
+    )
+    switch = "case $0 in on) modprobe tls;; *) modprobe -r tls;; esac"
+    programs = {
+        "apply": ["sh", "-c", switch, "{level}"],
+        "read": ["sh", "-c", loaded],
+        "undo": ["sh", "-c", switch, "{level}"],
+    }
+    assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]
+    records = guests.run(
+        SHORT + f"command: {json.dumps({'ktls': programs})}\nsweep: {{ktls: ['on', 'off']}}\n"
+    )
+    for record in records:
+        level = record["factors"]["ktls"]
+        assert (record["status"], asked_and_read(record, "ktls")) == ("ok", {(level, level)}), (
+            record["reason"]
+        )
+    assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]

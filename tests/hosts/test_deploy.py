@@ -1,0 +1,557 @@
+"""The worker on hosts over SSH: where it is kept, what it takes, and that it leaves. Real sshd,
+real mounts, real sudo.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError, HostError
+from netbench.hosts import deploy
+from netbench.hosts.local import LocalChannel
+from netbench.hosts.ssh import SshChannel
+from tests.support.sshd import (
+    UID,
+    Bed,
+    Server,
+    bed,
+    free_port,
+    needs_sshd,
+    speaks_ssh,
+    tmp_path,
+    until,
+)
+
+__all__ = ["bed", "tmp_path"]
+pytestmark = needs_sshd
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+BUILT = deploy.PACKAGE / f"worker-{platform.machine()}"
+DIGEST = hashlib.sha256(BUILT.read_bytes()).hexdigest() if BUILT.exists() else ""
+ELSEWHERE = ("/var/tmp", "/tmp", "/dev/shm")
+TOOLS = [
+    "sh",
+    "dd",
+    "head",
+    "cat",
+    "uname",
+    "id",
+    "mkdir",
+    "chmod",
+    "mv",
+    "rm",
+    "sha256sum",
+    "ls",
+    "tail",
+    "grep",
+]
+
+
+def mounted(options: str, *places: str) -> str:
+    """Setup text that mounts places again with these options, contents kept."""
+    return "\n".join(
+        f"mount --bind {place} {place}; mount -o remount,bind,{options} {place}" for place in places
+    )
+
+
+def works(channel: SshChannel, privileged: bool = False) -> Worker:
+    """A worker that has answered."""
+    worker = Worker(channel.start_worker(privileged), "snd")
+    assert worker.operate("file", BOOT_ID)[0] == Path(BOOT_ID).read_text()
+    return worker
+
+
+def program(worker: Worker) -> Path:
+    """The file that a worker runs from, as its host sees it."""
+    return Path(worker.operate("exec", ["readlink", f"/proc/{parent(worker)}/exe"])[0].strip())
+
+
+def parent(worker: Worker) -> int:
+    return int(worker.operate("exec", ["sh", "-c", "echo $PPID"])[0])
+
+
+def cache(server: Server) -> Path:
+    return server.home / ".cache" / "netbench"
+
+
+def refusal(channel: SshChannel, privileged: bool = False) -> str:
+    with pytest.raises(HostError) as error:
+        channel.start_worker(privileged)
+    assert str(error.value).startswith("snd: ")
+    return str(error.value)
+
+
+# --- copied once ----------------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_a_worker_is_copied_once_per_content(bed: Bed, tmp_path: Path) -> None:
+    server, channel = bed.host()
+    works(channel).close()
+    (kept,) = cache(server).iterdir()
+    assert kept.name == f"worker-{DIGEST}"
+    assert kept.read_bytes() == BUILT.read_bytes()
+    assert (kept.stat().st_mode & 0o777, cache(server).stat().st_mode & 0o777) == (0o700, 0o700)
+    before = kept.stat()
+    works(channel).close()
+    assert kept.stat().st_ino == before.st_ino
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / BUILT.name).write_bytes(BUILT.read_bytes() + b"another")
+    works(bed.channel(package=other)).close()
+    assert len(list(cache(server).iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [b"\x7fELF, once", b""], ids=["broken", "empty"])
+def test_a_damaged_copy_is_replaced(bed: Bed, damage: bytes) -> None:
+    server, channel = bed.host()
+    works(channel).close()
+    (kept,) = cache(server).iterdir()
+    kept.write_bytes(damage)
+    works(channel).close()
+    assert kept.read_bytes() == BUILT.read_bytes()
+
+
+def test_a_copy_that_does_something_else_is_not_run(bed: Bed) -> None:
+    server, channel = bed.host()
+    cache(server).mkdir(parents=True)
+    fake = cache(server) / f"worker-{DIGEST}"
+    fake.write_text("#!/bin/sh\ntouch $HOME/was-here\n")
+    fake.chmod(0o755)
+    works(channel).close()
+    assert not (server.home / "was-here").exists()
+
+
+def test_only_a_few_old_workers_are_kept(bed: Bed) -> None:
+    server, channel = bed.host()
+    cache(server).mkdir(parents=True)
+    for number in range(6):
+        old = cache(server) / f"worker-{number}"
+        old.touch()
+        os.utime(old, (1000 + number, 1000 + number))
+    (cache(server) / "a file of the user's").touch()
+    works(channel).close()
+    assert cache(server).stat().st_mode & 0o777 == 0o700
+    assert {file.name[:12] for file in cache(server).iterdir()} == {
+        "worker-4",
+        "worker-5",
+        f"worker-{DIGEST}"[:12],
+        "a file of th",
+    }
+
+
+def test_files_that_the_worker_makes_have_the_users_mode(bed: Bed) -> None:
+    server, channel = bed.host()
+    worker = works(channel)
+    worker.operate("exec", ["touch", f"{server.home}/made"])
+    assert (server.home / "made").stat().st_mode & 0o777 == 0o644
+    worker.close()
+
+
+# --- hosts that have little -----------------------------------------------------------------------
+# ----------------------------
+
+
+def poor(folder: Path, *without: str) -> str:
+    """sshd configuration of a host whose PATH has busybox's tools, without these.
+
+    busybox's own shell knows its tools without a PATH, so a host that lacks some has another shell.
+    """
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.skip("busybox is not installed")
+    tools = folder / "bin"
+    tools.mkdir()
+    shutil.copy(busybox, tools / "busybox")
+    for name in set(TOOLS) - set(without):
+        (tools / name).symlink_to("/bin/dash" if name == "sh" and without else "busybox")
+    return f"SetEnv PATH={tools}\nSubsystem sftp /bin/false"
+
+
+def test_busybox_and_an_ordinary_user_are_enough(bed: Bed, tmp_path: Path) -> None:
+    login = tmp_path / "login"
+    login.write_text('#!/usr/bin/busybox sh\necho welcome\nexec /usr/bin/busybox sh "$@"\n')
+    login.chmod(0o755)
+    server, channel = bed.host(user="bench", shell=str(login), sshd=poor(tmp_path))
+    worker = works(channel)
+    (kept,) = cache(server).iterdir()
+    assert kept.stat().st_uid == UID
+    with pytest.raises(EngineError):
+        worker.operate("exec", ["python3", "--version"])
+    worker.close()
+    assert channel.get("/etc/hostname") == Path("/etc/hostname").read_bytes()
+    channel.put(BUILT, f"{server.home}/copy")
+    assert (server.home / "copy").read_bytes() == BUILT.read_bytes()
+
+
+@pytest.mark.parametrize("tool", ["sha256sum", "head"])
+def test_a_tool_that_is_missing_is_named(bed: Bed, tmp_path: Path, tool: str) -> None:
+    _, channel = bed.host(sshd=poor(tmp_path, tool))
+    assert f"the host has no `{tool}`" in refusal(channel)
+
+
+def test_dropbear_is_an_ssh_server_too(bed: Bed, tmp_path: Path) -> None:
+    dropbear = shutil.which("dropbear", path="/usr/sbin:/usr/bin")
+    if dropbear is None:
+        pytest.skip("dropbear is not installed")
+    key, port, home = tmp_path / "dropbear_key", free_port(), tmp_path / "home"
+    subprocess.run(["dropbearkey", "-t", "ed25519", "-f", key], check=True, capture_output=True)
+    said = subprocess.run(
+        ["dropbearkey", "-y", "-f", key], check=True, capture_output=True, text=True
+    ).stdout
+    public = next(line for line in said.splitlines() if line.startswith("ssh-"))
+    (home / ".ssh").mkdir(parents=True)
+    shutil.copy(f"{bed.identity}.pub", home / ".ssh" / "authorized_keys")
+    for path in (home, home / ".ssh"):
+        path.chmod(0o700)
+    (tmp_path / "passwd").write_text(f"root:*:0:0::{home}:/bin/sh\n")
+    script = f"mount --bind {tmp_path}/passwd /etc/passwd; exec {dropbear} -F -E -s -r {key} -p 127.0.0.1:{port} -P {tmp_path}/pid"
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-ec", script], stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            until(lambda: speaks_ssh(port))
+            bed.configure(f"Host box\n  HostName 127.0.0.1\n  Port {port}\n  User root")
+            bed.known.write_text(f"[127.0.0.1]:{port} {public}\n")
+            works(bed.channel()).close()
+            assert (home / ".cache" / "netbench").is_dir()
+        finally:
+            child.kill()
+
+
+# --- folders that do not do -----------------------------------------------------------------------
+# ----------------------------
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        mounted("noexec", "$HOME"),
+        f"mkdir -p $HOME/.cache/netbench; cp {BUILT} $HOME/.cache/netbench/worker-{DIGEST}; chown -R {UID} $HOME/.cache\n"
+        + mounted("noexec", "$HOME"),
+        mounted("ro", "$HOME"),
+        "mount -t tmpfs -o size=64k,mode=777 tmpfs $HOME",
+        "mount -t tmpfs -o nr_inodes=2,mode=777 tmpfs $HOME",
+        "chmod 555 $HOME",
+    ],
+    ids=["noexec", "noexec with a copy", "read-only", "disk full", "no inodes", "forbidden"],
+)
+def test_a_home_that_does_not_do_is_passed_over(bed: Bed, setup: str) -> None:
+    _, channel = bed.host(user="bench", setup=setup)
+    worker = works(channel)
+    assert program(worker).parent == Path(f"/var/tmp/netbench-{UID}")
+    worker.close()
+    again = works(channel)
+    assert program(again).parent == Path(f"/var/tmp/netbench-{UID}")
+    again.close()
+
+
+def test_a_cache_folder_of_the_users_choice(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(sshd=f"SetEnv XDG_CACHE_HOME={tmp_path}/caches")
+    works(channel).close()
+    assert list((tmp_path / "caches" / "netbench").iterdir())
+
+
+def test_a_home_with_a_name_that_shells_read(bed: Bed) -> None:
+    server, channel = bed.host()
+    home = server.folder / "a $(touch injected); 'home' \"x\" *"
+    passwd = server.folder / "passwd"
+    passwd.write_text(passwd.read_text().replace(str(server.home), str(home)))
+    home.mkdir()
+    works(channel).close()
+    assert list((home / ".cache" / "netbench").iterdir())
+    assert not list(server.folder.rglob("injected"))
+
+
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        (
+            mounted("noexec", "$HOME", *ELSEWHERE),
+            "programs cannot be run from there: .*Permission denied",
+        ),
+        (mounted("ro", "$HOME", *ELSEWHERE), "Read-only file system"),
+        (
+            "for place in $HOME /var/tmp /dev/shm; do mount -t tmpfs -o size=64k,mode=1777 tmpfs $place; done\n"
+            + mounted("ro", "/tmp"),
+            "No space left on device",
+        ),
+    ],
+    ids=["noexec", "read-only", "disk full"],
+)
+def test_a_host_without_any_place_says_why(bed: Bed, setup: str, words: str) -> None:
+    server, channel = bed.host(user="bench", setup=setup)
+    message = refusal(channel)
+    assert (
+        "no folder of the host keeps and runs the worker; make room in one of them, or set XDG_CACHE_HOME"
+        in message
+    )
+    for folder in (
+        cache(server),
+        f"/var/tmp/netbench-{UID}",
+        f"/tmp/netbench-{UID}",
+        f"/dev/shm/netbench-{UID}",
+    ):
+        assert f"{folder}: " in message
+    assert re.search(words, message)
+    assert not Path(f"/tmp/netbench-{UID}").exists()
+
+
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "mkdir -m 777 {0}",
+        f"mkdir -m 777 {{0}}; cp {BUILT} {{0}}/worker-{DIGEST}; chmod 755 {{0}}/*",
+        f"mkdir -m 777 /var/tmp/t; chown {UID} /var/tmp/t; ln -s /var/tmp/t {{0}}",
+    ],
+    ids=["other's", "other's with a copy", "link"],
+)
+def test_a_folder_that_somebody_else_prepared_is_not_used(bed: Bed, trap: str) -> None:
+    first = f"/var/tmp/netbench-{UID}"
+    _, channel = bed.host(
+        user="bench", setup=f"{trap.format(first)}\n" + mounted("ro", "$HOME", "/tmp")
+    )
+    worker = works(channel)
+    assert program(worker).parent == Path(f"/dev/shm/netbench-{UID}")
+    worker.close()
+
+
+# --- other architectures --------------------------------------------------------------------------
+# ----------------------------
+
+
+@pytest.fixture
+def source_only(tmp_path: Path) -> Path:
+    """A package that has no worker for this machine."""
+    package = tmp_path / "package"
+    package.mkdir()
+    shutil.copy(deploy.PACKAGE / deploy.SOURCE, package)
+    return package
+
+
+def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: Path) -> None:
+    server, _ = bed.host()
+    channel = bed.channel(package=source_only)
+    worker = works(channel)
+    kept = program(worker)
+    assert kept.name.startswith("built-")
+    assert kept.name.endswith(f"-{platform.machine()}")
+    worker.close()
+    assert sorted(file.name for file in cache(server).iterdir()) == [kept.name, f"{kept.name}.sum"]
+    before = kept.stat().st_ino
+    works(channel).close()
+    assert kept.stat().st_ino == before
+
+
+def test_a_host_without_a_compiler_is_told_what_to_do(
+    bed: Bed, source_only: Path, tmp_path: Path
+) -> None:
+    bed.host(sshd=poor(tmp_path))
+    message = refusal(bed.channel(package=source_only))
+    assert (
+        f"no worker is built for {platform.machine()}, and the host cannot build one: it has no `cc`; install a C compiler"
+        in message
+    )
+    assert f"netbench/engine/worker-{platform.machine()}" in message
+
+
+def test_a_build_that_fails_is_quoted(bed: Bed, source_only: Path, tmp_path: Path) -> None:
+    path = poor(tmp_path)
+    for name, text in (
+        ("cc", "echo no such header: linux/errqueue.h >&2; exit 1"),
+        ("tar", 'exec /bin/tar "$@"'),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    server, _ = bed.host(sshd=path, user="bench")
+    assert "it cannot be built: no such header: linux/errqueue.h" in refusal(
+        bed.channel(package=source_only)
+    )
+    assert not cache(server).exists()
+
+
+def test_an_installation_without_source_says_so(bed: Bed, tmp_path: Path) -> None:
+    bed.host()
+    assert f"no worker for {platform.machine()}; build it with `make`" in refusal(
+        bed.channel(package=tmp_path)
+    )
+
+
+def test_the_shipped_source_depends_on_the_sources_alone(tmp_path: Path) -> None:
+    sys.path.insert(0, str(deploy.PACKAGE))
+    try:
+        import build_native
+    finally:
+        sys.path.remove(str(deploy.PACKAGE))
+    for name in ("one", "two"):
+        build_native.write_source(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+# --- gone with its channel ------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_no_worker_remains(bed: Bed) -> None:
+    server, channel = bed.host()
+    worker = works(channel)
+    assert len(server.workers()) == 1
+    worker.close()
+    until(lambda: not server.workers())
+    works(channel)
+    channel.close()  # without a goodbye
+    until(lambda: not server.workers())
+
+
+def test_a_controller_that_is_killed_leaves_no_worker(bed: Bed) -> None:
+    server, _ = bed.host()
+    code = (
+        "import sys; from pathlib import Path; from netbench.hosts.ssh import SshChannel\n"
+        "channel = SshChannel('snd', 'box', ssh_config=Path(sys.argv[1])); worker = channel.start_worker()\n"
+        "print(worker.read(20)[:0].decode() + 'up', flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code, bed.config], stdin=pipe, stdout=pipe
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        assert len(server.workers()) == 1
+        child.send_signal(signal.SIGKILL)
+    until(lambda: not server.workers())
+
+
+def test_two_workers_share_a_connection(bed: Bed) -> None:
+    server, channel = bed.host()
+    first, second = works(channel), works(channel)
+    assert len(server.workers()) == 2
+    first.close()
+    assert second.operate("file", BOOT_ID)[0]
+    second.close()
+    assert server.log.count("Accepted publickey") == 1
+
+
+def test_no_socket_listens(bed: Bed) -> None:
+    server, channel = bed.host()
+    worker = works(channel)
+    held = {
+        os.readlink(link) for pid in server.workers() for link in Path(f"/proc/{pid}/fd").iterdir()
+    }
+    listening = {
+        f"socket:[{line.split()[9]}]"
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }
+    assert not held & listening
+    worker.close()
+
+
+# --- root by sudo ---------------------------------------------------------------------------------
+# ----------------------------
+
+
+def sudo_setup(rules: str) -> str:
+    """Setup text: this host's sudoers."""
+    if shutil.which("sudo") is None:
+        pytest.skip("sudo is not installed")
+    return (
+        f"printf '%s\\n' 'Defaults !fqdn' 'root ALL=(ALL:ALL) ALL' '{rules}' > $HOME/../sudoers; chmod 440 $HOME/../sudoers\n"
+        "mount --bind $HOME/../sudoers /etc/sudoers; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d"
+    )
+
+
+def uid(worker: Worker) -> int:
+    return int(worker.operate("exec", ["id", "-u"])[0])
+
+
+def test_sudo_that_asks_for_a_password_is_told_what_to_add(bed: Bed) -> None:
+    server, channel = bed.host(user="bench", setup=sudo_setup("bench ALL=(root) ALL"))
+    message = refusal(channel, privileged=True)
+    assert (
+        "`sudo -n` does not start the worker for bench; connect as root, or allow this one program there"
+        in message
+    )
+    assert (
+        f"echo 'bench ALL=(root) NOPASSWD: sha256:{DIGEST} {cache(server)}/worker-{DIGEST}' | sudo tee /etc/sudoers.d/netbench"
+        in message
+    )
+    assert "sudo: a password is required" in message
+    worker = works(channel)
+    assert uid(worker) == UID
+    worker.close()
+
+
+def test_the_rule_that_is_told_is_enough(bed: Bed) -> None:
+    rule = f"bench ALL=(root) NOPASSWD: sha256:{DIGEST} {bed.folder}/server0/home/.cache/netbench/worker-{DIGEST}"
+    server, channel = bed.host(user="bench", setup=sudo_setup(rule))
+    worker = works(channel, privileged=True)
+    assert uid(worker) == 0
+    worker.close()
+    works(channel, privileged=True)
+    channel.close()
+    until(lambda: not server.workers())
+
+
+def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(sshd=poor(tmp_path))
+    works(channel, privileged=True).close()
+
+
+def test_a_host_without_sudo_is_named(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(user="bench", sshd=poor(tmp_path))
+    assert "the host has no `sudo`; connect as root, not as bench" in refusal(
+        channel, privileged=True
+    )
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_this_machine_as_a_host_uses_sudo_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    """A stand-in for sudo, which speaks the real one's words: accounts of this machine stay as they
+    are.
+    """
+    stand_in = tmp_path / "sudo"
+    refuse = "" if allowed else "echo 'sudo: a password is required' >&2; exit 1\n"
+    stand_in.write_text(
+        f'#!/bin/sh\n{refuse}[ "$1 $2" = "-n --" ] || exit 9\nshift 2\necho "$@" >> {tmp_path}/asked\nexec "$@"\n'
+    )
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    channel = LocalChannel("here", [str(BUILT)])
+    if not allowed:
+        with pytest.raises(
+            HostError,
+            match=r"(?s)here: settings need root.*a password is required.*NOPASSWD: .*worker-",
+        ):
+            channel.start_worker(True)
+        return
+    Worker(channel.start_worker(), "here").close()
+    assert not (tmp_path / "asked").exists()
+    Worker(channel.start_worker(True), "here").close()
+    assert (tmp_path / "asked").read_text() == f"{BUILT}\n" * 2
+
+
+def test_the_port_is_free_again(bed: Bed) -> None:
+    """The fixture itself: an sshd that is closed does not listen."""
+    server = bed.serve()
+    bed.close()
+    with (
+        pytest.raises(ConnectionRefusedError),
+        socket.create_connection(("127.0.0.1", server.port)),
+    ):
+        pass
+    bed.servers.clear()

@@ -1,0 +1,105 @@
+"""The fact `emulated`: what guests of QEMU said of themselves, and this machine against
+systemd-detect-virt(1).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+
+from netbench import campaign, facts
+from netbench.conductor.crew import Crew
+from netbench.errors import EngineError
+from netbench.hosts.probe import Question, read_facts
+
+FACT = facts.BY_NAME["emulated"]
+FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
+MAX = "model name\t: QEMU TCG CPU version 2.5+\n" + FLAGS.format(
+    "hypervisor lahf_lm"
+)  # qemu-system-x86_64 -accel tcg -cpu max
+BY_NAME = "model name\t: Intel Xeon Processor (Skylake)\n" + FLAGS.format(
+    "hypervisor lahf_lm"
+)  # -accel tcg -cpu Skylake-Server
+BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format("lahf_lm")
+ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
+ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+TCG_CLOCKS, KVM_CLOCKS, HYPERV_CLOCKS = (
+    "tsc hpet acpi_pm \n",
+    "tsc kvm-clock \n",
+    "hyperv_clocksource_tsc_page acpi_pm\n",
+)
+
+
+def told(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
+    """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
+    answers = dict(zip((way.target[0] for way in FACT.ways), (cpu, virt, clocks), strict=True))
+
+    def ask(questions: Sequence[Question]) -> list[str | EngineError]:
+        found = [answers[target[0]] for _, target in questions]
+        return [
+            answer if answer is not None else EngineError(1, 2, "read", "No such file or directory")
+            for answer in found
+        ]
+
+    known, missing = read_facts(ask, {}, [FACT])
+    return known["emulated"], missing.get("emulated", "")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "virt", "clocks", "emulated"),
+    [
+        (MAX, None, TCG_CLOCKS, "QEMU TCG"),
+        (
+            MAX,
+            "kvm\n",
+            KVM_CLOCKS,
+            "QEMU TCG",
+        ),  # a guest of a guest: the name is the CPU's own word
+        (BY_NAME, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
+        (BY_NAME, "kvm\n", KVM_CLOCKS, "no"),
+        (BY_NAME, None, KVM_CLOCKS, "no"),
+        (BY_NAME, None, HYPERV_CLOCKS, "no"),
+        (BY_NAME, None, TCG_CLOCKS, None),  # nothing tells
+        (BARE, None, TCG_CLOCKS, "no"),
+        (ARM_MAX, None, "arch_sys_counter \n", "QEMU TCG"),
+        (ARM, "none\n", "arch_sys_counter \n", "no"),
+        (None, "bochs\n", None, "Bochs"),
+    ],
+)
+def test_what_hosts_say_of_themselves(
+    cpu: str | None, virt: str | None, clocks: str | None, emulated: str | None
+) -> None:
+    value, why = told(cpu, virt, clocks)
+    assert value == emulated
+    assert bool(why) == (emulated is None)
+
+
+def test_that_there_is_no_hypervisor_is_an_answer() -> None:
+    none = EngineError(1, 0, "exec", "systemd-detect-virt: exit status 1: none")
+    answers = [EngineError(1, 2, "read", "grep: exit status 2: "), none]
+    assert read_facts(lambda questions: [answers.pop(0) for _ in questions], {}, [FACT])[0] == {
+        "emulated": "no"
+    }
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-detect-virt") is None, reason="no systemd-detect-virt here"
+)
+def test_this_machine_is_what_systemd_says() -> None:
+    virt = subprocess.run(
+        ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    with Crew(campaign.parse("netbench: 1\nname: e\n", "e.yaml")) as crew:
+        entry = crew.facts("here", "sender", 0)
+    assert entry["facts"]["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
+    assert facts.emulated(entry) == (virt in ("qemu", "bochs"))
+
+
+def test_what_is_not_known_is_no_label() -> None:
+    assert not facts.emulated({"facts": {"emulated": None}})
+    assert not facts.emulated({"facts": {"emulated": "no"}})
+    assert not facts.emulated({})
+    assert facts.emulated({"facts": {"emulated": "QEMU TCG"}})

@@ -1,0 +1,655 @@
+"""Facts against independent tools, the reading of them, and what becomes of runs whose hosts
+changed.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign, facts
+from netbench.analysis.cells import cells_of
+from netbench.analysis.checks import Caution, cautions
+from netbench.analysis.epochs import not_pooled
+from netbench.analysis.load import load
+from netbench.analysis.metrics import ACCOUNTS
+from netbench.conductor import conduct
+from netbench.conductor.crew import Crew
+from netbench.conductor.ledger import Ledger
+from netbench.conductor.progress import Silent
+from netbench.errors import EngineError
+from netbench.facts import FACTS, Fact, Way
+from netbench.hosts.probe import Question, read_facts
+from netbench.model import Campaign
+from netbench.plan import Plan
+from netbench.report import json as json_report
+from netbench.report import text
+from netbench.report.build import build
+from netbench.store import Store
+from tests.support.local import ADDRESS, NEAR, PEER, out
+from tests.support.synthetic import Record, Synth, failed
+
+SHM = out("findmnt", "-n", "-o", "FSTYPE", "-T", "/dev/shm").split()[
+    -1
+]  # not everywhere a tmpfs of its own
+
+
+# --- against other tools ---
+
+
+TEXT = """\
+netbench: 1
+name: f
+hosts: {snd: local, rcv: local}
+transfer: {source: {file: /etc/passwd}, sink: {file: /dev/shm/netbench-facts}, send: sendfile, receive: splice}
+"""
+
+
+@pytest.fixture(scope="module")
+def entries(interface: str) -> dict[str, dict[str, Any]]:
+    """Entries of facts.json of two hosts on this machine whose data address is a veth's."""
+    out("ip", "link", "set", interface, "mtu", "1400")
+    made = campaign.parse(TEXT, "f.yaml")
+    hosts = {
+        "snd": replace(made.hosts["snd"], address=ADDRESS),
+        "rcv": replace(made.hosts["rcv"], address=PEER, interface=interface),
+    }
+    with Crew(replace(made, hosts=hosts)) as crew:
+        return crew.all_facts()
+
+
+@pytest.fixture
+def found(entries: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: value for name, value in entries["snd"]["facts"].items() if value is not None}
+
+
+def lscpu() -> dict[str, str]:
+    rows = json.loads(out("lscpu", "-J"))["lscpu"]
+    return {row["field"].rstrip(":"): row["data"] for row in rows}
+
+
+def test_kernel_and_cpus_are_what_uname_and_lscpu_say(found: dict[str, str]) -> None:
+    said = lscpu()
+    assert found["kernel"] == platform.release()
+    assert found["cpu_model"] == said["Model name"]
+    assert found["sockets"] == said["Socket(s)"]
+    assert int(found["cores"]) == int(said["Core(s) per socket"]) * int(said["Socket(s)"])
+    assert found["smt"] == ("on" if int(said["Thread(s) per core"]) > 1 else "off")
+    assert found["memory"] == facts.fields(Path("/proc/meminfo").read_text())["MemTotal"]
+    assert (
+        found["clock_source"]
+        in Path("/sys/devices/system/clocksource/clocksource0/available_clocksource").read_text()
+    )
+
+
+def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
+    said = {name: state for name, state in lscpu().items() if name.startswith("Vulnerability ")}
+    affected = [state for state in said.values() if state != "Not affected"]
+    assert (
+        f"; {len(said) - len(affected)} more do not affect it" in found["mitigations"]
+        or not affected
+    )
+    for state in affected:
+        assert state.removeprefix("Mitigation; ").split(";")[0] in found["mitigations"]
+
+
+def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: str) -> None:
+    driver = facts.fields(out("ethtool", "-i", interface))
+    assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
+    link = facts.fields(out("ethtool", interface))
+    assert (f"{found['speed']}Mb/s", found["duplex"]) == (link["Speed"], link["Duplex"].lower())
+    assert found["mtu"] == "1400"
+    state = facts.fields(out("ethtool", "-k", interface))
+    on, off = (part.partition(": ")[2].split() for part in found["features"].split("; "))
+    assert "tx-tcp-segmentation" in on
+    both = [name for name in (*on, *off) if name in state]  # the tool has names of its own for some
+    assert len(both) > 10
+    assert {name for name in on if name in both} == {
+        name for name in both if state[name].startswith("on")
+    }
+    assert {name for name in off if name in both} == {
+        name for name in both if state[name] == "off"
+    }, "neither on nor fixed"
+    assert found["channels"].startswith("rx 1 of ")
+
+
+def test_route_and_qdisc_are_what_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
+    assert found["route"] == json.loads(out("ip", "-j", "route", "get", PEER))[0]["dev"]
+    assert (
+        found["qdisc"] == json.loads(out("tc", "-j", "qdisc", "show", "dev", interface))[0]["kind"]
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/etc/passwd", "/proc/self/status", "/dev/shm", "/sys"])
+def test_mounts_are_what_findmnt_says(path: str) -> None:
+    said = facts.mounted(f"{path}\n{Path('/proc/self/mountinfo').read_text()}")
+    kind, options = (
+        out("findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path).splitlines()[-1].split()
+    )
+    assert said.startswith(kind)
+    assert set(said.partition(": ")[2].split(",")) == set(options.split(","))
+
+
+def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, dict[str, Any]]) -> None:
+    assert "source_mount" in entries["snd"]["facts"]
+    assert "sink_mount" not in entries["snd"]["facts"]
+    assert entries["rcv"]["facts"]["sink_mount"].startswith(f"{SHM}: ")
+    assert "source_mount" not in entries["rcv"]["facts"]
+
+
+def test_the_engine_is_known_by_its_content(entries: dict[str, dict[str, Any]]) -> None:
+    files = list((Path(facts.__file__).parent / "engine").glob("_native*.so"))
+    assert entries["snd"]["facts"]["engine_hash"] in {
+        out("sha256sum", str(file))[:16] for file in files
+    }
+    assert (
+        facts.engine_hash(f"0-1 r-xp 0 0:0 1 /home/u/.cache/netbench/worker-{'ab' * 32}\n")
+        == "ab" * 8
+    )
+
+
+def test_what_cannot_be_read_is_missing_with_its_reason(entries: dict[str, dict[str, Any]]) -> None:
+    entry = entries["snd"]
+    assert set(entry["missing"]) == {
+        name for name, value in entry["facts"].items() if value is None
+    }
+    assert all(entry["missing"].values())
+    assert NEAR in entry["missing"]["rings"]
+
+
+def test_nobody_is_named(entries: dict[str, dict[str, Any]]) -> None:
+    said = json.dumps(entries)
+    machine = Path("/etc/machine-id")
+    for secret in (
+        machine.read_text().strip() if machine.exists() else "",
+        str(Path.home()),
+        getpass.getuser(),
+    ):
+        assert not secret or f" {secret}" not in said
+        assert len(secret) < 30 or secret not in said
+
+
+# --- parsers ---
+
+
+def test_private_words_of_the_command_line_are_hidden() -> None:
+    told = facts.command_line(
+        "quiet systemd.machine_id=beef0 rd.iscsi.password=geheim mitigations=off luks.key=/k isolcpus=2-3"
+    )
+    assert (
+        told
+        == "quiet systemd.machine_id=(hidden) rd.iscsi.password=(hidden) mitigations=off luks.key=(hidden) isolcpus=2-3"
+    )
+
+
+MOUNTS = """\
+20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+21 20 0:5 / /srv rw,noatime shared:3 - xfs /dev/nvme0n1 rw,attr2
+22 20 0:6 / /srv/my\\040data ro - cifs //server/share rw,username=anna,vers=3.0
+23 20 0:7 / /srv rw - tmpfs tmpfs rw,size=1k
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/srv/my data/x", "cifs: ro,rw,vers=3.0"),
+        ("/srv/x", "tmpfs: rw,size=1k"),
+        ("/srv", "tmpfs: rw,size=1k"),
+        ("/srvx", "ext4 on /dev/sda1: rw,relatime"),
+    ],
+)
+def test_the_last_and_longest_mount_holds_a_path_and_names_nobody(path: str, said: str) -> None:
+    assert facts.mounted(f"{path}\n{MOUNTS}") == said
+
+
+def test_queueing_options_show_when_they_change() -> None:
+    assert facts.qdiscs("root fq_codel default \n") == "fq_codel"
+    assert facts.qdiscs("root tbf 1: 0a0b\n") != facts.qdiscs("root tbf 1: 0a0c\n")
+    queues = facts.qdiscs(":1 fq default 01\n:2 fq default 01\nroot mq default \n")
+    assert queues.startswith("mq, fq (options ")
+    assert queues.endswith("x2")
+
+
+def cpuinfo(places: Sequence[tuple[int, int]], separator: str) -> str:
+    return separator.join(
+        f"processor\t: {i}\nphysical id\t: {s}\ncore id\t\t: {c}\n"
+        for i, (s, c) in enumerate(places)
+    )
+
+
+@pytest.mark.parametrize("separator", ["\n", ""])
+def test_sockets_and_cores_where_some_cores_have_two_threads(separator: str) -> None:
+    """As /proc/cpuinfo has it, and as grep(1) does, without empty lines."""
+    said = cpuinfo([(0, 0), (0, 0), (0, 1), (1, 0), (1, 1)], separator)
+    assert (facts.sockets(said), facts.cores(said)) == ("2", "4")
+    with pytest.raises(ValueError, match="which socket"):
+        facts.cores("processor : 0\nCPU part : 0xd0c\n")
+
+
+def test_the_two_ways_to_read_cpuinfo_agree() -> None:
+    whole = Path("/proc/cpuinfo").read_text()
+    short = out(*facts.BY_NAME["cores"].ways[1].target)
+    assert len(short) < len(whole)
+    for name in ("cores", "sockets", "cpu_model", "microcode"):
+        parse = facts.BY_NAME[name].ways[0].parse
+        assert parse(short) == parse(whole)
+
+
+def test_rings_and_coalescing_in_words() -> None:
+    assert (
+        facts.of_most("rx: 256\ntx: 0\nrx_max: 4096\ntx_max: 512\nrx_mini: 0\nrx_mini_max: 0\n")
+        == "rx 256 of 4096, tx 0 of 512"
+    )
+    assert (
+        facts.not_zero("rx_usecs: 3\ntx_usecs: 0\nadaptive_rx: 1\n") == "rx_usecs 3, adaptive_rx 1"
+    )
+
+
+# --- reading ---
+
+
+class Told:
+    """Answers from a table; remembers what it was asked, request by request."""
+
+    def __init__(self, answers: Mapping[Question, str]) -> None:
+        self.answers = answers
+        self.asked: list[list[Question]] = []
+
+    def __call__(self, questions: Sequence[Question]) -> list[str | EngineError]:
+        self.asked.append(list(questions))
+        return [
+            self.answers.get(
+                question, EngineError(1, 2, "read", f"{question[1][0]}: No such file or directory")
+            )
+            for question in questions
+        ]
+
+
+def test_each_question_is_asked_once_and_many_at_a_time() -> None:
+    host = Told({("list", ("/sys/devices/system/cpu/vulnerabilities",)): "meltdown\nl1tf\n"})
+    read_facts(
+        host,
+        {"interface": ["eth1"], "peer": ["10.0.0.2"], "source": ["/srv/a", "/srv/b"], "sink": []},
+    )
+    every = [question for request in host.asked for question in request]
+    assert len(every) == len(set(every))
+    assert len(host.asked) <= 3
+
+
+def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> None:
+    fact = Fact(
+        "turbo",
+        "",
+        (
+            Way("file", ("/a",), facts.choice({"0": "on"})),
+            Way("file", ("/b",), facts.choice({"1": "on"})),
+        ),
+    )
+    assert read_facts(Told({("file", ("/b",)): "1\n"}), {}, [fact]) == ({"turbo": "on"}, {})
+    known, missing = read_facts(Told({("file", ("/b",)): "7\n"}), {}, [fact])
+    assert known == {"turbo": None}
+    assert missing == {"turbo": "/a: No such file or directory; /b: it reads '7'"}
+
+
+def test_an_error_may_be_an_answer() -> None:
+    fact = facts.BY_NAME["irqbalance"]
+    none = EngineError(1, 0, "exec", "pidof: exit status 1: ")
+    assert read_facts(lambda questions: [none for _ in questions], {}, [fact]) == (
+        {"irqbalance": "not running"},
+        {},
+    )
+    assert read_facts(Told({("exec", ("pidof", "irqbalance")): "77\n"}), {}, [fact])[0] == {
+        "irqbalance": "running"
+    }
+    assert read_facts(Told({}), {}, [fact])[0] == {"irqbalance": None}
+
+
+def test_files_of_one_host_on_several_file_systems_are_told_together() -> None:
+    answers: dict[Question, str] = {("file", ("/proc/self/mountinfo",)): MOUNTS}
+    answers |= {
+        ("exec", ("readlink", "-f", "--", path)): f"{path}\n" for path in ("/srv/a", "/srv/b", "/x")
+    }
+    known, _ = read_facts(
+        Told(answers), {"source": ["/srv/a", "/srv/b", "/x"]}, [facts.BY_NAME["source_mount"]]
+    )
+    assert known == {"source_mount": "tmpfs: rw,size=1k and ext4 on /dev/sda1: rw,relatime"}
+
+
+def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "there").symlink_to("/dev/shm")
+    made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
+    with Crew(made) as crew:
+        assert crew.facts("snd", "sender", 0)["facts"]["source_mount"].startswith(f"{SHM}: ")
+
+
+def test_questions_sent_together_are_answered_in_order() -> None:
+    with Crew(campaign.parse("netbench: 1\nname: q\n", "q.yaml")) as crew:
+        worker = crew.worker("here", "sender")
+        files = ["/proc/sys/kernel/osrelease", "/nowhere", "/proc/sys/kernel/ostype"] * 50
+        answers = worker.ask([("file", (file,)) for file in files])
+        assert [a.strip() if isinstance(a, str) else "error" for a in answers] == [
+            os.uname().release,
+            "error",
+            "Linux",
+        ] * 50
+        assert worker.operate("file", "/proc/sys/kernel/ostype")[0] == "Linux\n"
+
+
+# --- what must match ---
+
+
+def test_differences_are_of_what_must_match_and_is_known() -> None:
+    a = {
+        "kernel": "6.1",
+        "load": "0.1",
+        "memory": "1 kB",
+        "turbo": None,
+        "tcp_sack": "1",
+        "qdisc": "fq",
+    }
+    b = {"kernel": "6.2", "load": "9.9", "memory": "2 kB", "turbo": "on", "tcp_sack": "1"}
+    assert facts.differences(a, b) == [("kernel", "6.1", "6.2")]
+
+
+def test_what_is_swept_need_not_match() -> None:
+    assert {"mtu", "tcp_sack", "kernel"} <= set(facts.must_match())
+    swept = facts.must_match(("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel"))
+    assert not {"mtu", "tcp_sack", "kernel", "command_line"} & set(swept)
+    assert "tcp_rmem" in swept
+
+
+TWO = ("snd>rcv",)
+
+
+def changed(
+    folder: Path, synth: Synth, changes: Mapping[int, Mapping[str, str | None]], host: str = "snd"
+) -> Path:
+    """A result in which a host's facts changed before the given runs."""
+    synth.write(folder)
+    told = json.loads((folder / "facts.json").read_text())
+    for entry in (entry for entries in told["hosts"].values() for entry in entries):
+        entry["from_run"] = 1
+    first = told["hosts"][host][0]
+    told["hosts"][host] += [
+        first | {"from_run": run, "facts": first["facts"] | values}
+        for run, values in sorted(changes.items())
+    ]
+    (folder / "facts.json").write_text(json.dumps(told))
+    return folder
+
+
+def cautions_of(folder: Path) -> list[Caution]:
+    loaded = load(folder)
+    return [caution for caution in cautions(loaded, cells_of(loaded)) if caution.kind == "facts"]
+
+
+def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
+    folder = changed(
+        tmp_path / "r",
+        Synth(pairs=TWO, runs=10),
+        {25: {"governor": "powersave", "kernel": "6.19.0"}},
+    )
+    loaded = load(folder)
+    cells = cells_of(loaded)
+    kept = loaded.runs[loaded.runs["run"] >= 25]
+    assert sum(cell.n for cell in cells) == len(kept) == 16
+    for cell in cells:
+        mine = kept[kept["cell"] == cell.cell]["throughput"]
+        assert cell.intervals["throughput"].mean == pytest.approx(mine.mean())
+    assert set(loaded.runs[loaded.runs["run"] < 25]["excluded"]) == {
+        "snd: kernel was 6.18.1, then 6.19.0"
+    }
+    (caution,) = cautions_of(folder)
+    assert caution.what.startswith("24 of 40 ok runs (between run 1 and run 24)")
+    assert caution.where == ("snd",)
+    assert caution.evidence == "snd: kernel was 6.18.1, then 6.19.0"
+    assert len(loaded.runs) == 40, "kept and listed"
+
+
+def test_facts_that_return_bring_their_runs_back(tmp_path: Path) -> None:
+    folder = changed(
+        tmp_path / "r",
+        Synth(pairs=TWO, runs=10),
+        {13: {"kernel": "6.19.0"}, 21: {"kernel": "6.18.1"}},
+    )
+    loaded = load(folder)
+    assert loaded.runs[loaded.runs["excluded"] != ""]["run"].tolist() == list(range(13, 21))
+    assert sum(cell.n for cell in cells_of(loaded)) == 32
+    assert "kernel was 6.19.0" in cautions_of(folder)[0].evidence
+
+
+def test_only_the_pairs_of_the_host_that_changed_lose_runs(tmp_path: Path) -> None:
+    folder = changed(
+        tmp_path / "r", Synth(pairs=("a>b", "c>d"), runs=4), {17: {"clock_source": "hpet"}}, "d"
+    )
+    runs = load(folder).runs
+    assert set(runs[runs["excluded"] != ""]["pair"]) == {"c>d"}
+
+
+def test_a_fact_that_could_not_be_read_for_a_while_is_no_change(tmp_path: Path) -> None:
+    folder = changed(
+        tmp_path / "r",
+        Synth(pairs=TWO, runs=4),
+        {5: {"clock_source": None}, 9: {"clock_source": "tsc"}},
+    )
+    assert set(load(folder).runs["excluded"]) == {""}
+    folder = changed(
+        tmp_path / "s",
+        Synth(pairs=TWO, runs=4),
+        {5: {"clock_source": None}, 9: {"clock_source": "hpet"}},
+    )
+    assert set(load(folder).runs["excluded"]) == {"", "snd: clock_source was tsc, then hpet"}
+
+
+def test_a_fact_that_an_earlier_version_did_not_read_is_no_change(tmp_path: Path) -> None:
+    folder = changed(tmp_path / "r", Synth(pairs=TWO, runs=4), {5: {"governor": "performance"}})
+    assert set(load(folder).runs["excluded"]) == {""}
+
+
+def test_runs_that_failed_after_a_change_leave_nothing_out(tmp_path: Path) -> None:
+    synth = Synth(
+        pairs=TWO, runs=4, edit=lambda r: failed(r, "failed", "no route") if r["run"] >= 13 else r
+    )
+    folder = changed(tmp_path / "r", synth, {13: {"kernel": "6.19.0"}})
+    assert set(load(folder).runs["excluded"]) == {""}
+    assert sum(cell.n for cell in cells_of(load(folder))) == 12
+
+
+def test_a_change_that_matters_less_is_said_and_leaves_nothing_out(tmp_path: Path) -> None:
+    folder = changed(
+        tmp_path / "r",
+        Synth(pairs=TWO, runs=4, facts={"snd": {"memory": "1 kB"}}),
+        {9: {"memory": "2 kB"}},
+    )
+    assert set(load(folder).runs["excluded"]) == {""}
+    (caution,) = cautions_of(folder)
+    assert caution.evidence == "memory was 1 kB, then 2 kB"
+
+
+def test_kernels_that_are_swept_keep_their_runs(tmp_path: Path) -> None:
+    """Each kernel has facts of its own: its runs are compared with one another only."""
+
+    def of_boot(record: Record) -> Record | None:
+        return record | {"boot": 0 if record["factors"]["kernel"] == "a" else 1}
+
+    folder = Synth({"kernel": ("a", "b")}, pairs=TWO, boots=2, edit=of_boot).write(tmp_path / "r")
+    told = json.loads((folder / "facts.json").read_text())
+    told["hosts"]["snd"][1]["facts"]["clock_source"] = "hpet"
+    (folder / "facts.json").write_text(json.dumps(told))
+    assert set(load(folder).runs["excluded"]) == {""}
+
+
+CAMPAIGN = """\
+netbench: 1
+name: l
+hosts: {snd: local, rcv: local}
+sweep: {send: [readwrite, sendfile], pin: [none, apart]}
+repeat: {min: 4, max: 6, precision: 5%}
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {9: {"governor": "x"}},
+        {9: {"kernel": "x"}},
+        {9: {"kernel": "x"}, 17: {"kernel": "6.18.1"}},
+    ],
+)
+def test_ledger_and_report_agree_on_what_counts(
+    tmp_path: Path, changes: dict[int, dict[str, str]]
+) -> None:
+    repeat = {"min": 4, "max": 6, "precision": 0.05}
+    folder = changed(tmp_path / "r", Synth(pairs=TWO, runs=6, repeat=repeat), changes)
+    hosts = json.loads((folder / "facts.json").read_text())["hosts"]
+    plan = Plan(campaign.parse(CAMPAIGN, "l.yaml"))
+    book = Ledger(plan, {"snd": 100, "rcv": 100}, {"snd>rcv": False}, ACCOUNTS, hosts)
+    for line in (folder / "records.jsonl").read_text().splitlines():
+        book.add(json.loads(line))
+    book.next_block()
+    for cell in cells_of(load(folder)):
+        found = book.assessment((cell.cell, cell.pair))
+        assert found.n == cell.n
+        assert found.intervals["throughput"].mean == pytest.approx(
+            cell.intervals["throughput"].mean
+        )
+        assert book.is_open((cell.cell, cell.pair)) == (cell.status == "interrupted")
+
+
+def entry(from_run: int, kernel: str) -> dict[str, Any]:
+    return {
+        "boot": 0,
+        "boot_id": "x",
+        "clock_ticks": 100,
+        "from_run": from_run,
+        "facts": {"kernel": kernel},
+    }
+
+
+def record(run: int, key: tuple[str, str], block: int) -> dict[str, Any]:
+    side = {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [10**9]]}}
+    factors = dict(word.split("=") for word in key[0].split(","))
+    told = {
+        "run": run,
+        "cell": key[0],
+        "pair": key[1],
+        "block": block,
+        "boot": 0,
+        "factors": factors,
+    }
+    return told | {"status": "ok", "reason": "", "sender": side, "receiver": side}
+
+
+def test_a_changed_host_opens_closed_cells_again() -> None:
+    hosts = {"snd": [entry(1, "6.1"), entry(17, "6.2")], "rcv": [entry(1, "6.1")]}
+    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
+    every = book.open_keys
+    for run in range(1, 17):
+        book.add(record(run, every[(run - 1) % 4], (run - 1) // 4))
+    book.next_block()
+    assert book.open_keys == []
+    book.add(record(17, every[0], 4))
+    assert book.open_keys == every
+    assert book.assessment(every[0]).n == 1
+
+
+def test_failures_end_a_cell_whatever_the_host_was_like() -> None:
+    hosts = {"snd": [entry(1, "6.1"), entry(2, "6.2")], "rcv": [entry(1, "6.1")]}
+    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
+    first = book.open_keys[0]
+    book.add(record(1, first, 0))
+    for run in (2, 3, 4):
+        book.add(record(run, first, run - 1) | {"status": "failed", "reason": "no route"})
+    assert not book.is_open(first)
+
+
+def test_a_resumed_campaign_says_what_changed_and_begins_anew(
+    small: Campaign, tmp_path: Path
+) -> None:
+    first = conduct.start(small, tmp_path)
+    lines = (first.path / "records.jsonl").read_text().splitlines(keepends=True)
+    (first.path / "records.jsonl").write_text("".join(lines[:3]))
+    told = json.loads((first.path / "facts.json").read_text())
+    told["hosts"]["here"][0]["facts"]["tcp_sack"] = "other"
+    (first.path / "facts.json").write_text(json.dumps(told))
+    said: list[str] = []
+
+    class Ear(Silent):
+        def say(self, message: str) -> None:
+            said.append(message)
+
+    conduct.resume(first.path, small, Ear())
+    assert any("here: tcp_sack was other, then 1" in line for line in said)
+    found = list(Store.open(first.path).records())
+    new = [
+        [r["run"] for r in found if r["cell"] == cell.id and r["run"] > 3] for cell in small.cells
+    ]
+    assert [len(runs) for runs in new] == [2, 2]
+    assert [cell.n for cell in cells_of(load(first.path))] == [2, 2]
+    assert conduct.is_finished(first.path, small)
+
+
+def test_an_old_change_is_not_said_again() -> None:
+    hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
+    assert len(not_pooled(hosts, (), 12)) == 1
+    assert not_pooled(hosts, (), 13) == []
+
+
+def test_of_a_long_fact_only_what_changed_is_said() -> None:
+    names = " ".join(f"feature-{i}" for i in range(20))
+    said = facts.change(
+        "features", f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
+    )
+    assert said == "features was ... tso gro; off: ..., then ... gro; off: tso ..."
+
+
+# --- the report ---
+
+
+def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
+    tmp_path: Path, entries: dict[str, dict[str, Any]]
+) -> None:
+    folder = Synth(pairs=TWO, runs=2).write(tmp_path / "r")
+    other = json.loads(json.dumps(entries["snd"]))
+    other["facts"] |= {"tcp_sack": "0", "memory": "1 kB"}
+    hosts = {"rcv": [other], "snd": [entries["snd"]]}
+    (folder / "facts.json").write_text(json.dumps({"schema": 1, "hosts": hosts}))
+    report = build(folder)
+    lines = list(text.section_lines(report.section("environment"), 80))
+    assert max(map(len, lines)) <= 80
+    assert any(line.split() == ["tcp_sack", "†", "0", "1"] for line in lines)
+    assert any(line.split()[:1] == ["memory"] and "†" not in line for line in lines)
+    assert any(line.startswith("features ") and "on: " in line for line in lines)
+    assert len(lines) < 110
+    assert (
+        json_report.to_json(report)["hosts"]["snd"][0]["facts"]["features"]
+        == entries["snd"]["facts"]["features"]
+    )
+
+
+def test_four_hosts_share_rows_where_they_agree(tmp_path: Path) -> None:
+    report = build(
+        Synth(pairs=("a>b", "c>d"), runs=2, facts={"a": {"kernel": "6.2"}}).write(tmp_path / "r")
+    )
+    lines = [
+        " ".join(line.split()) for line in text.section_lines(report.section("environment"), 80)
+    ]
+    assert "kernel a † 6.2" in lines
+    assert "kernel b, c, d † 6.18.1" in lines
+
+
+def test_every_fact_has_a_name_of_its_own_and_a_way() -> None:
+    assert len({fact.name for fact in FACTS}) == len(FACTS)
+    for fact in FACTS:
+        assert fact.about
+        assert fact.ways or fact.name in ("engine", "layout")

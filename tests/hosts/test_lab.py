@@ -1,0 +1,773 @@
+"""Labs of network namespaces: real links, real SSH servers, real kills; nothing of them is left on
+the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from ipaddress import IPv4Network, ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from netbench import lab
+from netbench.errors import LabError, LabRefused, RequestError
+from netbench.lab import command, netns, state, takedown
+from netbench.lab.base import Lab, Wish
+
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ethtool": "ethtool",
+}
+_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
+MISSING = [package for tool, package in TOOLS.items() if not shutil.which(tool, path=_FOLDERS)]
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="labs need root"),
+    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
+]
+NAME = f"t{os.getpid()}"
+
+Report = dict[str, Any]
+
+
+def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.005)
+
+
+def output(*argv: str | Path) -> str:
+    return subprocess.run(
+        list(map(str, argv)), capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+
+
+def mine(name: str) -> bool:
+    """Whether a name of the kernel is no other lab's (other tests run beside this one)."""
+    return not name.startswith("nb-") or name.startswith(f"nb-{NAME}")
+
+
+def machine() -> Report:
+    """What a lab could leave on this machine, other labs apart."""
+    links = json.loads(output("ip", "-json", "-details", "address", "show"))
+    volatile = ("preferred_life_time", "valid_life_time")
+    for address in (address for link in links for address in link["addr_info"]):
+        for key in volatile:
+            address.pop(key, None)
+    routes = json.loads(output("ip", "-json", "route", "show", "table", "all"))
+    servers = [
+        entry.parent
+        for entry in Path("/proc").glob("[0-9]*/comm")
+        if f"/{NAME}/" in command_line(entry.parent)
+    ]
+    return {
+        "links": [link for link in links if mine(link["ifname"])],
+        "routes": [route for route in routes if mine(route.get("dev", ""))],
+        "namespaces": sorted(space.name for space in state.NAMESPACES.glob(f"nb-{NAME}*")),
+        "servers": servers,
+        "mounts": [
+            line
+            for line in Path("/proc/self/mounts").read_text().splitlines()
+            if f"nb-{NAME}" in line or "pam.d" in line
+        ],
+        "forwarding": {
+            str(file): file.read_text()
+            for file in Path("/proc/sys/net").glob("ipv?/conf/*/forwarding")
+            if mine(file.parent.name)
+        },
+        "folder": state.folder(NAME).exists(),
+    }
+
+
+def command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.fixture
+def untouched() -> Iterator[None]:
+    """The machine is after the test as it was before, whatever happened."""
+    before = machine()
+    try:
+        yield
+        after = machine()
+        assert {
+            part: (known, after[part]) for part, known in before.items() if known != after[part]
+        } == {}
+    finally:
+        lab.down(NAME)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Lab]:
+    """Two hosts."""
+    name = f"{NAME}p"
+    try:
+        yield lab.up("netns", ["snd", "rcv"], name=name)
+    finally:
+        lab.down(name)
+
+
+def ssh(here: Lab, host: str, *words: str, user: str = "") -> str:
+    done = ssh_try(here, host, *words, user=user)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ssh_try(here: Lab, host: str, *words: str, user: str = "") -> subprocess.CompletedProcess[str]:
+    login = ("-l", user) if user else ()
+    argv = ("ssh", "-F", str(here.ssh_config), *login, here.hosts[host].ssh, *words)
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL
+    )
+
+
+LISTEN = """
+import socket, sys, time
+s = socket.create_server((sys.argv[1], 0), family=socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET)
+print(s.getsockname()[1], flush=True)
+c, got, start = s.accept()[0], 0, time.monotonic()
+while n := len(c.recv(1 << 20)):
+    got += n
+print(got, time.monotonic() - start)
+"""
+SEND = "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2]))); s.sendall(bytes(int(sys.argv[3])))"
+
+
+def transfer(sender: str, receiver: str, address: str, size: int) -> tuple[int, float]:
+    """Send bytes from one namespace to another; what arrived, in how many seconds."""
+    inside = ("ip", "netns", "exec")
+    with subprocess.Popen(
+        (*inside, receiver, sys.executable, "-c", LISTEN, address),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as listener:
+        assert listener.stdout
+        port = listener.stdout.readline().strip()
+        output(*inside, sender, sys.executable, "-c", SEND, address, port, str(size))
+        got, seconds = listener.stdout.readline().split()
+    return int(got), float(seconds)
+
+
+def sent(here: Lab, host: str) -> dict[str, int]:
+    """Bytes sent by a host, an interface."""
+    links = json.loads(
+        output("ip", "-n", here.hosts[host].namespace, "-json", "-statistics", "link")
+    )
+    return {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in links}
+
+
+def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -> None:
+    for host in ("snd", "rcv"):
+        interfaces = ssh(pair, host, "id", "-un", ";", "ls", "/sys/class/net").split()
+        assert interfaces[0] == "root"
+        assert set(interfaces[1:]) == {
+            link["ifname"] for link in links_of(pair.hosts[host].namespace)
+        }
+        assert {"lo", "data0", "mgmt0"} <= set(interfaces[1:])
+    assert ssh(pair, "snd", "readlink", "/proc/self/ns/net") != ssh(
+        pair, "rcv", "readlink", "/proc/self/ns/net"
+    )
+
+
+def links_of(space: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(output("ip", "-n", space, "-json", "link"))
+    return found
+
+
+def test_data_goes_over_the_data_link_alone(pair: Lab) -> None:
+    snd, rcv = pair.hosts["snd"], pair.hosts["rcv"]
+    before = sent(pair, "snd")
+    assert transfer(snd.namespace, rcv.namespace, rcv.address, 4 << 20)[0] == 4 << 20
+    after = sent(pair, "snd")
+    assert after["data0"] - before["data0"] >= 4 << 20
+    assert after["mgmt0"] - before["mgmt0"] < 1 << 20
+    if rcv.address6:
+        assert transfer(snd.namespace, rcv.namespace, rcv.address6, 1 << 20)[0] == 1 << 20
+
+
+def test_nothing_but_its_addresses_is_on_the_data_link(pair: Lab) -> None:
+    for host in pair.hosts.values():
+        (link,) = json.loads(
+            output("ip", "-n", host.namespace, "-json", "address", "show", "dev", host.interface)
+        )
+        assert [a["local"] for a in link["addr_info"]] == [
+            address for address in (host.address, host.address6) if address
+        ]
+
+
+def test_management_leads_to_this_machine_and_no_further(pair: Lab) -> None:
+    for host in pair.hosts.values():
+        routes = json.loads(output("ip", "-n", host.namespace, "-json", "route"))
+        assert {route["dst"] for route in routes} == {
+            "10.77.0.0/24",
+            str(IPv4Network(f"{host.management}/24", strict=False)),
+        }
+        assert ssh(pair, host.name, "cat", "/proc/sys/net/ipv4/ip_forward").strip() == "0"
+        (way,) = json.loads(output("ip", "-json", "route", "get", host.management))
+        assert way["dev"] == f"nb-{pair.name}"
+    listening = output("ip", "netns", "exec", pair.hosts["snd"].namespace, "ss", "-Hltn").split(
+        "\n"
+    )[:-1]
+    assert [line.split()[3] for line in listening] == [f"{pair.hosts['snd'].management}:22"]
+
+
+def test_offloads_of_the_data_link_really_switch(pair: Lab) -> None:
+    def tso() -> str:
+        lines = ssh(pair, "snd", "ethtool", "-k", "data0").splitlines()
+        return next(
+            line.split(":")[1].split()[0]
+            for line in lines
+            if line.startswith("tcp-segmentation-offload")
+        )
+
+    assert tso() == "on"
+    ssh(pair, "snd", "ethtool", "-K", "data0", "tso", "off")
+    assert tso() == "off"
+    ssh(pair, "snd", "ethtool", "-K", "data0", "tso", "on")
+    assert tso() == "on"
+
+
+def test_only_the_labs_key_and_known_hosts_are_used(pair: Lab, tmp_path: Path) -> None:
+    output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key")
+    config = pair.ssh_config.read_text()
+    stranger = tmp_path / "stranger"
+    stranger.write_text(config.replace(f"{pair.folder}/client_key", str(tmp_path / "key")))
+    refused = subprocess.run(
+        ("ssh", "-F", stranger, "-oBatchMode=yes", pair.hosts["snd"].ssh, "true"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Permission denied (publickey)" in refused.stderr
+    swapped = tmp_path / "known_hosts"
+    keys = [line.split(" ", 1) for line in (pair.folder / "known_hosts").read_text().splitlines()]
+    assert keys[0][1] != keys[1][1]
+    swapped.write_text(f"{keys[0][0]} {keys[1][1]}\n")
+    wrong = tmp_path / "wrong"
+    wrong.write_text(config.replace(f"{pair.folder}/known_hosts", str(swapped)))
+    done = subprocess.run(
+        ("ssh", "-F", wrong, pair.hosts["snd"].ssh, "true"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in done.stderr
+    secrets = [pair.folder / "client_key", *pair.folder.glob("hosts/*/host_key")]
+    assert [file.stat().st_mode & 0o077 for file in secrets] == [0, 0, 0]
+
+
+@pytest.fixture
+def account() -> Iterator[str]:
+    """A user who has no password, so that the account counts as locked, and no home."""
+    if not shutil.which("useradd", path=_FOLDERS):
+        pytest.skip("needs useradd (Debian package passwd)")
+    name = f"nb{NAME}"
+    output("useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh", name)
+    try:
+        yield name
+    finally:
+        until(
+            lambda: (
+                subprocess.run(("userdel", name), capture_output=True, check=False).returncode == 0
+            )
+        )  # once logged out
+
+
+def test_any_account_with_a_shell_logs_in(pair: Lab, account: str) -> None:
+    assert ssh(pair, "rcv", "id", "-un", user=account).strip() == account
+
+
+def test_the_block_is_a_campaigns(pair: Lab) -> None:
+    assert yaml.safe_load(pair.yaml()) == {
+        "hosts": {
+            "snd": {"ssh": f"{pair.name}-snd", "address": "10.77.0.1", "interface": "data0"},
+            "rcv": {"ssh": f"{pair.name}-rcv", "address": "10.77.0.2", "interface": "data0"},
+        },
+        "ssh_config": f"/run/netbench/lab/{pair.name}/ssh_config",
+    }
+    assert list(pair.hosts) == ["snd", "rcv"]
+
+
+def test_names_that_yaml_would_read_otherwise_stay_names() -> None:
+    host = netns._host("a", 1, "no", IPv4Network("198.18.0.0/24"), False)
+    assert list(
+        yaml.safe_load(Lab("a", "netns", Path("/x"), {"no": host}, Path("/x/y")).yaml())["hosts"]
+    ) == ["no"]
+
+
+def named(name: str) -> lab.LabStatus | None:
+    return next((one for one in lab.status() if one.name == name), None)
+
+
+def test_status_tells_what_is_up_and_what_broke(untouched: None) -> None:
+    assert named(NAME) is None
+    here = lab.up("netns", 2, name=NAME)
+    known = named(NAME)
+    assert known is not None
+    assert (known.state, known.kind, known.folder) == ("up", "netns", here.folder)
+    assert [one.host for one in known.hosts] == list(here.hosts.values())
+    assert known.namespaces == (f"nb-{NAME}-h1", f"nb-{NAME}-h2", f"nb-{NAME}-switch")
+    os.kill(int((here.folder / "hosts" / "h2" / "pid").read_text()), signal.SIGKILL)
+    until(lambda: (now := named(NAME)) is not None and now.state == "broken")
+    known = named(NAME)
+    assert known is not None
+    assert [one.sshd for one in known.hosts] == [True, False]
+    lab.down(NAME)
+    assert named(NAME) is None
+
+
+def test_down_says_what_it_removed_and_can_be_repeated(untouched: None) -> None:
+    lab.up("netns", ["a"], name=NAME)
+    gone = lab.down(NAME)
+    assert [line for line in gone if not line.startswith("process ")] == [
+        f"interface nb-{NAME}",
+        f"namespace nb-{NAME}-a",
+        f"namespace nb-{NAME}-switch",
+        f"folder /run/netbench/lab/{NAME}",
+    ]
+    assert any(line.endswith("(sshd)") for line in gone)
+    assert lab.down(NAME) == []
+
+
+def test_down_without_a_name_takes_every_lab(
+    untouched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.up("netns", ["a"], name=NAME)
+    lab.up("netns", ["a"], name=f"{NAME}x")
+    both = [name for name in state.names() if name.startswith(NAME) and name != f"{NAME}p"]
+    assert both == [NAME, f"{NAME}x"]
+    monkeypatch.setattr(state, "names", lambda: both)
+    assert sum(line.startswith("folder") for line in lab.down()) == 2
+    assert not any(state.namespaces(name) or state.folder(name).exists() for name in both)
+
+
+def test_many_hosts_meet_at_a_switch(untouched: None) -> None:
+    here = lab.up("netns", 5, name=NAME)
+    first, last = here.hosts["h1"], here.hosts["h5"]
+    assert transfer(first.namespace, last.namespace, last.address, 1 << 20)[0] == 1 << 20
+    assert [ssh(here, host, "hostname", "-I").split()[0] for host in here.hosts] == [
+        h.management for h in here.hosts.values()
+    ]
+    lab.down(NAME)
+
+
+def test_a_rate_holds_the_data_link_and_leaves_the_hosts_qdisc_alone(untouched: None) -> None:
+    here = lab.up("netns", ["a", "b"], name=NAME, rate=80_000_000)
+    a, b = here.hosts["a"], here.hosts["b"]
+    for sender, receiver in ((a, b), (b, a)):
+        got, seconds = transfer(sender.namespace, receiver.namespace, receiver.address, 4 << 20)
+        assert got * 8 / seconds < 80_000_000 * 1.2
+    assert {link["ifname"]: link["qdisc"] for link in links_of(a.namespace)}["data0"] == "noqueue"
+    lab.down(NAME)
+
+
+def has_netem() -> bool:
+    space = f"nb-{NAME}-try"
+    output("ip", "netns", "add", space)
+    try:
+        argv = ("tc", "-n", space, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+        return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    finally:
+        output("ip", "netns", "delete", space)
+
+
+def test_a_delay_is_real_or_refused(untouched: None) -> None:
+    asked: dict[str, Any] = {"name": NAME, "rate": 10**9, "delay": 5_000_000}
+    assert netns.shape(Wish("netns", NAME, ("a", "b"), 10**9, 5_000_000)).startswith(
+        "netem delay 5000000ns rate 1000000000bit "
+    )
+    if has_netem():
+        lab.up("netns", ["a", "b"], **asked)
+        qdiscs = json.loads(output("tc", "-json", "-n", f"nb-{NAME}-switch", "qdisc", "show"))
+        assert {q["dev"]: q["kind"] for q in qdiscs if q["kind"] != "noqueue"} == {
+            "data1": "netem",
+            "data2": "netem",
+        }
+        lab.down(NAME)
+        return
+    with pytest.raises(LabRefused) as refusal:
+        lab.up("netns", ["a", "b"], **asked)
+    assert str(refusal.value).startswith(
+        "rate 1Gb/s and delay 5ms: this kernel has no netem qdisc (tc: "
+    )
+    assert str(refusal.value).endswith("; leave it out, or load the module sch_netem")
+
+
+def test_a_second_lab_of_that_name_is_refused(pair: Lab) -> None:
+    with pytest.raises(
+        LabRefused,
+        match=f"^the lab {pair.name} is already up: `lab down` removes it, or give this one another name$",
+    ):
+        lab.up("netns", 2, name=pair.name)
+    assert ssh(pair, "snd", "echo", "still here") == "still here\n"
+
+
+def begun(function: Callable[[], object]) -> tuple[int, int]:
+    """Run a function in a child of this process; its process id, and a pipe that gets what it
+    raises.
+    """
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            function()
+        except BaseException as error:
+            os.write(into, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.close(into)
+    return child, out
+
+
+def ended(child: int, out: int) -> tuple[int, str]:
+    """The wait status of such a child, and what it raised."""
+    with open(out) as said:
+        text = said.read()
+    return os.waitpid(child, 0)[1], text
+
+
+def forked(function: Callable[[], object]) -> tuple[int, str]:
+    """Both at once."""
+    return ended(*begun(function))
+
+
+def test_a_kill_before_any_of_its_commands_leaves_nothing_after_down(untouched: None) -> None:
+    before = machine()
+    ends = []
+    for n in range(1, 100):
+        status, said = forked(partial(up_until, n))
+        assert said == ""
+        ends.append(status)
+        if status == 0:
+            break
+        known = named(NAME)
+        assert known is not None
+        assert known.state == "unfinished"
+        with pytest.raises(
+            LabRefused, match="was left by an `up` that did not finish: `lab down` removes it"
+        ):
+            lab.up("netns", 2, name=NAME)
+        assert lab.down(NAME) != []
+        assert before == machine()
+    assert len(ends) > 10
+    assert set(ends[:-1]) == {signal.SIGKILL}
+    lab.down(NAME)
+
+
+def up_until(n: int) -> None:
+    """Make a lab, and die by SIGKILL instead of running the n-th command."""
+    die_at(n)
+    lab.up("netns", 2, name=NAME)
+
+
+def die_at(n: int) -> None:
+    left = iter(range(n - 1))
+    attempt = command.Tools.attempt
+
+    def counted(self: command.Tools, *arguments: Any) -> subprocess.CompletedProcess[str]:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return attempt(self, *arguments)
+
+    command.Tools.attempt = counted  # type: ignore[assignment,method-assign]
+
+
+def down_until(n: int) -> None:
+    die_at(n)
+    lab.down(NAME)
+
+
+def test_a_killed_down_can_be_repeated(untouched: None) -> None:
+    lab.up("netns", 2, name=NAME)
+    assert [forked(partial(down_until, n))[0] for n in (1, 2, 3)] == [signal.SIGKILL] * 3
+    known = named(NAME)
+    assert known is not None
+    assert known.state == "broken"
+    assert f"folder /run/netbench/lab/{NAME}" in lab.down(NAME)
+
+
+def test_labs_that_come_up_at_once_do_not_meet(untouched: None) -> None:
+    """Four processes, two names: each name is had once, and both labs work."""
+    names = [NAME, f"{NAME}y"]
+    try:
+        children = [begun(partial(lab.up, "netns", 2, name=name)) for name in names * 2]
+        said = [ended(*child)[1] for child in children]
+        assert sorted(text.split(":")[0] for text in said) == ["", "", "LabRefused", "LabRefused"]
+        labs = [one for name in names if (one := state.read(name))]
+        assert len({one.hosts["h1"].management for one in labs}) == 2
+        assert [ssh(one, "h2", "echo", one.name) for one in labs] == [f"{name}\n" for name in names]
+    finally:
+        lab.down(names[1])
+    lab.down(NAME)
+
+
+def test_up_waits_until_servers_answer(
+    untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "sshd"
+    real = shutil.which("sshd", path=_FOLDERS)
+    slow.write_text(f'#!/bin/sh\n(sleep 0.3; exec {real} "$@") >/dev/null 2>&1 &\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    here = lab.up("netns", 2, name=NAME)
+    assert [ssh(here, host, "echo", host) for host in here.hosts] == ["h1\n", "h2\n"]
+    lab.down(NAME)
+
+
+def test_down_waits_for_the_children_of_a_killed_up(
+    untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "ip"
+    real = shutil.which("ip", path=_FOLDERS)
+    slow.write_text(
+        f'#!/bin/sh\n[ "$1" = -batch ] || exec {real} "$@"\ntouch {tmp_path}/begun\nsleep 0.5\n{real} "$@"\ntouch {tmp_path}/ended\n'
+    )
+    slow.chmod(0o755)
+    child = os.fork()
+    if child == 0:
+        os.environ["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+        lab.up("netns", 2, name=NAME)
+        os._exit(0)
+    until((tmp_path / "begun").exists)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    gone = lab.down(NAME)
+    until((tmp_path / "ended").exists)
+    assert [line for line in gone if line.startswith("namespace")] == [
+        f"namespace nb-{NAME}-{n}" for n in ("h1", "h2", "switch")
+    ]
+
+
+def test_what_fails_on_the_way_up_is_taken_away_and_told(
+    untouched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "netbench.lab.sshd._SERVER", "NoSuchOption {address} {port} {place} {folder} {pam}\n"
+    )
+    with pytest.raises(
+        LabError, match=r"^a: sshd does not start: .*Bad configuration option: NoSuchOption"
+    ):
+        lab.up("netns", ["a"], name=NAME)
+
+
+def test_an_interrupt_on_the_way_up_leaves_nothing(
+    untouched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("netbench.lab.sshd.start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lab.up("netns", 2, name=NAME)
+
+
+def test_an_interface_of_someone_else_stays(untouched: None) -> None:
+    output("ip", "link", "add", f"nb-{NAME}", "type", "veth", "peer", "name", f"nb-{NAME}z")
+    try:
+        with pytest.raises(
+            LabError,
+            match=rf"File exists \(in `link add nb-{NAME} type veth peer name uplink netns nb-{NAME}-switch`\)",
+        ):
+            lab.up("netns", 2, name=NAME)
+        assert lab.down(NAME) == []
+    finally:
+        output("ip", "link", "delete", f"nb-{NAME}")
+
+
+def test_programs_on_a_host_may_put_things_back_before_they_are_killed(
+    untouched: None, tmp_path: Path
+) -> None:
+    here = lab.up("netns", ["a"], name=NAME)
+    argv = (
+        "ssh",
+        "-F",
+        str(here.ssh_config),
+        here.hosts["a"].ssh,
+        f"echo on; cat; sleep 0.2; touch {tmp_path}/back",
+    )
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as session:
+        assert session.stdout
+        assert session.stdout.readline() == b"on\n"
+        lab.down(NAME)
+        assert (tmp_path / "back").exists()
+
+
+def test_programs_that_stay_are_killed(untouched: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takedown, "_GRACE", 0.05)
+    here = lab.up("netns", ["a"], name=NAME)
+    with subprocess.Popen(
+        ("ip", "netns", "exec", here.hosts["a"].namespace, "sleep", "60")
+    ) as stubborn:
+        until(lambda: "sleep" in command_line(Path(f"/proc/{stubborn.pid}")).split("\0")[:1])
+        assert f"process {stubborn.pid} (sleep)" in lab.down(NAME)
+        assert stubborn.wait(5) == -signal.SIGKILL
+
+
+def test_namespaces_whose_names_are_gone_are_emptied_too(untouched: None) -> None:
+    here = lab.up("netns", ["a"], name=NAME)
+    output("ip", "netns", "delete", here.hosts["a"].namespace)
+    known = named(NAME)
+    assert known is not None
+    assert known.state == "broken"
+    assert any(line.endswith("(sshd)") for line in lab.down(NAME))
+
+
+def test_a_lost_folder_hides_no_namespaces(untouched: None) -> None:
+    here = lab.up("netns", ["a"], name=NAME)
+    shutil.rmtree(here.folder)
+    known = named(NAME)
+    assert known is not None
+    assert known.state == "unfinished"
+    assert f"namespace nb-{NAME}-a" in lab.down(NAME)
+
+
+def test_without_root_it_is_refused(untouched: None) -> None:
+    def as_nobody(function: Callable[[], object]) -> str:
+        def change() -> None:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            function()
+
+        return forked(change)[1]
+
+    assert as_nobody(lambda: lab.up("netns", 2, name=NAME)) == (
+        "LabRefused: making a lab needs root, this is user 65534: run it as root, for example with sudo"
+    )
+    assert as_nobody(lambda: lab.down(NAME)).startswith("LabRefused: removing a lab needs root")
+
+
+def test_status_needs_no_root_whatever_the_umask(untouched: None) -> None:
+    def as_nobody() -> None:
+        os.setgroups([])
+        os.setuid(65534)
+        known = named(NAME)
+        raise LookupError(known.state if known else "none")
+
+    before = os.umask(0o077)
+    try:
+        lab.up("netns", 2, name=NAME)
+        assert forked(as_nobody)[1] == "LookupError: up"
+        lab.down(NAME)
+    finally:
+        os.umask(before)
+
+
+def test_missing_tools_are_named_with_their_packages(
+    untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "SYSTEM_FOLDERS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabRefused) as refusal:
+        lab.up("netns", 2, name=NAME, rate=10**9)
+    assert str(refusal.value) == (
+        "a lab needs ip, sshd, ssh-keygen, tc, not found here; on Debian: apt install iproute2 openssh-server openssh-client"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kind": "xen"}, "expected a kind of lab (netns, qemu), got 'xen'"),
+        (
+            {"name": "a-b"},
+            "expected a lab's name of 1 to 12 letters, digits and underscores, got 'a-b'",
+        ),
+        (
+            {"name": "../../etc"},
+            "expected a lab's name of 1 to 12 letters, digits and underscores, got '../../etc'",
+        ),
+        (
+            {"name": "a\n"},
+            "expected a lab's name of 1 to 12 letters, digits and underscores, got 'a\\n'",
+        ),
+        ({"hosts": 0}, "expected 1 to 250 hosts in a lab, got 0"),
+        ({"hosts": 251}, "expected 1 to 250 hosts in a lab, got 251"),
+        ({"hosts": []}, "expected 1 to 250 hosts in a lab, got 0"),
+        ({"hosts": ["a", "b", "a"]}, "expected each host once, got a again"),
+        ({"hosts": "ab"}, "expected a list of hosts or their number, got 'ab'"),
+        ({"rate": 0}, "expected a rate above 0, got 0"),
+        ({"delay": -1}, "expected a delay above 0, got -1"),
+    ],
+    ids=str,
+)
+def test_wrong_requests_are_refused(untouched: None, wrong: dict[str, Any], said: str) -> None:
+    asked: dict[str, Any] = {"kind": "netns", "hosts": 2, "name": NAME} | wrong
+    with pytest.raises(LabRefused) as refusal:
+        lab.up(asked.pop("kind"), asked.pop("hosts"), **asked)
+    assert str(refusal.value) == said
+    assert isinstance(refusal.value, RequestError)
+    assert refusal.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["switch", "a b", "a\nb", "a;b", "$(a)", "", "../a", "a" * 64])
+def test_wrong_names_of_hosts_are_refused(untouched: None, name: str) -> None:
+    with pytest.raises(
+        LabRefused,
+        match="expected a host's name of at most 63 letters, digits, dots, dashes and underscores",
+    ):
+        lab.up("netns", ["ok", name], name=NAME)
+
+
+def nets(*words: str) -> list[IPv4Network]:
+    return [network for word in words if isinstance(network := ip_network(word), IPv4Network)]
+
+
+@pytest.mark.parametrize(
+    ("used", "chosen"),
+    [
+        ((), "198.18.0.0/24"),
+        (("0.0.0.0/1", "128.0.0.0/1"), "198.18.0.0/24"),
+        (("198.18.0.0/24", "198.18.1.77/32"), "198.18.2.0/24"),
+        (("198.18.0.0/15",), "10.213.0.0/24"),
+        (("198.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10"), "172.30.0.0/24"),
+    ],
+)
+def test_management_takes_a_network_that_nobody_uses(used: tuple[str, ...], chosen: str) -> None:
+    assert str(netns.management_network(nets(*used))) == chosen
+
+
+def test_a_machine_without_a_free_network_is_told_so() -> None:
+    with pytest.raises(LabError, match="no /24 is free for the management link"):
+        netns.management_network(
+            nets("198.18.0.0/15", "10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12")
+        )
+
+
+def test_two_labs_take_different_networks(pair: Lab, untouched: None) -> None:
+    other = lab.up("netns", ["snd"], name=NAME)
+    assert other.hosts["snd"].management != pair.hosts["snd"].management
+    assert ssh(other, "snd", "true") == ""
+    assert ssh(pair, "snd", "true") == ""
+    lab.down(NAME)
+
+
+def test_labs_of_campaigns_that_run_are_spared_by_down_without_a_name(
+    untouched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = lab.up("netns", 1, name=lab.own_name())
+    try:
+        monkeypatch.setattr(state, "names", lambda: [mine.name])
+        assert lab.down() == []
+        assert state.read(mine.name) is not None
+    finally:
+        removed = lab.down(mine.name)
+    assert removed

@@ -1,0 +1,630 @@
+"""The noise gate: counters against independent tools, real disturbances that are seen, labelled and
+named, and what check warns of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from netbench import campaign
+from netbench.analysis.cells import cells_of
+from netbench.analysis.checks import Caution, cautions
+from netbench.analysis.load import load
+from netbench.analysis.noise import signs
+from netbench.conductor import conduct, noise, quiet
+from netbench.conductor.check import check
+from netbench.conductor.crew import Crew
+from netbench.conductor.noise import Noise
+from netbench.conductor.progress import Silent
+from netbench.engine.worker import Worker
+from netbench.errors import LabError, StoreError
+from netbench.lab import Lab
+from netbench.model import Campaign, Host, Pair
+from netbench.report import text
+from netbench.report.build import build
+from netbench.store import Store
+from tests.support.local import FAR, NEAR, PEER, out
+from tests.support.synthetic import Synth
+
+
+def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaign:
+    """A campaign on this machine, through that interface."""
+    hosts = ", ".join(f"{name}: local" for name in names)
+    made = campaign.parse(f"netbench: 1\nname: n\nhosts: {{{hosts}}}\n", "n.yaml")
+    return replace(
+        made, hosts={name: replace(host, interface=interface) for name, host in made.hosts.items()}
+    )
+
+
+@contextmanager
+def a_block(made: Campaign, block: int = 0) -> Iterator[list[dict[str, Any]]]:
+    """Readings around what the test does; the entries are there afterwards."""
+    entries: list[dict[str, Any]] = []
+    with Crew(made) as crew:
+        crew.start_all()
+        with Noise(made, crew, entries.append).around(block):  # type: ignore[arg-type]
+            yield entries
+
+
+def refused_datagram() -> None:
+    """A datagram to a port where nobody listens: ICMP says so."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"x", ("127.0.0.1", port))
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """Something else that uses a CPU."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+# --- parsers, against other tools ---
+
+
+def test_protocols_are_what_nstat_says() -> None:
+    refused_datagram()
+    read = noise.protocols(Path("/proc/net/snmp").read_text()) | noise.protocols(
+        Path("/proc/net/netstat").read_text()
+    )
+    said = json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]
+    assert read["Icmp.InDestUnreachs"] >= 1
+    assert {
+        "Tcp.RetransSegs",
+        "TcpExt.TCPTimeouts",
+        "TcpExt.ListenDrops",
+        "Udp.RcvbufErrors",
+        "Ip.InDiscards",
+    } <= set(read)
+    assert {name.replace(".", "", 1): value for name, value in read.items()}.items() <= said.items()
+
+
+def test_what_moves_while_all_is_well_is_not_watched() -> None:
+    text_ = Path("/proc/net/snmp").read_text() + Path("/proc/net/netstat").read_text()
+    assert not {
+        "Tcp.InSegs",
+        "Tcp.OutRsts",
+        "Tcp.CurrEstab",
+        "TcpExt.TCPLossProbes",
+        "TcpExt.TW",
+    } & set(noise.protocols(text_))
+
+
+def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> None:
+    read = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
+    said = json.loads(out("ip", "-s", "-j", "link", "show", interface))[0]["stats64"]
+    for side in ("rx", "tx"):
+        assert {read[f"{interface}.{side}_{key}"] for key in ("errors",)} == {said[side]["errors"]}
+        assert read[f"{interface}.{side}_dropped"] == said[side]["dropped"]
+    own = noise.device(out("ethtool", "-S", interface).partition("\n")[2], interface)
+    assert f"{interface}.ethtool rx_queue_0_drops" in own
+    assert not any("packets" in name or "peer" in name for name in own)
+    with pytest.raises(ValueError, match="no eth99"):
+        noise.interface(Path("/proc/self/net/dev").read_text(), "eth99")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rx_pause",
+        "tx_pause_frames",
+        "rx_crc_errors",
+        "rx_discards_phy",
+        "rx_out_of_buffer",
+        "rx_missed",
+        "rx_fifo",
+        "rx_over_errors",
+    ],
+)
+def test_a_devices_bad_news_is_watched(name: str) -> None:
+    assert noise.device(f"{name}: 7\nrx_packets: 9\n", "eth1") == {f"eth1.ethtool {name}": 7}
+
+
+def test_states_processes_and_queues() -> None:
+    states = noise.cpu_states(Path("/proc/stat").read_text())
+    assert set(states) == {"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
+    assert noise.process(Path("/proc/self/stat").read_text())[0] == os.getpid()
+    line = "7 (a) b) (c) S " + " ".join(map(str, range(4, 40)))
+    assert noise.process(line) == (7, 14 + 15 + 16 + 17)
+    assert noise.softnet("00ff 0000000a 1\n00ff 00000001 1\n") == {"softnet.dropped": 11}
+
+
+# --- readings around a block ---
+
+
+def test_a_block_in_which_nothing_went_wrong_moves_nothing() -> None:
+    with a_block(one_host()) as entries:
+        pass
+    (entry,) = entries
+    assert entry["counters"] == {}
+    assert (entry["block"], entry["host"], entry["kernel"]) == (0, "here", ["here"])
+    assert entry["ns"][0] < entry["ns"][1]
+    assert entry["own"][0] <= entry["own"][1]
+    assert not [name for name in entry.get("missing", {}) if name.startswith("/proc")]
+
+
+def test_what_moved_in_a_block_is_kept_with_both_readings() -> None:
+    with a_block(one_host(), 3) as entries:
+        refused_datagram()
+    before, after = entries[0]["counters"]["Icmp.InDestUnreachs"]
+    assert after == before + 1
+    assert entries[0]["block"] == 3
+    assert after == json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]["IcmpInDestUnreachs"]
+
+
+def test_load_from_others_is_seen_and_our_own_is_not() -> None:
+    with Crew(one_host()) as crew:
+        crew.start_all()
+        entries: list[Any] = []
+        gate = Noise(one_host(), crew, entries.append)
+        with busy(), gate.around(0):
+            work(0.5)
+        ticks = crew.worker("here", "sender").hello.clock_ticks
+    edges, own = entries[0]["cpu"], entries[0]["own"]
+    used = sum(edges[name][1] - edges[name][0] for name in ("user", "nice", "system"))
+    assert own[1] - own[0] >= 0.5 * ticks * 0.8, "what this process used is ours"
+    assert used - (own[1] - own[0]) >= 0.1 * ticks, "what the other one used is not"
+    (sign,) = [sign for sign in signs(entries[0], ticks) if sign.kind == "load"]
+    assert 0.1 < sign.amount < (os.cpu_count() or 1) + 0.1
+
+
+def work(seconds: float) -> None:
+    """Use so much CPU time of this process."""
+    import time
+
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_one_kernel_is_read_once_for_all_its_hosts() -> None:
+    made = one_host("lo", ("a", "b"))
+    with a_block(made) as entries:
+        refused_datagram()
+    first, second = entries
+    assert first["kernel"] == ["a", "b"]
+    assert "Icmp.InDestUnreachs" in first["counters"]
+    assert "cpu" not in second
+    assert second["counters"] == {}, "one network namespace, one reading"
+
+
+class Counting(Worker):
+    """A worker that counts how often it is asked."""
+
+    def ask(self, questions: Any) -> Any:
+        Counting.requests.append(len(questions))
+        return super().ask(questions)
+
+    requests: ClassVar[list[int]] = []
+
+
+def test_a_reading_is_one_request_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netbench.conductor.crew.Worker", Counting)
+    with Crew(one_host()) as crew:
+        crew.start_all()
+        gate = Noise(one_host(), crew, lambda entry: None)
+        gate.before()
+        Counting.requests.clear()
+        gate.after(0)
+        gate.before()
+        gate.after(1)
+    assert len(Counting.requests) == 4, (
+        "sender and receiver at the end of each block, which is the next one's beginning"
+    )
+    assert max(Counting.requests) <= 16
+
+
+def test_a_worker_that_is_lost_ends_nothing() -> None:
+    made = one_host()
+    entries: list[Any] = []
+    with Crew(made) as crew:
+        crew.start_all()
+        gate = Noise(made, crew, entries.append)
+        with gate.around(0):
+            worker = crew.worker("here", "sender")
+            os.kill(int(worker.operate("file", "/proc/self/stat")[0].split()[0]), signal.SIGKILL)
+        with gate.around(1):
+            crew.dismiss("here", "sender")
+            crew.worker("here", "sender")
+        with gate.around(2):
+            pass
+    assert "gone" in entries[0]["missing"]["all"]
+    assert entries[1]["missing"] == {"all": "nothing was read before the block"}
+    assert "own" in entries[2]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> None:
+    """And ends for the reason that it had, whatever its hosts have to say then."""
+    made = one_host()
+    entries: list[Any] = []
+
+    def cut_short(crew: Crew) -> None:
+        with Noise(made, crew, entries.append).around(4):
+            refused_datagram()
+            if lost:
+                os.kill(crew.worker("here", "sender").hello.pid, signal.SIGKILL)
+            raise KeyboardInterrupt
+
+    with Crew(made) as crew:
+        crew.start_all()
+        with pytest.raises(KeyboardInterrupt):
+            cut_short(crew)
+    (entry,) = entries
+    assert entry["block"] == 4
+    assert (
+        ("gone" in entry["missing"]["all"])
+        if lost
+        else ("Icmp.InDestUnreachs" in entry["counters"])
+    )
+
+
+def test_no_room_for_an_entry_is_no_reason_for_an_end_that_has_one() -> None:
+    made = one_host()
+
+    def full(entry: Any) -> None:
+        raise StoreError("no space left on device")
+
+    def cut_short(crew: Crew) -> None:
+        with Noise(made, crew, full).around(0):
+            raise KeyboardInterrupt
+
+    with Crew(made) as crew:
+        crew.start_all()
+        with pytest.raises(KeyboardInterrupt):
+            cut_short(crew)
+
+
+def test_a_replaced_worker_leaves_no_false_load() -> None:
+    made = one_host()
+    entries: list[Any] = []
+    with Crew(made) as crew:
+        crew.start_all()
+        with Noise(made, crew, entries.append).around(0):
+            crew.dismiss("here", "receiver")
+            crew.worker("here", "receiver")
+    assert "cpu" in entries[0]
+    assert "own" not in entries[0]
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """Two hosts in namespaces, reached over SSH."""
+    from netbench import lab
+
+    name = f"n{os.getpid() % 100000}"
+    try:
+        made = lab.up("netns", ["a", "b"], name=name)
+    except LabError as error:
+        pytest.skip(str(error))
+    yield made
+    lab.down(name)
+
+
+def test_a_link_that_flaps_is_seen_at_both_its_ends(lab: Lab) -> None:
+    made = campaign.parse("netbench: 1\nname: n\nhosts: {a: local, b: local}\n", "n.yaml")
+    hosts = {
+        name: Host(name, h.ssh, h.address, h.interface, str(lab.ssh_config))
+        for name, h in lab.hosts.items()
+    }
+    data = lab.hosts["a"]
+    with a_block(replace(made, hosts=hosts)) as entries:
+        for state in ("down", "up"):
+            out("ip", "-n", data.namespace, "link", "set", data.interface, state)
+    flaps = [entry["counters"][f"{data.interface}.carrier_changes"] for entry in entries]
+    assert [after - before for before, after in flaps] == [2, 2]
+    assert [entry["host"] for entry in entries if "cpu" in entry] == ["a"], "one kernel"
+
+
+# --- a campaign, and what its report says ---
+
+
+TEXT = """\
+netbench: 1
+name: noisy
+hosts: {here: local}
+transfer: {duration: 60ms, warmup: 20ms, congestion: cubic, rate: 100Mb/s}
+repeat: {min: 4, max: 4}
+"""
+
+
+class Mischief(Silent):
+    """Disturbs the second run."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def ran(self, run: int, *_: Any) -> None:
+        self.runs += 1
+        if run == 2:
+            refused_datagram()
+
+
+def noises(folder: Path) -> list[Caution]:
+    loaded = load(folder)
+    return [caution for caution in cautions(loaded, cells_of(loaded)) if caution.kind == "noise"]
+
+
+def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -> None:
+    ended = conduct.start(campaign.parse(TEXT, "n.yaml"), tmp_path, Mischief())
+    lines = [
+        json.loads(line)
+        for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
+    ]
+    assert [line["block"] for line in lines] == [0, 1, 2, 3]
+    (caution,) = [
+        caution for caution in noises(ended.path) if "Icmp.InDestUnreachs" in caution.evidence
+    ]
+    assert (
+        caution.what
+        == "Segments or packets were lost, late or refused on here in block 1; the 1 run there is labelled, and counts."
+    )
+    assert caution.where == ("here",)
+    runs = load(ended.path).runs
+    assert ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert cells_of(load(ended.path))[0].n == 4, "never dropped"
+    said = " ".join(text.render(build(ended.path)).split())
+    assert "Icmp.InDestUnreachs 1" in said
+
+
+@pytest.fixture
+def narrow() -> Iterator[None]:
+    """A loopback that drops what comes too fast."""
+    line = "tc qdisc add dev lo root tbf rate 200mbit burst 10k latency 1ms"
+    made = subprocess.run(line.split(), check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no token bucket here: {made.stderr.strip()}")
+    out("ip", "link", "set", "lo", "mtu", "1500")
+    yield
+    out("ip", "link", "set", "lo", "mtu", "65536")
+    out("tc", "qdisc", "delete", "dev", "lo", "root")
+
+
+def test_retransmissions_of_a_real_transfer_are_seen(tmp_path: Path, narrow: None) -> None:
+    made = campaign.parse(
+        TEXT.replace(", rate: 100Mb/s", "")
+        .replace("60ms", "300ms")
+        .replace("4, max: 4", "1, max: 1"),
+        "n.yaml",
+    )
+    ended = conduct.start(made, tmp_path)
+    (line,) = [
+        json.loads(line)
+        for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
+    ]
+    before, after = line["counters"]["Tcp.RetransSegs"]
+    assert after - before >= max(1, load(ended.path).runs["retransmits"].iloc[0])
+    assert any("Tcp.RetransSegs" in caution.evidence for caution in noises(ended.path))
+
+
+def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> None:
+    folder = Synth(runs=2).write(tmp_path / "r")
+    file = folder / "samples" / "noise.jsonl"
+    (folder / "journal.jsonl").touch()
+    file.write_text(
+        '{"block":0,"host":"here","ns":[0,5],"counters":{"Tcp.RetransSegs":[1,4]}}\n{"block":1,"ho'
+    )
+    assert [entry["block"] for entry in load(folder).noise] == [0]
+    store = Store.open(folder)
+    store.lock()
+    store.noise({"block": 1, "host": "here", "ns": [5, 9], "counters": {}})
+    store.close()
+    assert [entry["block"] for entry in load(folder).noise] == [0, 1]
+    file.write_text('{"block":"x"}\n')
+    with pytest.raises(StoreError, match="samples/noise"):
+        load(folder)
+
+
+# --- what entries mean ---
+
+
+def entry(block: int, host: str = "snd", **more: Any) -> dict[str, Any]:
+    return {"block": block, "host": host, "ns": [0, 10**9], "counters": {}} | more
+
+
+def written(tmp_path: Path, entries: list[dict[str, Any]]) -> list[Caution]:
+    folder = Synth(pairs=("snd>rcv",), runs=5).write(tmp_path / "r")
+    (folder / "samples" / "noise.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in entries)
+    )
+    return noises(folder)
+
+
+def test_counters_are_summed_over_blocks_and_the_worst_is_named(tmp_path: Path) -> None:
+    moved = [
+        entry(0, counters={"eth1.rx_dropped": [0, 40]}),
+        entry(3, counters={"eth1.rx_dropped": [40, 120], "softnet.dropped": [0, 1]}),
+    ]
+    (caution,) = written(tmp_path, [*moved, entry(1)])
+    assert (
+        caution.what
+        == "Packets were dropped, paused or damaged on snd in 2 blocks (0, 3); the 8 runs there are labelled, and count."
+    )
+    assert caution.evidence == "eth1.rx_dropped 120, most in block 3 (80); softnet.dropped 1"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"cpu": {"user": [0, 80], "steal": [0, 0]}, "own": [0, 30], "kernel": ["snd"]},
+            "others 0.50 CPUs in block 2",
+        ),
+        (
+            {"cpu": {"user": [0, 80], "steal": [0, 9]}, "own": [0, 80], "kernel": ["snd"]},
+            "steal 0.09 CPUs in block 2",
+        ),
+        ({"counters": {"eth1.carrier_changes": [1, 3]}}, "eth1.carrier_changes 2"),
+        ({"counters": {"throttle.core": [1, 3]}}, "throttle.core 2"),
+        (
+            {"gauges": {"governor": ["performance", "powersave"]}},
+            "governor: governor was performance, then powersave (block 2)",
+        ),
+        (
+            {"gauges": {"irqbalance": ["", "running"]}},
+            "irqbalance: irqbalance was not running, then running (block 2)",
+        ),
+        ({"gauges": {"mhz": [[800, 3600], [3600, 3600]]}}, "frequency: 800 to 3600 MHz (block 2)"),
+        ({"counters": {"eth1.ethtool rx_pause": [5, 9]}}, "eth1.ethtool rx_pause 4"),
+    ],
+)
+def test_each_kind_of_disturbance_is_named(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    (caution,) = written(tmp_path, [entry(2, **more)])
+    assert caution.evidence == said
+    assert caution.remedy
+    assert "the 4 runs" in caution.what
+
+
+def test_what_is_usual_is_no_disturbance(tmp_path: Path) -> None:
+    small = {
+        "cpu": {"user": [0, 82], "steal": [0, 1], "softirq": [0, 90]},
+        "own": [0, 80],
+        "kernel": ["snd"],
+    }
+    steady = {
+        "mhz": [[3500, 3600], [3550, 3600]],
+        "governor": ["performance", "performance"],
+        "load": [0.1, 3.0],
+    }
+    assert written(tmp_path, [entry(0, **small), entry(1, gauges=steady)]) == []
+
+
+def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:
+    busy_one = {"cpu": {"user": [0, 80], "steal": [0, 0]}, "own": [0, 30], "kernel": ["snd", "rcv"]}
+    queue_full = {
+        "counters": {"softnet.dropped": [0, 2], "eth1.rx_dropped": [0, 1]},
+        "kernel": ["snd", "rcv"],
+    }
+    busy_, queued, dropped = written(tmp_path, [entry(2, **busy_one), entry(3, **queue_full)])
+    assert (busy_.where, queued.where) == (("rcv", "snd"), ("rcv", "snd"))
+    assert (dropped.where, dropped.evidence) == (("snd",), "eth1.rx_dropped 1")
+
+
+# --- check ---
+
+
+def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
+    made = one_host(interface)
+    with Crew(made) as crew:
+        entries = crew.all_facts()
+        entries["here"]["facts"] |= facts
+        return [one.what for one in quiet.warnings(made, crew, entries, look)]
+
+
+def test_check_sees_what_else_uses_the_cpus() -> None:
+    with busy():
+        assert any(
+            "CPUs are busy with something else" in what for what in seen("lo", quiet.LOOK_SECONDS)
+        )
+
+
+def test_check_sees_a_link_that_is_down_and_drops_that_were_counted(interface: str) -> None:
+    assert not any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
+    out("ip", "link", "set", FAR, "down")
+    assert any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
+    out("ip", "link", "set", FAR, "up")
+    out("tc", "qdisc", "add", "dev", interface, "root", "pfifo", "limit", "1")
+    out("ip", "link", "set", FAR, "mtu", "68")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        out(
+            "ip",
+            "neighbor",
+            "replace",
+            PEER,
+            "lladdr",
+            "02:00:00:00:00:01",
+            "dev",
+            interface,
+            "nud",
+            "permanent",
+        )
+        sender.sendto(bytes(1200), (PEER, 9))
+    counted = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
+    assert counted[f"{interface}.tx_dropped"] >= 1
+    assert any(f"{NEAR} has counted tx_dropped" in what for what in seen(interface))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"governor": "powersave"}, "the frequency governor is powersave"),
+        ({"turbo": "on"}, "turbo is on"),
+        ({"irqbalance": "running"}, "irqbalance is running"),
+        ({"duplex": "half"}, "half duplex"),
+        ({"load": "99.0 1 1"}, "the load average is 99.0"),
+    ],
+)
+def test_check_warns_of_what_facts_tell(facts: dict[str, str], said: str) -> None:
+    assert any(said in what for what in seen("lo", **facts))
+    calm = {
+        "governor": "performance",
+        "turbo": "off",
+        "irqbalance": "not running",
+        "duplex": "full",
+        "load": "0.0 0 0",
+    }
+    assert not any(said in what for what in seen("lo", **calm))
+
+
+def test_check_compares_both_ends_of_a_link() -> None:
+    made = one_host("lo", ("snd", "rcv"))
+    assert made.pairs == (Pair("snd", "rcv"),)
+    with Crew(made) as crew:
+        entries = crew.all_facts()
+        for host, speed in (("snd", "10000"), ("rcv", "1000")):
+            entries[host]["facts"] |= {"speed": speed, "duplex": "full"}
+        said = [one for one in quiet.warnings(made, crew, entries) if "speed" in one.what]
+        assert [(one.host, one.what) for one in said] == [
+            ("snd", "its link has speed 10000 Mb/s, that of rcv 1000 Mb/s")
+        ]
+        entries["rcv"]["facts"]["speed"] = "unknown"
+        assert not [one for one in quiet.warnings(made, crew, entries) if "speed" in one.what]
+
+
+def test_clocks_that_differ_are_warned_of() -> None:
+    look = quiet._Look(
+        texts={("file", ("/proc/cpuinfo",)): "cpu MHz : 800.1\n\ncpu MHz\t: 3600.0\n"}
+    )
+    assert [one.what for one in quiet._cpu("h", {"clock_ticks": 100}, look)] == [
+        "its CPUs run at 800 to 3600 MHz now"
+    ]
+
+
+def test_check_says_it_all_as_findings() -> None:
+    made = one_host()
+    with Crew(made) as crew, busy():
+        found = check(made, crew, look=quiet.LOOK_SECONDS)
+    assert any(
+        finding.level == "warning" and "busy with something else" in finding.what
+        for finding in found
+    )
+    assert all(finding.remedy for finding in found if finding.level == "warning")

@@ -1,0 +1,958 @@
+"""Hosts over SSH, against a real sshd: where connections go, whose keys count, and that nothing
+waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from netbench.errors import HostError, HostKeyError
+from netbench.hosts import destination, known_hosts, ssh, wire
+from netbench.hosts.shell import LINE
+from netbench.hosts.ssh import SshChannel
+from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
+
+__all__ = ["bed", "tmp_path"]
+pytestmark = needs_sshd
+
+AWKWARD = [
+    "a b",
+    "q'\"",
+    "$(touch injected)",
+    "`touch injected`",
+    "; touch injected",
+    "two\nlines\n\n",
+    "",
+    "-n",
+    "\\n",
+    "é\udcff",
+    "*",
+]
+
+
+def failure(channel: SshChannel, kind: type[HostError] = HostError) -> str:
+    with pytest.raises(kind) as error:
+        channel.connect()
+    assert channel.name in str(error.value)
+    return str(error.value)
+
+
+# --- commands and files ---------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_arguments_arrive_as_they_are(bed: Bed) -> None:
+    server, channel = bed.host()
+    done = channel.run(["printf", "[%s]", *AWKWARD])
+    assert done.stdout == "".join(f"[{word}]" for word in AWKWARD).encode(
+        "utf-8", "surrogateescape"
+    ).decode("utf-8", "replace")
+    assert not (server.home / "injected").exists()
+
+
+def test_results_carry_status_and_both_outputs(bed: Bed) -> None:
+    _, channel = bed.host()
+    done = channel.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert channel.run(["cat"]).stdout == ""  # no input
+
+
+@pytest.mark.parametrize(
+    "argv", [["no-such-program"], ["/etc/passwd"], ["-e"], [""], ["echo", "a\0b"]], ids=repr
+)
+def test_what_cannot_be_run_is_said(bed: Bed, argv: list[str]) -> None:
+    _, channel = bed.host()
+    with pytest.raises(HostError, match="snd: "):
+        channel.run(argv)
+
+
+def test_a_command_that_takes_too_long_is_given_up(bed: Bed) -> None:
+    _, channel = bed.host()
+    began = time.monotonic()
+    with pytest.raises(HostError, match="in time"):
+        channel.run(["sleep", "50"], timeout=0.3)
+    assert time.monotonic() - began < 20
+    assert channel.run(["echo", "well"]).stdout == "well\n"
+
+
+def test_files_go_and_come_without_sftp(bed: Bed, tmp_path: Path) -> None:
+    server, channel = bed.host(sshd="Subsystem sftp /bin/false")
+    source, data = tmp_path / "source", os.urandom(300_000)
+    source.write_bytes(data)
+    target = server.home / "a 'name' $(touch injected); \"x\"\n"
+    channel.put(source, str(target), 0o640)
+    assert target.read_bytes() == data
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert channel.get(str(target)) == data
+    assert sorted(server.home.iterdir()) == [target]
+
+
+def test_file_errors_are_the_hosts_own_words(bed: Bed, tmp_path: Path) -> None:
+    server, channel = bed.host(
+        setup="mkdir $HOME/small; mount -t tmpfs -o size=16k tmpfs $HOME/small"
+    )
+    source = tmp_path / "source"
+    source.write_bytes(bytes(1 << 20))
+    with pytest.raises(HostError, match=r"snd: cannot write .*/small/x; it said: .*No space left"):
+        channel.put(source, f"{server.home}/small/x")
+    with pytest.raises(HostError, match=r"cannot write /nowhere/x.*nowhere"):
+        channel.put(source, "/nowhere/x")
+    with pytest.raises(HostError, match=r"cannot read /nowhere; it said: .*No such file"):
+        channel.get("/nowhere")
+    assert channel.run(["ls", f"{server.home}/small"]).stdout == ""
+
+
+# --- programs that are talked to
+# ----------------------------------------------------------------------------------------------
+
+
+def test_a_program_is_talked_to_in_bytes(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["cat"])
+    every = bytes(range(256)) * 1000
+    echoed = bytearray()
+    reader = threading.Thread(
+        target=lambda: echoed.extend(b"".join(iter(lambda: process.read(5), b"")))
+    )
+    reader.start()
+    process.write(every)
+    process.write_end()  # type: ignore[attr-defined]
+    reader.join()
+    assert echoed == every
+    assert process.finish(5) == 0
+
+
+def test_reading_waits_only_as_long_as_asked(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["cat"])
+    with pytest.raises(TimeoutError):
+        process.read(0.05)
+    process.write(b"x")
+    assert process.read(5) == b"x"
+
+
+def test_a_programs_complaint_and_status(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["sh", "-c", "seq 2000 >&2; read x; exit 4"])
+    assert process.finish(5) == 4
+    assert process.complaint() == "1998\n1999\n2000"
+
+
+def test_a_long_complaint_does_not_block_the_output(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["sh", "-c", "head -c 5000000 /dev/zero >&2; echo done"])
+    assert process.read(20) == b"done\n"
+
+
+def test_a_program_that_does_not_end_is_left(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["sh", "-c", "exec sleep 1000 <&-"])
+    assert process.finish(0.1) is None
+
+
+def test_writing_to_a_program_that_does_not_read_ends(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "STALL_SECONDS", 0.6)
+    _, channel = bed.host()
+    process = channel.start(["sleep", "1000"])
+    with pytest.raises(OSError, match="takes no input"):
+        process.write(bytes(16 << 20))
+
+
+def test_writing_to_a_host_that_is_frozen_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel acknowledges until the socket is full, and nobody reads."""
+    monkeypatch.setattr(ssh, "STALL_SECONDS", 0.6)
+    monkeypatch.setattr(wire, "STALL_SECONDS", 0.6)
+    server, channel = bed.host()
+    process = channel.start(["cat"])
+    frozen = server.sessions()
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(OSError, match=r"takes no input|is lost"):
+            process.write(bytes(100 << 20))
+    finally:
+        for pid in frozen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_a_wire_whose_peer_takes_nothing_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "STALL_SECONDS", 0.3)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while ours.send(bytes(1 << 16)):
+            pass
+    line = wire.Wire(ours)
+    with pytest.raises(EOFError):
+        line.send(b"one more")
+    line.close()
+    theirs.close()
+
+
+def test_two_threads_may_talk_at_once(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["cat"])
+    lock = threading.Lock()
+
+    def say(letter: bytes) -> None:
+        for _ in range(200):
+            with lock:
+                process.write(letter * 100)
+
+    with ThreadPoolExecutor(2) as pool:
+        talks = [pool.submit(say, letter) for letter in (b"a", b"b")]
+        heard = bytearray()
+        while len(heard) < 40_000:
+            heard += process.read(10)
+        assert all(talk.result() is None for talk in talks)
+    pieces = {bytes(heard[at : at + 100]) for at in range(0, len(heard), 100)}
+    assert pieces == {b"a" * 100, b"b" * 100}
+
+
+def test_a_lost_connection_is_noticed_and_made_again(bed: Bed) -> None:
+    server, channel = bed.host()
+    process = channel.start(["cat"])
+    for pid in server.sessions():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(OSError, match=r"^the SSH connection to .* is lost$"):
+        process.read(10)
+    with pytest.raises(OSError, match=r"lost|closed|gone"):
+        process.write(b"x")
+    assert process.finish(1) is None
+    assert channel.run(["echo", "again"]).stdout == "again\n"
+
+
+def test_a_frozen_host_opens_no_session_but_is_given_up(bed: Bed) -> None:
+    server, _ = bed.host()
+    channel = bed.channel(connect_timeout=2.0)
+    channel.connect()
+    for pid in server.sessions():
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(HostError, match="opens no session"):
+        channel.run(["true"])
+    assert channel.run(["echo", "again"]).stdout == "again\n"
+
+
+class Slow(paramiko.ServerInterface):
+    """An SSH server that lets everybody in and never answers a request to run something."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    def check_auth_none(self, username: str) -> int:
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.over.wait(60)
+        return False
+
+
+def test_a_host_that_never_answers_a_request_is_given_up(bed: Bed) -> None:
+    key, slow = paramiko.ECDSAKey.generate(), Slow()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        bed.known.write_text(f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n")
+        channel = bed.channel(f"ssh://root@127.0.0.1:{port}", connect_timeout=1.0)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(channel.run, ["true"])
+            server = paramiko.Transport(listener.accept()[0])
+            server.add_server_key(key)
+            server.start_server(server=slow)
+            try:
+                with pytest.raises(HostError, match="the host opens no session"):
+                    asked.result(20)
+            finally:
+                slow.over.set()
+                server.close()
+
+
+# --- shells ---------------------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_the_shell_sees_one_constant_line(bed: Bed, tmp_path: Path) -> None:
+    server, channel = bed.host(
+        sshd='ForceCommand echo "$SSH_ORIGINAL_COMMAND" >> $HOME/seen; eval "$SSH_ORIGINAL_COMMAND"'
+    )
+    source = tmp_path / "source"
+    source.write_text("content")
+    channel.run(["echo", "argument"])
+    channel.put(source, f"{server.home}/path")
+    channel.get(f"{server.home}/path")
+    channel.start(["cat"]).finish(5)
+    assert (server.home / "seen").read_text() == f"{LINE}\n" * 4
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/dash", "/usr/bin/busybox"])
+def test_a_banner_is_passed_over(bed: Bed, shell: str, tmp_path: Path) -> None:
+    if not Path(shell).exists():
+        pytest.skip(f"{shell} is not installed")
+    login = tmp_path / "login"
+    inner = f"{shell} sh" if "busybox" in shell else shell
+    login.write_text(
+        f"#!/bin/sh\nseq 5000\necho netbench:ready\nprintf 'no newline $'\nexec {inner} \"$@\"\n"
+    )
+    login.chmod(0o755)
+    _, channel = bed.host(shell=str(login))
+    assert channel.run(["echo", "output"]).stdout == "output\n"
+    process = channel.start(["cat"])
+    process.write(b"frame")
+    assert process.read(5) == b"frame"
+
+
+def test_bashrc_may_talk(bed: Bed) -> None:
+    server, channel = bed.host(shell="/bin/bash")
+    (server.home / ".bashrc").write_text("echo hello; echo trouble >&2\n")
+    done = channel.run(["echo", "output"])
+    assert (done.stdout, done.stderr) == ("output\n", "trouble\n")
+
+
+def test_a_login_shell_that_runs_nothing_is_quoted(bed: Bed) -> None:
+    _, channel = bed.host(shell="/usr/sbin/nologin")
+    with pytest.raises(
+        HostError, match="did not run a command; it said: This account is currently not available"
+    ):
+        channel.run(["true"])
+
+
+def test_a_shell_that_never_stops_talking_is_refused(bed: Bed, tmp_path: Path) -> None:
+    login = tmp_path / "login"
+    login.write_text("#!/bin/sh\nexec yes\n")
+    login.chmod(0o755)
+    _, channel = bed.host(shell=str(login))
+    with pytest.raises(HostError, match="did not run a command"):
+        channel.run(["true"])
+
+
+# --- destinations ---------------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_an_alias_in_an_included_file(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench")
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    identity = keygen(folder / "key bench")
+    (server.folder / "authorized_keys").write_text((folder / "key bench.pub").read_text())
+    included = folder / "more.conf"
+    included.write_text(bed.alias(server, "bench", more=f'IdentityFile "{folder}/key %r"'))
+    bed.configure(f'Include "{included}"')
+    assert bed.channel().run(["id", "-un"]).stdout == "bench\n"
+    assert identity.exists()
+
+
+def test_a_destination_with_user_and_port(bed: Bed) -> None:
+    server, _ = bed.host(user="bench")
+    assert (
+        bed.channel(f"ssh://bench@127.0.0.1:{server.port}").run(["id", "-un"]).stdout == "bench\n"
+    )
+
+
+def test_what_ssh_says_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("PLACE", "/p")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
+    config = tmp_path / "config"
+    config.write_text(
+        "Host box\n HostName 10.0.0.7\n"
+        " Port 2200\n User me\n AddressFamily inet6\n ConnectTimeout 7\n ServerAliveInterval 9\n BindAddress 10.0.0.1\n"
+        " HostKeyAlias Farm\n IdentitiesOnly yes\n IdentityFile ~/k_%r_%h_%p\n IdentityFile ${PLACE}/k\n CertificateFile ~/c-cert.pub\n"
+        ' UserKnownHostsFile "/a b/k" ~/k2\n GlobalKnownHostsFile /g\n ProxyCommand relay "%h" %p %r %n 100%%\n'
+    )
+    place = destination.resolve("box", config)
+    assert place == destination.Destination(
+        given="box",
+        hostname="10.0.0.7",
+        port=2200,
+        user="me",
+        proxy='relay "10.0.0.7" 2200 me box 100%',
+        identities=(Path("/home/me/k_me_10.0.0.7_2200"), Path("/p/k")),
+        certificates=(Path("/home/me/c-cert.pub"),),
+        identities_only=True,
+        agent="/run/agent",
+        known_hosts=(Path("/a b/k"), Path(os.path.expanduser("~root/k2")), Path("/g")),
+        key_alias="farm",
+        family=socket.AF_INET6,
+        bind="10.0.0.1",
+        connect_timeout=7,
+        keepalive=9,
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "-oProxyCommand=touch injected",
+        "a@-x",
+        "-l@host",
+        "a b",
+        "$(touch injected)",
+        "a;b",
+        "a`b`",
+        "a\nb",
+        "x@y|z",
+        "ssh://a%20b",
+        "'q'",
+        'a"b',
+    ],
+)
+def test_destinations_that_are_no_names_reach_nothing(
+    bed: Bed, bad: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bed.configure(
+        'Match exec "touch injected; true # %n"\n  ProxyCommand touch injected; false # %h %n'
+    )
+    (tmp_path / "injected").unlink(missing_ok=True)
+    assert "is no SSH destination" in failure(bed.channel(bad))
+    assert not (tmp_path / "injected").exists()
+
+
+def test_a_missing_ssh_client_is_said(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "install the OpenSSH client" in failure(bed.channel())
+
+
+def test_a_wrong_configuration_is_quoted(bed: Bed) -> None:
+    bed.config.write_text("Host box\n  Prot 22\n")
+    assert "Bad configuration option: prot" in failure(bed.channel())
+
+
+# --- jumps and proxies ----------------------------------------------------------------------------
+# ----------------------------
+
+
+def test_a_jump_host_is_gone_through(bed: Bed) -> None:
+    jump, target = bed.serve(), bed.serve(user="bench")
+    bed.configure(
+        bed.alias(target, "bench", more="ProxyJump bastion")
+        + bed.alias(jump, name="bastion", more="HostKeyAlias farm"),
+    )
+    with bed.known.open("a") as known:
+        known.write(f"farm {jump.key()}\n")
+    channel = bed.channel()
+    assert channel.run(["id", "-un"]).stdout == "bench\n"
+    assert len(jump.sessions()) > 0
+    channel.close()
+    until(lambda: not jump.sessions() and not target.sessions())
+
+
+def test_two_jump_hosts_in_a_row(bed: Bed) -> None:
+    first, second, target = bed.serve(), bed.serve(), bed.serve()
+    bed.configure(
+        bed.alias(target, more=f"ProxyJump root@127.0.0.1:{first.port},hop")
+        + bed.alias(second, name="hop")
+    )
+    assert bed.channel().run(["echo", "far"]).stdout == "far\n"
+    assert first.sessions()
+    assert second.sessions()
+
+
+@pytest.mark.parametrize(
+    ("jump", "user", "hostname", "port"),
+    [
+        ("me@relay:33", "me", "relay", 33),
+        ("relay", "you", "relay", 22),
+        ("[::1]:33", "you", "::1", 33),
+        ("me@fe80::1", "me", "fe80::1", 22),
+        ("ssh://me@relay:33", "me", "relay", 33),
+    ],
+)
+def test_ways_to_write_a_jump_host(
+    tmp_path: Path, jump: str, user: str, hostname: str, port: int
+) -> None:
+    (tmp_path / "config").write_text("User you\n")
+    place = destination.resolve_jump(jump, tmp_path / "config")
+    assert (place.user, place.hostname, place.port) == (user, hostname, port)
+
+
+def test_trouble_at_a_jump_host_names_it(bed: Bed) -> None:
+    jump, target = bed.serve(sshd="AllowTcpForwarding no"), bed.serve()
+    bed.configure(bed.alias(target, more="ProxyJump bastion") + bed.alias(jump, name="bastion"))
+    message = failure(bed.channel())
+    assert (
+        f"snd (root@127.0.0.1:{target.port}): the jump host root@127.0.0.1:{jump.port} cannot reach it"
+        in message
+    )
+    assert (
+        "cannot reach it (Administratively prohibited); see that it forwards connections (AllowTcpForwarding)"
+        in message
+    )
+    until(lambda: not jump.sessions())
+    bed.known.write_text(f"[127.0.0.1]:{target.port} {target.key()}\n")
+    assert (
+        f"snd: jump host bastion (root@127.0.0.1:{jump.port}): its host key is not known"
+        in failure(bed.channel(), HostKeyError)
+    )
+
+
+def test_a_jump_host_is_left_when_its_target_is_refused(bed: Bed) -> None:
+    jump, target = bed.serve(), bed.serve()
+    bed.configure(bed.alias(target, more="ProxyJump bastion") + bed.alias(jump, name="bastion"))
+    bed.known.write_text(f"[127.0.0.1]:{jump.port} {jump.key()}\n")
+    assert f"snd (root@127.0.0.1:{target.port}): its host key is not known" in failure(
+        bed.channel(), HostKeyError
+    )
+    assert "Accepted publickey" in jump.log
+    until(lambda: not jump.sessions())
+
+
+def test_jumps_in_a_circle_end(bed: Bed) -> None:
+    bed.configure("Host box\n  ProxyJump bax\nHost bax\n  ProxyJump box\n")
+    assert "does ProxyJump lead in a circle?" in failure(bed.channel())
+
+
+RELAY = """
+import os, socket, sys, threading
+sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def down():
+    while data := sock.recv(65536): os.write(1, data)
+    os._exit(0)
+threading.Thread(target=down, daemon=True).start()
+while data := os.read(0, 65536): sock.sendall(data)
+"""
+
+
+def children() -> list[list[str]]:
+    """The command lines of this process's children."""
+    found = []
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        with contextlib.suppress(OSError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1])
+    return found
+
+
+def test_a_proxy_command_is_used(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve()
+    relay = tmp_path / "the relay.py"
+    relay.write_text(RELAY)
+    bed.configure(
+        bed.alias(server, more=f"ProxyCommand {sys.executable} '{relay}' %h %p '%n=%r=100%%'")
+    )
+    channel = bed.channel()
+    assert channel.run(["echo", "through"]).stdout == "through\n"
+    relays = children()
+    assert [argv[-1] for argv in relays if str(relay) in argv] == ["box=root=100%"]
+    channel.close()
+    until(lambda: not [argv for argv in children() if str(relay) in argv])
+
+
+def test_ssh_w_is_a_proxy_command(bed: Bed) -> None:
+    jump, target = bed.serve(), bed.serve()
+    bed.configure(
+        bed.alias(target, more=f"ProxyCommand ssh -F {bed.config} -W [%h]:%p bastion")
+        + bed.alias(jump, name="bastion")
+    )
+    channel = bed.channel()
+    process = channel.start(["cat"])
+    process.write(bytes(200_000))
+    heard = 0
+    while heard < 200_000:
+        heard += len(process.read(10))
+    assert jump.sessions()
+
+
+def test_a_proxy_command_that_fails_is_quoted(bed: Bed) -> None:
+    server = bed.serve()
+    bed.configure(bed.alias(server, more="ProxyCommand echo no way there >&2; false"))
+    assert "ProxyCommand said: no way there" in failure(bed.channel())
+
+
+# --- host keys ------------------------------------------------------------------------------------
+# ----------------------------
+
+
+def shown_fingerprint(key: Path) -> str:
+    said = subprocess.run(
+        ["ssh-keygen", "-lf", key], capture_output=True, text=True, check=True
+    ).stdout
+    return said.split()[1]
+
+
+@pytest.mark.parametrize("alias", ["", "HostKeyAlias farm"])
+def test_an_unknown_key_is_refused_until_it_is_accepted(bed: Bed, alias: str) -> None:
+    server = bed.serve()
+    bed.configure(bed.alias(server, more=f"StrictHostKeyChecking no\n  {alias}"), known=False)
+    bed.known.unlink()
+    with pytest.raises(HostKeyError) as error:
+        bed.channel().connect()
+    assert error.value.fingerprint == shown_fingerprint(server.folder / "host_ed25519.pub")
+    assert error.value.fingerprint in str(error.value)
+    assert error.value.command in str(error.value)
+    assert not bed.known.exists()
+    subprocess.run(["sh", "-c", error.value.command], check=True)
+    assert bed.known.read_text().split()[0] == ("farm" if alias else f"[127.0.0.1]:{server.port}")
+    assert bed.channel().run(["echo", "in"]).stdout == "in\n"
+
+
+def test_a_changed_key_names_the_line(bed: Bed) -> None:
+    server = bed.serve()
+    bed.configure(bed.alias(server), known=False)
+    old = keygen(bed.folder / "old key")
+    blob = " ".join(old.with_suffix(".pub").read_text().split()[:2])
+    bed.known.write_text(f"# comment\nother {blob}\n[127.0.0.1]:{server.port} {blob}\n")
+    with pytest.raises(HostKeyError, match="has changed") as error:
+        bed.channel().connect()
+    for part in (
+        f"{bed.known}:3",
+        shown_fingerprint(old),
+        error.value.fingerprint,
+        f"ssh-keygen -f {bed.known} -R",
+        f"root@127.0.0.1:{server.port}",
+    ):
+        assert part in str(error.value)
+    subprocess.run(["sh", "-c", error.value.command], check=True, capture_output=True)
+    bed.channel().connect()
+
+
+def test_a_hashed_name_is_known(bed: Bed) -> None:
+    server, _ = bed.host()
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", bed.known], check=True, capture_output=True)
+    assert "127.0.0.1" not in bed.known.read_text()
+    bed.channel().connect()
+    bed.known.write_text(bed.known.read_text().replace(server.key().split()[1], "AAAA"))
+    assert "has changed" in failure(bed.channel(), HostKeyError)
+
+
+@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
+def test_a_key_of_the_kind_that_is_known_is_asked_for(bed: Bed, kind: str) -> None:
+    if kind == "rsa":
+        keygen(bed.folder / "rsa", "-t", "rsa", "-b", "2048")
+    server = bed.serve(sshd=f"HostKey {bed.folder}/rsa" if kind == "rsa" else "")
+    key = (
+        " ".join((bed.folder / "rsa.pub").read_text().split()[:2])
+        if kind == "rsa"
+        else server.key(kind)
+    )
+    bed.configure(bed.alias(server))
+    bed.known.write_text(f"[127.0.0.1]:{server.port} {key}\n")
+    bed.channel().connect()
+
+
+def test_a_key_of_another_kind_than_the_known_one_is_refused(bed: Bed) -> None:
+    server = bed.serve(sshd="HostKeyAlgorithms ssh-ed25519")
+    bed.configure(bed.alias(server))
+    bed.known.write_text(f"[127.0.0.1]:{server.port} {server.key('ecdsa')}\n")
+    message = failure(bed.channel(), HostKeyError)
+    assert "key of another kind (ssh-ed25519)" in message
+
+
+def test_a_second_known_hosts_file_counts(bed: Bed) -> None:
+    server = bed.serve()
+    second = bed.folder / "second file"
+    bed.configure(
+        bed.alias(server, more=f'UserKnownHostsFile {bed.folder}/none "{second}"'), known=False
+    )
+    second.write_text(f"[127.0.0.1]:{server.port} {server.key()}\n")
+    bed.channel().connect()
+
+
+def test_a_revoked_key_is_refused_though_it_is_known(bed: Bed) -> None:
+    server, channel = bed.host()
+    with bed.known.open("a") as known:
+        known.write(f"@revoked * {server.key()}\n")
+    message = failure(channel, HostKeyError)
+    assert f"revoked by {bed.known}:2" in message
+
+
+def test_an_authority_is_not_trusted_in_silence(bed: Bed) -> None:
+    server = bed.serve()
+    bed.configure(bed.alias(server), known=False)
+    bed.known.write_text(f"@cert-authority *,[127.*]:* {server.key()}\n")
+    assert (
+        f"{bed.known}:1 trusts a certificate authority for it, which netbench does not check"
+        in failure(bed.channel(), HostKeyError)
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "name", "matches"),
+    [
+        ("host", "host", True),
+        ("a,host,b", "host", True),
+        ("HOST", "host", True),
+        ("h?st", "host", True),
+        ("*.example", "a.example", True),
+        ("*.example,!b.example", "b.example", False),
+        ("[host]:22", "host", False),
+        ("[host]:2200", "[host]:2200", True),
+        ("[*]:2200", "[host]:2200", True),
+        ("[h]", "h", False),
+        ("|1|broken", "host", False),
+        ("|1|AAAA|AAAA", "host", False),
+    ],
+)
+def test_names_of_known_hosts(names: str, name: str, matches: bool) -> None:
+    assert known_hosts.names_match(names, name) is matches
+
+
+def test_a_key_known_without_the_port_counts_and_a_different_one_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    file.write_text(
+        "host ssh-ed25519 AAAA\n@revoked other ssh-ed25519 BBBB\nbroken\n@x\nhost ssh-ed25519 ???\n"
+    )
+    known = known_hosts.KnownHosts("snd", [tmp_path / "missing", file], "Host", 2200)
+    known.enforce("ssh-ed25519", bytes(3))
+    with pytest.raises(HostKeyError, match="is not known"):
+        known.enforce("ssh-ed25519", bytes(6))
+
+
+# --- authentication -------------------------------------------------------------------------------
+# ----------------------------
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Path]:
+    """A real agent's socket."""
+    path = tmp_path / "agent"
+    child = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    until(path.exists)
+    yield path
+    child.terminate()
+    child.wait()
+
+
+def add_key(agent: Path, key: Path, passphrase: str = "") -> None:
+    asker = agent.parent / "asker"
+    asker.write_text(f"#!/bin/sh\necho {shlex.quote(passphrase)}\n")
+    asker.chmod(0o700)
+    environment = {
+        **os.environ,
+        "SSH_AUTH_SOCK": str(agent),
+        "SSH_ASKPASS": str(asker),
+        "SSH_ASKPASS_REQUIRE": "force",
+    }
+    subprocess.run(["ssh-add", "-q", key], env=environment, check=True, stdin=subprocess.DEVNULL)
+
+
+def authorize(server_folder: Path, key: Path) -> None:
+    (server_folder / "authorized_keys").write_text(Path(f"{key}.pub").read_text())
+
+
+def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
+    server = bed.serve()
+    authorize(server.folder, keygen(bed.folder / "stranger"))
+    locked, held = keygen(bed.folder / "locked", "-N", "secret"), keygen(bed.folder / "held")
+    add_key(agent, held)
+    bed.configure(
+        bed.alias(
+            server,
+            more=f"IdentityAgent {agent}\n  IdentityFile {locked}\n  IdentityFile {bed.folder}/absent",
+        )
+    )
+    message = failure(bed.channel())
+    for part in (
+        f"snd (root@127.0.0.1:{server.port}): the host lets none of the keys in",
+        f"{shown_fingerprint(held)} from the agent: refused",
+        f"{locked}: encrypted; give it to an agent with `ssh-add {locked}`",
+        f"{bed.identity}: refused",
+        "The host takes publickey; netbench sends no passwords.",
+        f"ssh-copy-id -p {server.port} root@127.0.0.1",
+    ):
+        assert part in message
+    assert "absent" not in message
+
+
+def test_an_encrypted_key_works_through_an_agent(bed: Bed, agent: Path) -> None:
+    server = bed.serve()
+    locked = keygen(bed.folder / "locked", "-N", "secret")
+    authorize(server.folder, locked)
+    bed.configure(bed.alias(server, more=f"IdentityAgent {agent}\n  IdentityFile {locked}"))
+    assert "encrypted" in failure(bed.channel())
+    add_key(agent, locked, "secret")
+    bed.channel().connect()
+
+
+@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
+def test_keys_of_other_kinds(bed: Bed, agent: Path, kind: str) -> None:
+    server = bed.serve()
+    key = keygen(bed.folder / "other", "-t", kind)
+    authorize(server.folder, key)
+    bed.configure(bed.alias(server, more=f"IdentityFile {key}"))
+    bed.channel().connect()
+    add_key(agent, key)
+    key.unlink()
+    bed.configure(bed.alias(server, more=f"IdentityFile {key}\n  IdentityAgent {agent}"))
+    bed.channel().connect()
+
+
+def test_with_identities_only_an_agent_shows_just_the_named_keys(bed: Bed, agent: Path) -> None:
+    """sshd hangs up after two keys, so the right one must be the first."""
+    server = bed.serve(sshd="MaxAuthTries 2")
+    right = keygen(bed.folder / "right")
+    authorize(server.folder, right)
+    for number in range(4):
+        add_key(agent, keygen(bed.folder / f"wrong{number}"))
+    add_key(agent, right)
+    right.unlink()
+    more = f"IdentityAgent {agent}\n  IdentityFile {right}"
+    bed.configure(bed.alias(server, more=f"{more}\n  IdentitiesOnly yes"))
+    bed.channel().connect()
+    bed.configure(bed.alias(server, more=more))
+    bed.channel().connect()
+    bed.configure(bed.alias(server, more=f"IdentityAgent {agent}"))
+    assert "the host hung up" in failure(bed.channel())
+    bed.configure(bed.alias(server, more=f"IdentityAgent {agent}\n  IdentitiesOnly yes"))
+    assert "from the agent" not in failure(bed.channel())
+
+
+def test_a_certificate_is_shown(bed: Bed) -> None:
+    authority, key = keygen(bed.folder / "authority"), keygen(bed.folder / "certified")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", "root", f"{key}.pub"],
+        check=True,
+        capture_output=True,
+    )
+    server = bed.serve(sshd=f"TrustedUserCAKeys {authority}.pub")
+    (server.folder / "authorized_keys").write_text("")
+    bed.configure(bed.alias(server, more=f"IdentityFile {key}"))
+    bed.channel().connect()
+    moved = Path(f"{key}-cert.pub").rename(bed.folder / "elsewhere.pub")
+    bed.configure(bed.alias(server, more=f"IdentityFile {key}\n  CertificateFile {moved}"))
+    bed.channel().connect()
+
+
+def test_a_host_that_wants_more_than_a_key_is_refused_in_words(bed: Bed) -> None:
+    server = bed.serve(sshd="AuthenticationMethods publickey,password\nPasswordAuthentication yes")
+    bed.configure(bed.alias(server))
+    assert f"{bed.identity}: accepted, but the host also wants password" in failure(bed.channel())
+
+
+# --- hosts that do not answer
+# -------------------------------------------------------------------------------------------------
+
+
+def test_a_port_that_sends_no_banner_is_given_up(bed: Bed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        message = failure(bed.channel(f"ssh://root@127.0.0.1:{port}", connect_timeout=0.5))
+    assert f"snd (root@127.0.0.1:{port}): it took the connection, but sent no SSH banner" in message
+
+
+def test_a_proxy_command_that_says_nothing_is_given_up_and_ended(bed: Bed) -> None:
+    bed.configure("Host box\n  ProxyCommand sleep 4711")
+    assert "sent no SSH banner" in failure(bed.channel(connect_timeout=0.5))
+    assert ["sleep", "4711"] not in children()
+
+
+def test_an_agent_that_is_silent_is_passed_over(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "AGENT_SECONDS", 0.2)
+    server = bed.serve()
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent"))
+        silent.listen()
+        bed.configure(bed.alias(server, more=f"IdentityAgent {tmp_path}/silent"))
+        bed.channel().connect()
+
+
+def test_a_server_that_stops_after_its_banner_is_given_up(bed: Bed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            sock, _ = server.accept()
+            with sock:
+                sock.sendall(b"SSH-2.0-Silent\r\n")
+                while sock.recv(1000):
+                    pass
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        message = failure(
+            bed.channel(f"ssh://root@127.0.0.1:{server.getsockname()[1]}", connect_timeout=0.5)
+        )
+        thread.join()
+    assert "agreed on no keys" in message
+
+
+def test_something_else_than_ssh_is_named(bed: Bed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            sock, _ = server.accept()
+            with sock:
+                sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        message = failure(bed.channel(f"ssh://root@127.0.0.1:{server.getsockname()[1]}"))
+        thread.join()
+    assert "is no SSH server" in message
+
+
+def test_a_host_whose_packets_vanish_is_given_up(bed: Bed) -> None:
+    """A full backlog: the kernel drops what else wants to connect."""
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        began = time.monotonic()
+        message = failure(
+            bed.channel(f"ssh://root@127.0.0.1:{full.getsockname()[1]}", connect_timeout=0.5)
+        )
+        assert time.monotonic() - began < 20
+    assert "it does not answer; is the host up" in message
+
+
+def test_a_closed_port_and_an_unknown_name(bed: Bed) -> None:
+    assert "nothing listens on that port" in failure(
+        bed.channel(f"ssh://root@127.0.0.1:{free_port()}")
+    )
+    bed.configure("Host box\n  HostName no-such-host.invalid\n")
+    assert "the name cannot be resolved" in failure(bed.channel())
+
+
+def test_one_bad_host_does_not_hold_up_the_others(bed: Bed) -> None:
+    server, _ = bed.host()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        bad = bed.channel(f"ssh://root@127.0.0.1:{silent.getsockname()[1]}", connect_timeout=3)
+        good = [bed.channel() for _ in range(8)]
+        with ThreadPoolExecutor(9) as pool:
+            lost = pool.submit(failure, bad)
+            answers = [
+                pool.submit(channel.run, ["echo", str(number)])
+                for number, channel in enumerate(good)
+            ]
+            assert [answer.result().stdout for answer in answers] == [
+                f"{number}\n" for number in range(8)
+            ]
+            assert not lost.done()
+            assert "banner" in lost.result()
+    assert server.child.poll() is None
+
+
+def test_closing_leaves_nothing_behind(bed: Bed) -> None:
+    before = threading.active_count()
+    server, channel = bed.host()
+    process = channel.start(["sleep", "1000"])
+    channel.close()
+    until(lambda: threading.active_count() == before)
+    until(lambda: not server.sessions())
+    with pytest.raises(OSError, match="lost"):
+        process.write(b"x")

@@ -1,0 +1,500 @@
+"""Settings on real interfaces of this process' network namespace, compared with ethtool, ip, tc and
+/proc; and campaigns that sweep them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.conductor.crew import open_channel
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError, SettingRefused
+from netbench.model import Command, Host
+from netbench.settings.base import Place
+from netbench.settings.catalogue import find, known
+from netbench.settings.scope import HostSettings, layers, outstanding, put_back
+from tests.support.local import ADDRESS, out
+
+
+def state(interface: str) -> dict[str, str]:
+    """What independent tools say of an interface: all that a setting could change."""
+    link = json.loads(out("ip", "-j", "-d", "link", "show", interface))[0]
+    for varying in ("operstate", "flags"):  # a link that came up again may still be settling
+        link.pop(varying, None)
+    return {
+        "features": out("ethtool", "-k", interface),
+        "link": json.dumps(link, sort_keys=True),
+        "qdisc": out("tc", "qdisc", "show", "dev", interface),
+        "channels": out("ethtool", "-l", interface),
+        "sack": Path("/proc/sys/net/ipv4/tcp_sack").read_text(),
+        "rps": Path("/proc/sys/net/ipv4/tcp_rmem").read_text(),
+    }
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker(open_channel(Host("here")).start_worker(), "here")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(worker: Worker, interface: str) -> Place:
+    return Place("here", worker, ADDRESS, interface)
+
+
+def holder(
+    place: Place, worker: Worker, journal: list[Any], commands: dict[str, Command] | None = None
+) -> HostSettings:
+    numbers = iter(range(1, 1000))
+    return HostSettings(
+        place, commands or {}, journal.append, lambda: next(numbers), worker.hello.boot_id
+    )
+
+
+def ethtool(interface: str, feature: str) -> str:
+    lines = (line.partition(": ") for line in out("ethtool", "-k", interface).splitlines())
+    return next(state.split()[0] for name, _, state in lines if name.strip() == feature)
+
+
+OFFLOADS = {
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+    "sg": "scatter-gather",
+    "tx_checksum": "tx-checksumming",
+}
+
+
+@pytest.mark.parametrize("name", OFFLOADS)
+def test_an_offload_switches_and_comes_back(
+    place: Place, worker: Worker, interface: str, name: str
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    was = ethtool(interface, OFFLOADS[name])
+    other = {"on": "off", "off": "on"}[was]
+    assert held.hold([{}, {}, {name: other}])[0] == {name: other}
+    assert ethtool(interface, OFFLOADS[name]) == other
+    held.hold([{}, {}, {name: was}])
+    assert state(interface) == before, "the other level is the state before, untouched"
+    held.hold([{}, {}, {name: other}])
+    held.undo()
+    assert state(interface) == before
+
+
+@pytest.mark.parametrize(
+    ("key", "level", "read", "shown"),
+    [
+        (
+            "mtu",
+            "1400",
+            "1400",
+            lambda i: str(json.loads(out("ip", "-j", "link", "show", i))[0]["mtu"]),
+        ),
+        (
+            "gso_max_size",
+            "32K",
+            "32768",
+            lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gso_max_size"]),
+        ),
+        (
+            "gro_max_size",
+            "128K",
+            "131072",
+            lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gro_max_size"]),
+        ),
+        (
+            "qdisc",
+            "pfifo_fast",
+            "pfifo_fast",
+            lambda i: out("tc", "qdisc", "show", "dev", i).split()[1],
+        ),
+        ("feature.rx-gro-list", "on", "on", lambda i: ethtool(i, "rx-gro-list")),
+        (
+            "sysctl.net.ipv4.tcp_sack",
+            "0",
+            "0",
+            lambda _: Path("/proc/sys/net/ipv4/tcp_sack").read_text().strip(),
+        ),
+        (
+            "sysctl.net.ipv4.tcp_rmem",
+            "4096  131072 200000",
+            "4096 131072 200000",
+            lambda _: " ".join(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()),
+        ),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_what_is_set_is_what_tools_see(
+    place: Place, worker: Worker, interface: str, key: str, level: str, read: str, shown: Any
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    assert held.hold([{}, {}, {key: level}])[0] == {key: read}
+    assert shown(interface) == read
+    held.undo()
+    assert state(interface) == before
+
+
+def test_what_moves_along_is_told_and_comes_back(
+    place: Place, worker: Worker, interface: str
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    _, moved = held.hold([{}, {}, {"sg": "off"}])
+    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    assert ethtool(interface, "tx-tcp-segmentation") == "off"
+    held.undo()
+    assert state(interface) == before
+
+
+def test_layers_are_undone_down_to_what_they_have_in_common(
+    place: Place, worker: Worker, interface: str
+) -> None:
+    before = state(interface)
+    journal: list[Any] = []
+    held = holder(place, worker, journal)
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}])
+    assert [entry["setting"] for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}])
+    assert journal[3]["restored"] == [3], "the link was not touched for a change of what is cheap"
+    assert (ethtool(interface, OFFLOADS["tso"]), ethtool(interface, OFFLOADS["gro"])) == (
+        "on",
+        "on",
+    )
+    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1300"}, {"tso": "off"}])
+    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1300
+    held.undo()
+    assert state(interface) == before
+    assert outstanding(journal, "here") == []
+
+
+def test_what_somebody_else_changed_is_applied_anew(
+    place: Place, worker: Worker, interface: str
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    wanted = [{"mtu": "1400"}, {}, {"tso": "off"}]
+    held.hold(wanted)
+    out("ip", "link", "set", interface, "mtu", "1300")
+    out("ethtool", "-K", interface, "tso", "on")
+    assert held.hold(wanted)[0] == {"mtu": "1400", "tso": "off"}
+    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1400
+    assert ethtool(interface, OFFLOADS["tso"]) == "off"
+    held.undo()
+    assert state(interface) == before
+
+
+TX = "feature.tx-tcp-segmentation"
+
+
+@pytest.mark.parametrize(
+    "wanted", [[{TX: "on"}, {}, {"sg": "off"}], [{}, {}, {TX: "on", "sg": "off"}]]
+)
+def test_levels_that_exclude_each_other_are_refused(
+    place: Place, worker: Worker, interface: str, wanted: list[dict[str, str]]
+) -> None:
+    """Each of them reads as asked when it is set; the kernel turns TSO off with SG."""
+    before = state(interface)
+    held = holder(place, worker, [])
+    with pytest.raises(
+        SettingRefused,
+        match=f"here: {TX} was set to on, but reads off beside the others; leave one out",
+    ):
+        held.hold(wanted)
+    assert state(interface) == before
+
+
+def test_the_journal_alone_brings_everything_back(interface: str) -> None:
+    before = state(interface)
+    journal: list[Any] = []
+    channel = open_channel(Host("here"))
+    process = channel.start_worker()
+    first = Worker(process, "here")
+    holder(Place("here", first, ADDRESS, interface), first, journal).hold(
+        [{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}]
+    )
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    assert state(interface) != before
+    second = Worker(channel.start_worker(), "here")
+    done: list[int] = []
+    lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
+    second.close()
+    assert len(lines) == 3
+    assert done == [3, 2, 1]
+    assert all(line.endswith("put back") for line in lines)
+    assert state(interface) == before
+
+
+def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
+    place: Place, worker: Worker, interface: str
+) -> None:
+    before = state(interface)
+    held = holder(place, worker, [])
+    with pytest.raises(
+        SettingRefused, match=r"sysctl.net.ipv4.tcp_congestion_control: nosuch: .*nosuch"
+    ):
+        held.hold([{}, {}, {"tso": "off", "sysctl.net.ipv4.tcp_congestion_control": "nosuch"}])
+    assert state(interface) == before
+    with pytest.raises(SettingRefused, match="nosuchqdisc"):
+        held.hold([{}, {}, {"qdisc": "nosuchqdisc"}])
+    assert state(interface) == before
+
+
+def test_a_command_of_the_campaigns_own(place: Place, worker: Worker, tmp_path: Path) -> None:
+    file = tmp_path / "level"
+    file.write_text("one\n")
+    set_it = ("sh", "-c", 'printf "%s\\n" "$1" > "$0"', str(file))
+    command = Command((*set_it, "{level}"), ("cat", str(file)), (*set_it, "{level}"))
+    held = holder(place, worker, [], {"mine": command})
+    assert held.hold([{}, {}, {"mine": "two; $(reboot)"}])[0] == {"mine": "two; $(reboot)"}
+    assert file.read_text() == "two; $(reboot)\n"
+    held.undo()
+    assert file.read_text() == "one\n"
+
+
+def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:
+    """Nor does it the next time: what is back is known to be, change by change."""
+    before = state(interface)
+    journal: list[Any] = []
+    channel = open_channel(Host("here"))
+    first = Worker(channel.start_worker(), "here")
+    odd = Command(
+        ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
+    )
+    held = holder(Place("here", first, ADDRESS, interface), first, journal, {"odd": odd})
+    held.hold([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}])
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    for left in (3, 1):
+        done: list[int] = []
+        second = Worker(channel.start_worker(), "here")
+        assert len(outstanding(journal, "here")) == left
+        with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
+            list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
+        second.close()
+        journal += [{"restored": [number], "host": "here"} for number in done]
+    assert state(interface) == before
+
+
+def test_an_undo_that_a_worker_has_run_is_not_run_again(
+    place: Place, worker: Worker, tmp_path: Path
+) -> None:
+    """A worker that has lost its controller runs it, and the journal cannot know."""
+    journal: list[Any] = []
+    folder = tmp_path / "made"
+    there = ("sh", "-c", f"if [ -d {folder} ]; then echo on; else echo off; fi")
+    held = holder(
+        place,
+        worker,
+        journal,
+        {"mine": Command(("mkdir", str(folder)), there, ("rmdir", str(folder)))},
+    )
+    held.hold([{}, {}, {"mine": "on"}])
+    assert folder.exists()
+    worker.undo()
+    assert not folder.exists()
+    lines = list(
+        put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), lambda number: None)
+    )
+    assert [line.rpartition(": ")[2] for line in lines] == ["is as it was"]
+
+
+class Driver:
+    """A worker on a device that loses TSO with a large MTU, as some do: a device of that kind
+    cannot be had here.
+    """
+
+    def __init__(self) -> None:
+        self.mtu, self.tso = "1500", "on"
+
+    def operate(
+        self, op: str, target: Any, value: str | None = None, *_: Any, **__: Any
+    ) -> tuple[str, str | None]:
+        before = self.read(op)
+        if value is not None:
+            if op == "link":
+                self.mtu = value
+            else:
+                self.tso = value.split()[1]
+            self.tso = self.tso if int(self.mtu) <= 1500 else "off"
+        return before, None if value is None else self.read(op)
+
+    def read(self, op: str) -> str:
+        return (
+            f"{self.mtu}\n"
+            if op == "link"
+            else f"tx-tcp-segmentation: {self.tso}\ntx-tcp6-segmentation: {self.tso}\n"
+        )
+
+    def undo(self, scope: int = 0) -> None:
+        self.__init__()  # type: ignore[misc]
+
+
+def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netbench.settings.mtu.Mtu.is_settled", lambda *_: True)
+    made = Driver()
+    journal: list[Any] = []
+    held = HostSettings(
+        Place("here", made, ADDRESS, "nic0"), {}, journal.append, iter(range(99)).__next__, "boot"
+    )
+    _, moved = held.hold([{}, {"mtu": "9000"}, {}])
+    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    with pytest.raises(SettingRefused, match="tso was set to on, but reads off"):
+        held.hold([{}, {"mtu": "9000"}, {"tso": "on"}])
+
+
+BIG = ("gso_max_size", "gso_ipv4_max_size")
+
+
+@pytest.mark.parametrize("came_with", [(131072, 131072), (65536, 32768)])
+@pytest.mark.parametrize("level", ["32K", "192K"])
+def test_the_limit_of_ipv4_comes_back_too(
+    interface: str, came_with: tuple[int, int], level: str
+) -> None:
+    channel = open_channel(Host("here"))
+    journal: list[Any] = []
+
+    def sizes() -> tuple[int, ...]:
+        """By an operation of the worker: Debian 12's ip(8) does not know that of IPv4."""
+        worker = Worker(channel.start_worker(), "here")
+        found = tuple(int(worker.operate("link", (interface, name))[0]) for name in BIG)
+        worker.close()
+        return found
+
+    first = Worker(channel.start_worker(), "here")
+    for name, size in zip(BIG, came_with, strict=True):
+        first.operate("link", (interface, name), str(size))
+    assert sizes() == came_with
+    held = holder(Place("here", first, ADDRESS, interface), first, journal)
+    assert held.hold([{}, {}, {"gso_max_size": level}])[0] == {
+        "gso_max_size": str(int(level[:-1]) * 1024)
+    }
+    assert set(sizes()) == {int(level[:-1]) * 1024}
+    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
+    first.close()
+    second = Worker(channel.start_worker(), "here")
+    list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), lambda number: None))
+    second.close()
+    assert sizes() == came_with
+
+
+@pytest.mark.parametrize(
+    "name", ["rings", "coalesce", "irq_affinity", "governor", "turbo", "channels", "lro"]
+)
+def test_what_this_machine_cannot_switch_says_why(place: Place, name: str) -> None:
+    setting = known()[name]
+    level = {
+        "governor": "performance",
+        "turbo": "on",
+        "irq_affinity": "0",
+        "lro": "on",
+        "channels": "4096",
+    }.get(name, "1")
+    if name == "governor" and Path("/sys/devices/system/cpu/cpufreq/policy0").exists():
+        pytest.skip("this machine has governors")
+    try:
+        why = setting.why_not("", setting.parse(level), place)
+    except Exception as error:
+        why = str(error)
+    assert why, "it is refused, with the reason"
+
+
+def test_layers_of_a_pair() -> None:
+    always = {"tso": "off", "sender.gro": "on", "mtu": "9000"}
+    cell = {"tso": "on", "receiver.mtu": "1500", "receiver.gro": "off"}
+    assert layers(always, cell, {}, "sender") == [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]
+    assert layers(always, cell, {}, "receiver") == [
+        {},
+        {"mtu": "1500"},
+        {"tso": "on", "gro": "off"},
+    ]
+
+
+def test_names_of_settings() -> None:
+    assert find("tso", {}) == (known()["tso"], "")
+    assert find("sysctl.net.ipv4.tcp_sack", {}) == (known()["sysctl."], "net.ipv4.tcp_sack")
+    assert find("sysctl.", {}) is None
+    assert find("nosuch", {}) is None
+
+
+SWEEP = """\
+netbench: 1
+name: swept
+hosts: {{here: {{address: {address}, interface: {interface}}}}}
+transfer: {{duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}}
+settings: {{mtu: 1400}}
+sweep: {{tso: [on, off], sysctl.net.ipv4.tcp_slow_start_after_idle: [1, {second}]}}
+repeat: {{min: 2, max: 2}}
+"""
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+
+
+def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
+    interface: str, tmp_path: Path
+) -> None:
+    before = state(interface)
+    text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
+    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    found = records(done.path)
+    assert (done.why, [r["status"] for r in found]) == ("done", ["ok"] * 8)
+    for record in found:
+        for side in ("sender", "receiver"):
+            read = {key: value["read"] for key, value in record["settings"][side].items()}
+            assert {key: read[key] for key in record["factors"]} == record["factors"]
+            assert read["mtu"] == "1400"
+    assert state(interface) == before
+    assert outstanding(conduct.Store.open(done.path).journal_entries(), "here") == []
+
+
+def test_a_refused_level_refuses_its_cells_and_the_others_finish(
+    interface: str, tmp_path: Path
+) -> None:
+    before = state(interface)
+    text = SWEEP.format(address=ADDRESS, interface=interface, second="nonsense")
+    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    status = {record["cell"]: (record["status"], record["reason"]) for record in records(done.path)}
+    assert {cell: s for cell, (s, _) in status.items()} == {
+        "tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=1": "ok",
+        "tso=off,sysctl.net.ipv4.tcp_slow_start_after_idle=1": "ok",
+        "tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense": "refused",
+        "tso=off,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense": "refused",
+    }
+    assert "nonsense" in status["tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=nonsense"][1]
+    assert state(interface) == before
+
+
+def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Path) -> None:
+    """Its records and its end are kept; what is left is known to `restore`."""
+    folder = tmp_path / "at"
+    folder.mkdir()
+    odd = {
+        "apply": ["touch", f"{folder}/{{level}}"],
+        "read": ["ls", str(folder)],
+        "undo": ["rmdir", f"{tmp_path}/nothing"],
+    }
+    text = (
+        f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': odd})}\nsweep: {{mine: [a, b]}}\n"
+    )
+    text += "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\nrepeat: {min: 1, max: 1}\nverify: off\n"
+    done = conduct.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
+    assert (done.why, done.exit_code) == ("lost", 1)
+    assert "rmdir" in done.reason
+    assert f"`restore {done.path}` puts back what is left changed" in done.reason
+    assert [record["status"] for record in records(done.path)] == ["ok"]
+    entries = conduct.Store.open(done.path).journal_entries()
+    assert entries[-1]["ended"] == "lost"
+    assert [entry["setting"] for entry in outstanding(entries, "here")] == ["mine"]

@@ -1,0 +1,169 @@
+"""Two workers on this machine and the choreography of one run, for the tests of the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from netbench.engine.binding import Edge, Vector
+from netbench.engine.catalogue import Catalogue
+from netbench.engine.worker import Worker
+from netbench.hosts.local import LocalChannel
+from tests.support.paths import ROOT
+
+WORKER = (str(ROOT / "netbench" / "engine" / f"worker-{platform.machine()}"),)
+PATIENCE = 60.0  # seconds; no run here comes near it, only a failure waits for it
+MS = 1_000_000
+ADDRESS = "127.0.0.1"
+Options = Mapping[str, int | str | bytes]
+NONE: Options = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one worker counted, by (owner, name, edge)."""
+
+    vectors: Mapping[tuple[str, str, int], Vector]
+    samples: tuple[Vector, ...] = ()
+
+    @staticmethod
+    def of(catalogue: Catalogue, vectors: Sequence[Vector], samples: Sequence[Vector] = ()) -> Side:
+        rows = catalogue.rows
+        return Side(
+            {(rows[v.row].owner, rows[v.row].name, v.edge): v for v in vectors}, tuple(samples)
+        )
+
+    def numbers(self, owner: str, name: str, edge: int = Edge.DRAINED) -> list[int]:
+        return [n for n in self.vectors[owner, name, edge].numbers if n is not None]
+
+    def total(self, owner: str, name: str, edge: int = Edge.DRAINED) -> int:
+        return sum(self.numbers(owner, name, edge))
+
+    def moved(self, owner: str, name: str, last: int = Edge.CLOSE) -> int:
+        """How far a counter went from the opening edge to another one, over all its items."""
+        return self.total(owner, name, last) - self.total(owner, name, Edge.OPEN)
+
+    def ns(self, edge: int) -> int:
+        return self.vectors["flow", "steps", edge].ns
+
+
+@dataclass
+class Pair:
+    """A sender and a receiver. `between` is called with the pair where nothing moves: after the
+    receiver's opening edge of a bytes-bounded run, before the sender's.
+    """
+
+    sender: Worker
+    receiver: Worker
+    between: Callable[[Pair], None] | None = None
+    port: int = 0
+    ready: list[Side] = field(default_factory=list)
+
+    def prepare(
+        self,
+        send: str,
+        receive: str,
+        to_sender: Options = NONE,
+        to_receiver: Options = NONE,
+        **common: Any,
+    ) -> None:
+        common = {
+            "token": os.urandom(16),
+            "streams": 1,
+            "address": ADDRESS,
+            "meters": "rusage\0procstat",
+            **common,
+        }
+        got = self.receiver.prepare(
+            {**common, "role": "receive", "method": receive, "receive_chunk": 65536, **to_receiver}
+        )
+        ready = Side.of(self.receiver.catalogue, got)
+        self.port = ready.total("", "port", 0)
+        options = {
+            **common,
+            "role": "send",
+            "method": send,
+            "chunk": 65536,
+            "peer_port": self.port,
+            **to_sender,
+        }
+        self.ready = [Side.of(self.sender.catalogue, self.sender.prepare(options)), ready]
+
+    def start(self, bounded: bool) -> None:
+        self.receiver.go()
+        self.sender.go()
+        if not bounded:
+            return
+        warm = self.sender.await_edge(Edge.WARM, PATIENCE)
+        self.receiver.mark(warm)
+        self.receiver.await_edge(Edge.OPEN, PATIENCE)
+        if self.between:
+            self.between(self)
+        self.sender.mark()
+
+    def finish(self, bounded: bool) -> tuple[Side, Side]:
+        if not bounded:
+            for worker in (self.sender, self.receiver):
+                worker.await_edge(Edge.CLOSE, PATIENCE)
+            for worker in (self.sender, self.receiver):
+                worker.stop()
+        sent, received = self.sender.result(PATIENCE), self.receiver.result(PATIENCE)
+        return Side.of(self.sender.catalogue, sent.result, sent.samples), Side.of(
+            self.receiver.catalogue, received.result, received.samples
+        )
+
+    def run(
+        self,
+        send: str,
+        receive: str,
+        to_sender: Options = NONE,
+        to_receiver: Options = NONE,
+        **common: Any,
+    ) -> tuple[Side, Side]:
+        """One whole run: bounded by `bytes` if that is given, else by `duration` (ns). Returns what
+        sender and receiver counted.
+        """
+        self.prepare(send, receive, to_sender, to_receiver, **common)
+        self.start("bytes" in common)
+        return self.finish("bytes" in common)
+
+
+@contextlib.contextmanager
+def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) -> Iterator[Pair]:
+    """Two fresh workers, which say goodbye at the end."""
+    with contextlib.ExitStack() as stack:
+        workers = []
+        for name, argv in (("sender", sender), ("receiver", receiver)):
+            channel = LocalChannel(name, argv)
+            workers.append(Worker(channel.start(channel.worker_argv()), name))
+            stack.callback(workers[-1].close)
+        yield Pair(*workers)
+
+
+def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
+    """Names of the send or receive methods that move data and can run here."""
+    table = catalogue.send if kind == "send" else catalogue.receive
+    return [
+        name
+        for name, method in table.items()
+        if not method.has("no_data") and not method.has("fetches") and not method.row.why
+    ]
+
+
+def pairs(catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Every send and receive method that go together, null with null."""
+    moving = [
+        (s, r) for s in data_methods(catalogue, "send") for r in data_methods(catalogue, "receive")
+    ]
+    still = [
+        (s, r)
+        for s, m in catalogue.send.items()
+        for r, n in catalogue.receive.items()
+        if m.has("no_data") and n.has("no_data") and not m.has("fetches")
+    ]
+    return moving + still

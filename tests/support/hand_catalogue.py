@@ -1,0 +1,66 @@
+"""A catalogue written by hand, so that tests of the campaign file need no engine."""
+
+from __future__ import annotations
+
+from netbench.engine.catalogue import Catalogue, Row
+
+METHODS = {
+    "send": {
+        "null": "no_data",
+        "write": "delivers from_memory from_zero",
+        "readwrite": "delivers from_file",
+        "sendfile": "delivers from_file whole_file",
+        "splice": "delivers from_file from_zero",
+        "mmap": "delivers from_file",
+    },
+    "receive": {
+        "null": "no_data",
+        "read": "delivers to_discard to_file",
+        "trunc": "to_discard",
+        "splice": "to_discard to_file",
+    },
+    "meter": {"rusage": "", "procstat": "host_wide", "tcp": "always", "flow": "always"},
+}
+OPTIONS = {
+    "pipe": ("size", 4096, 2**20),
+    "align": ("size", 0, 4095),
+    "send_buffer": ("size", 0, 2**30),
+    "receive_buffer": ("size", 0, 2**28),
+}
+
+
+def catalogue() -> Catalogue:
+    """Methods and meters as METHODS says; send method splice has the option `pipe`; `align` is
+    bounded.
+    """
+    rows: list[Row] = []
+
+    def add(kind: str, name: str, flags: str = "", owner: Row | None = None) -> Row:
+        type_, low, high = OPTIONS.get(name, ("count", 0, 0))
+        mine = (owner.id, owner.name) if owner else (0xFFFF, "")
+        row = Row(
+            len(rows),
+            *mine,
+            kind,
+            type_,
+            "",
+            "run",
+            frozenset(flags.split()),
+            name,
+            f"what {name} does",
+            (),
+            "",
+            low,
+            high,
+        )
+        rows.append(row)
+        return row
+
+    for kind, names in METHODS.items():
+        for name, flags in names.items():
+            row = add(kind, name, flags)
+            if (kind, name) == ("send", "splice"):
+                add("option", "pipe", "user", row)
+    for name in ("align", "send_buffer", "receive_buffer"):
+        add("option", name, "user")
+    return Catalogue.of(rows)

@@ -1,0 +1,31 @@
+"""Small campaigns on this machine, the command line as a user runs it, and a veth to work on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+NEAR, FAR = "nbt0", "nbt1"
+ADDRESS, PEER = "10.199.8.1", "10.199.8.2"
+
+SMALL = """\
+netbench: 1
+name: small
+transfer: {duration: 60ms, warmup: 20ms, sample: 20ms, congestion: cubic}
+sweep: {send: [write, sendfile]}
+repeat: {min: 2, max: 2}
+order: {seed: 5}
+"""
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def out(*argv: str) -> str:
+    """What another program prints."""
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def netbench_argv(words: Sequence[str | Path]) -> list[str]:
+    return [sys.executable, "-m", "netbench", *map(str, words)]

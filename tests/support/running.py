@@ -1,0 +1,136 @@
+"""Kit of the tests of faults: small campaigns, and ways to do something to them while they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import conduct
+from netbench.conductor.crew import ChannelFactory, open_channel
+from netbench.conductor.runner import Runner
+from netbench.store import Store
+from tests.support.local import netbench_argv
+
+BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"
+SHORT = "duration: 100ms, warmup: 20ms, congestion: cubic"
+TWO = f"transfer: {{{SHORT.replace('100ms', '700ms')}}}\nsweep: {{pin: [none, same]}}\n"
+LONG = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms, sample: 2ms}\nrepeat: {min: 40, max: 40}\n"
+POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions of files
+
+
+def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
+    """The records of a campaign that begins with BASE."""
+    conclusion = conduct.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
+    return list(Store.open(conclusion.path).records())
+
+
+def sabotage(
+    monkeypatch: pytest.MonkeyPatch, action: Callable[[Runner], None], after: float
+) -> None:
+    """Do something to the workers some time into the first run."""
+    honest, done = Runner._measure, []
+
+    def measure(self: Runner, *args: Any) -> None:
+        timer = threading.Timer(after, action, [self])
+        if not done:
+            done.append(timer)
+            timer.start()
+        honest(self, *args)
+
+    monkeypatch.setattr(Runner, "_measure", measure)
+
+
+def worker_pid(runner: Runner, role: str) -> int:
+    return runner._crew.worker("here", role).hello.pid
+
+
+def as_anyone(argv: Sequence[str | Path]) -> list[str]:
+    """A command line that the permissions of files bind, also where root runs the tests."""
+    bound = (
+        ["setpriv", f"--bounding-set={POWERS}", f"--inh-caps={POWERS}"] if os.geteuid() == 0 else []
+    )
+    return [*bound, *map(str, argv)]
+
+
+def wait_for(
+    condition: Callable[[], bool], alive: Callable[[], bool] = lambda: True, seconds: float = 60
+) -> None:
+    """Until a condition holds, while what should bring it about lives. No event tells either: it is
+    looked for.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert alive(), "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class Running:
+    """A campaign of 40 runs as a user starts it, with its results below `results`; ended with the
+    test that began it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        results: Path,
+        text: str = LONG,
+        prefix: Sequence[str] = (),
+        **popen: Any,
+    ) -> None:
+        (folder / "d.yaml").write_text(text)
+        self.results = results
+        argv = [*prefix, *netbench_argv(["run", folder / "d.yaml", "--results", results])]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
+        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Its whole records."""
+        files = list(
+            self.results.glob("*/[!.]*/records.jsonl")
+        )  # a folder that is being made begins with a dot
+        lines = files[0].read_text().splitlines(keepends=True) if files else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def folder(self) -> Path:
+        """Its result folder."""
+        (found,) = self.results.glob("*/*")
+        return found
+
+    def await_records(self, number: int) -> None:
+        """Wait until it has so many more records."""
+        number += len(self.records())
+        wait_for(lambda: len(self.records()) >= number, lambda: self.process.poll() is None)
+
+    def workers(self) -> list[int]:
+        """The pids of its workers."""
+        return [
+            int(pid)
+            for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+            .read_text()
+            .split()
+        ]
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status, and what it said on standard error as one line."""
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, " ".join((err or "").split())
+
+
+def resumed(folder: Path, env: Mapping[str, str] | None = None) -> list[int]:
+    """The runs of a result after `resume` has brought it to its end."""
+    done = subprocess.run(
+        netbench_argv(["resume", folder]), capture_output=True, text=True, check=False, env=env
+    )
+    assert done.returncode == 0, done.stderr
+    return [record["run"] for record in Store.open(folder).records()]

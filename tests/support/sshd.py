@@ -1,0 +1,246 @@
+"""A real sshd on 127.0.0.1, in a mount namespace of its own, where accounts, homes and mounts are
+what a test says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.hosts.ssh import SshChannel
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
+USER, UID = "bench", 47110
+
+needs_sshd = pytest.mark.skipif(
+    os.geteuid() != 0 or SSHD is None, reason="needs root and openssh-server"
+)
+
+
+def until(true: Callable[[], Any], seconds: float = 10) -> Any:
+    """Wait for a predicate; its value."""
+    deadline = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+    return value
+
+
+def keygen(file: Path, *options: str) -> Path:
+    """A key pair without a passphrase, unless options say otherwise."""
+    passphrase = [] if "-N" in options else ["-N", ""]
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", *passphrase, "-C", file.name, "-f", file, *options],
+        check=True,
+    )
+    return file
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def speaks_ssh(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as sock:
+            return sock.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+@dataclass
+class Server:
+    """One sshd: its folder (keys, home, log), port and process."""
+
+    folder: Path
+    port: int
+    child: subprocess.Popen[bytes]
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def key(self, kind: str = "ed25519") -> str:
+        """Type and base64 of a host key."""
+        return " ".join((self.folder / f"host_{kind}.pub").read_text().split()[:2])
+
+    def workers(self) -> list[int]:
+        """Processes of workers that run from this host's home, whether it is seen from here or not.
+
+        Where the tests run in a chroot, files of other mount namespaces have their paths from the
+        real root.
+        """
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/exe"):
+            try:
+                target = os.readlink(entry)
+            except OSError:
+                continue
+            if f"{self.home}/" in target and "/netbench" in target:
+                found.append(int(entry.parent.name))
+        return found
+
+    def sessions(self) -> list[int]:
+        """sshd's children, one a connection (and its unprivileged halves)."""
+        found, parents = [], {self.child.pid}
+        for status in sorted(
+            Path("/proc").glob("[0-9]*/stat"), key=lambda path: int(path.parent.name)
+        ):
+            try:
+                pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(rest[1]) in parents:
+                parents.add(pid)
+                found.append(pid)
+        return found
+
+
+@dataclass
+class Bed:
+    """Servers of a test, its client's key and configuration, and the channels that it opened."""
+
+    folder: Path
+    servers: list[Server] = field(default_factory=list)
+    channels: list[SshChannel] = field(default_factory=list)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "ssh_config"
+
+    @property
+    def known(self) -> Path:
+        return self.folder / "known_hosts"
+
+    @property
+    def identity(self) -> Path:
+        return self.folder / "id"
+
+    def configure(self, text: str, known: bool = True) -> None:
+        """Set the client's configuration: `text` comes first, so it wins; with `known` every
+        server's ed25519 key is known.
+        """
+        lines = (
+            [f"[127.0.0.1]:{server.port} {server.key()}\n" for server in self.servers]
+            if known
+            else []
+        )
+        self.known.write_text("".join(lines))
+        self.config.write_text(
+            f"{text}\nHost *\n  IdentityFile {self.identity}\n  IdentityAgent none\n"
+            f"  UserKnownHostsFile {self.known}\n  GlobalKnownHostsFile none\n"
+        )
+
+    def alias(self, server: Server, user: str = "root", name: str = "box", more: str = "") -> str:
+        return f"Host {name}\n  HostName 127.0.0.1\n  Port {server.port}\n  User {user}\n  {more}\n"
+
+    def channel(self, destination: str = "box", **options: Any) -> SshChannel:
+        """A channel that is closed when the test ends."""
+        made = SshChannel(
+            "snd", destination, **{"ssh_config": self.config, "connect_timeout": 10.0} | options
+        )
+        self.channels.append(made)
+        return made
+
+    def host(self, user: str = "root", **options: Any) -> tuple[Server, SshChannel]:
+        """A server, and a channel to it."""
+        server = self.serve(user=user, **options)
+        self.configure(self.alias(server, user))
+        return server, self.channel()
+
+    def serve(
+        self, *, user: str = "root", shell: str = "/bin/sh", setup: str = "", sshd: str = ""
+    ) -> Server:
+        """Start an sshd. `setup` is shell text that runs in its mount namespace before, with $HOME
+        the home; `sshd` its configuration.
+        """
+        folder = self.folder / f"server{len(self.servers)}"
+        home = folder / "home"
+        home.mkdir(parents=True)
+        for kind in ("ed25519", "ecdsa"):
+            keygen(folder / f"host_{kind}", "-t", kind)
+        port = free_port()
+        account = f"{user}:*:{0 if user == 'root' else UID}:{0 if user == 'root' else UID}::{home}:{shell}\n"
+        (folder / "passwd").write_text(
+            account + ("" if user == "root" else "root:*:0:0::/root:/bin/sh\n")
+        )
+        with (folder / "passwd").open("a") as passwd:
+            passwd.write(
+                "sshd:*:101:65534::/run/sshd:/usr/sbin/nologin\nnobody:*:65534:65534::/nonexistent:/usr/sbin/nologin\n"
+            )
+        (folder / "shadow").write_text(
+            "".join(f"{name}:*:19000:0:99999:7:::\n" for name in {user, "root", "sshd"})
+        )
+        keys = folder / "authorized_keys"
+        shutil.copy(f"{self.identity}.pub", keys)
+        (folder / "config").write_text(
+            f"{sshd}\nListenAddress 127.0.0.1:{port}\nHostKey {folder}/host_ed25519\nHostKey {folder}/host_ecdsa\n"
+            f"PidFile none\nUsePAM no\nStrictModes no\nAuthorizedKeysFile {keys}\nPasswordAuthentication no\n"
+            "KbdInteractiveAuthentication no\nPermitRootLogin yes\nUseDNS no\nMaxStartups 100\n"
+        )
+        os.chown(home, *((0, 0) if user == "root" else (UID, UID)))
+        prepare = (
+            "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd\n"
+            f"mount --bind {folder}/passwd /etc/passwd\nmount --bind {folder}/shadow /etc/shadow\n"
+            "for place in /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $place; done\n"
+        )
+        script = f"HOME={shlex.quote(str(home))}\n{prepare}\n{setup}\nexec {SSHD} -D -e -f {folder}/config"
+        with (folder / "log").open("wb") as log:
+            argv = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script]
+            child = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        server = Server(folder, port, child)
+        self.servers.append(server)
+        until(lambda: speaks_ssh(port) or child.poll() is not None)
+        assert child.poll() is None, server.log
+        return server
+
+    def close(self) -> None:
+        for channel in self.channels:
+            channel.close()
+        for server in self.servers:
+            for pid in [*server.sessions(), server.child.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            server.child.wait()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that the accounts of tests may look into: pytest's own is for its user alone."""
+    with tempfile.TemporaryDirectory(prefix="netbench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[Bed]:
+    """Servers, closed at the end."""
+    made = Bed(tmp_path)
+    keygen(made.identity)
+    made.configure("")
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,379 @@
+"""Synthetic result folders, exact per docs/records.md: known means, spreads and faults, to judge
+analysis and report by.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Record = dict[str, Any]
+TICKS = 100
+SECOND = 10**9
+HOST_SETTINGS = ("tso", "gso", "gro", "sg", "mtu")
+STEPS = {
+    "readwrite": (18.0, 0.80, 0.70),
+    "sendfile": (33.0, 0.45, 0.90),
+    "splice": (30.0, 0.55, 0.85),
+    "zerocopy": (24.0, 0.70, 0.75),
+}
+
+
+def moves(factors: Mapping[str, str]) -> tuple[float, float, float]:
+    """True mean of a cell: goodput in Gb/s, CPUs of sender and of receiver."""
+    rate, out, into = STEPS.get(factors.get("send", "readwrite"), (20.0, 0.6, 0.7))
+    scale = {"same": 0.55, "apart": 1.1}.get(factors.get("pin", ""), 1.0)
+    scale *= {"32K": 0.8, "128K": 1.05}.get(factors.get("socket_buffer", ""), 1.0)
+    return rate * scale, out, into
+
+
+def proof_row(owner: str, name: str, *flags: str) -> dict[str, Any]:
+    return {
+        "kind": "proof",
+        "owner": owner,
+        "name": name,
+        "unit": "calls",
+        "per": "stream",
+        "flags": list(flags),
+        "about": name,
+    }
+
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "kind": "meter",
+        "owner": "",
+        "name": "rusage",
+        "unit": "",
+        "per": "run",
+        "flags": ["always"],
+        "about": "CPU time of the worker",
+    },
+    {
+        "kind": "meter",
+        "owner": "",
+        "name": "procstat",
+        "unit": "",
+        "per": "run",
+        "flags": ["host_wide"],
+        "about": "/proc/stat",
+    },
+    {
+        "kind": "counter",
+        "owner": "rusage",
+        "name": "cpu_ns",
+        "unit": "ns",
+        "per": "run",
+        "flags": ["cpu_time"],
+        "about": "CPU time",
+    },
+    proof_row("sendfile", "sendfile_calls", "must_move"),
+    proof_row("splice", "splice_calls", "must_move"),
+    proof_row("readwrite", "write_calls", "must_move"),
+    proof_row("zerocopy", "copied", "must_not_move"),
+    proof_row("read", "read_calls", "must_move"),
+]
+
+
+@dataclass
+class Synth:
+    """What to make. `edit` may change a record, or leave it out (None); `drift`: relative change
+    over the campaign.
+
+    `boots`: of each level of a factor `kernel`, in rounds of random order, or of the one kernel
+    there is; `between`: how far boots lie apart, relative. `kernels`: facts of a level's kernel.
+    """
+
+    factors: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: {"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}
+    )
+    runs: int = 10
+    repeat: Mapping[str, Any] = field(default_factory=dict)
+    pairs: Sequence[str] = ("here>here",)
+    compare: Mapping[str, Any] | None = None
+    spread: float = 0.01
+    seed: int = 7
+    drift: float = 0.0
+    truth: Callable[[Mapping[str, str]], tuple[float, float, float]] = moves
+    edit: Callable[[Record], Record | None] | None = None
+    boots: int = 1
+    between: float = 0.0
+    kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    duration: float = 10.0
+
+    def cells(self) -> list[dict[str, Any]]:
+        crossed = (
+            dict(zip(self.factors, levels, strict=True))
+            for levels in itertools.product(*self.factors.values())
+        )
+        return [
+            {"cell": ",".join(f"{k}={v}" for k, v in c.items()) or "all", "factors": c}
+            for c in crossed
+        ]
+
+    def hosts(self) -> list[str]:
+        return sorted({host for pair in self.pairs for host in pair.split(">")})
+
+    def booted(self) -> list[tuple[int, str]]:
+        """Each boot's number, from 1 where netbench boots at all, and its kernel, in order of
+        execution.
+        """
+        rng = np.random.default_rng(self.seed + 1)
+        levels = self.factors.get("kernel", ("",))
+        kernels = [str(level) for _ in range(self.boots) for level in rng.permutation(levels)]
+        first = 1 if self.boots > 1 or "kernel" in self.factors else 0
+        return list(enumerate(kernels, first))
+
+    def records(self) -> Iterator[Record]:
+        """All records in order of execution: boot by boot, and per block every cell of that kernel
+        and every pair, shuffled.
+        """
+        rng = np.random.default_rng(self.seed)
+        count, block, clock = 0, 0, dict.fromkeys(self.hosts(), 81_000)
+        apart = np.random.default_rng(self.seed + 2)
+        for place, (boot, kernel) in enumerate(self.booted()):
+            shift = 1 + self.between * apart.standard_normal()
+            cells = [cell for cell in self.cells() if cell["factors"].get("kernel", "") == kernel]
+            jobs = [(cell, pair) for cell in cells for pair in self.pairs]
+            turn = place // len(self.factors.get("kernel", ("",)))
+            for _ in range((turn + 1) * self.runs // self.boots - turn * self.runs // self.boots):
+                for at in rng.permutation(len(jobs)):
+                    count += 1
+                    made = self._record(
+                        (count, block, boot), *jobs[at], shift=shift, rng=rng, clock=clock
+                    )
+                    kept = self.edit(made) if self.edit else made
+                    if kept is not None:
+                        yield kept
+                block += 1
+
+    def _record(
+        self,
+        place: tuple[int, int, int],
+        cell: dict[str, Any],
+        pair: str,
+        *,
+        shift: float,
+        rng: np.random.Generator,
+        clock: dict[str, int],
+    ) -> Record:
+        run, block, boot = place
+        factors = cell["factors"]
+        rate, *cpus = self.truth(factors)
+        trend = 1 + self.drift * (block / max(self.runs - 1, 1) - 0.5)
+        moved = (
+            rate
+            * shift
+            * trend
+            * (1 + self.spread * rng.standard_normal())
+            * 1e9
+            / 8
+            * self.duration
+        )
+        busy = [cpu * (1 + 2 * self.spread * rng.standard_normal()) for cpu in cpus]
+        names = pair.split(">")
+        sides = [
+            self._side(host, clock, moved, cpu, rng) for host, cpu in zip(names, busy, strict=True)
+        ]
+        self._procstat(sides, busy, shared=names[0] == names[1])
+        minute, second = divmod(run * 11, 60)
+        return {
+            "schema": 1,
+            "run": run,
+            "cell": cell["cell"],
+            "pair": pair,
+            "block": block,
+            "boot": boot,
+            "factors": factors,
+            "status": "ok",
+            "reason": "",
+            "started": f"2026-03-{1 + minute // 1440:02d}T{minute // 60 % 24:02d}:{minute % 60:02d}:{second:02d}.123456Z",
+            "sender": sides[0],
+            "receiver": sides[1],
+            "settings": self._settings(factors),
+            "proof": self._proof(factors, moved),
+        }
+
+    def _side(
+        self, host: str, clock: dict[str, int], moved: float, cpu: float, rng: np.random.Generator
+    ) -> Record:
+        opened = clock[host] = clock[host] + SECOND
+        length = int(self.duration * SECOND) + int(rng.integers(0, 90_000))
+        cpu_us = int(cpu * self.duration * 1e6)
+        start = int(rng.integers(1, 10**9))
+        return {
+            "host": host,
+            "time_ns": [opened, opened + length],
+            "flow": {
+                "bytes": [[1048576], [1048576 + int(moved * length / (self.duration * SECOND))]],
+                "steps": [[16], [16 + int(moved / 65536)]],
+            },
+            "tcp": {"retransmits": [[0], [0]], "rtt_us": [[44], [51]], "cwnd": [[10], [42]]},
+            "rusage": {
+                "cpu_ns": [start, start + int(cpu * length)],
+                "user_us": [40, 40 + cpu_us // 12],
+                "system_us": [90, 90 + cpu_us - cpu_us // 12],
+                "minor_faults": [5, 5],
+                "major_faults": [0, 0],
+                "voluntary_switches": [1, 90],
+                "involuntary_switches": [0, 12],
+            },
+        }
+
+    def _procstat(self, sides: list[Record], busy: list[float], shared: bool) -> None:
+        """Counters of the kernel: softirq time that no process sees comes on top; on one kernel the
+        sender alone carries them.
+        """
+        groups = [(sides[0], sum(busy))] if shared else list(zip(sides, busy, strict=True))
+        for side, cpus in groups:
+            ticks = math.ceil((cpus + 0.1) * self.duration * TICKS)
+            parts = {
+                "user": ticks // 12,
+                "nice": 0,
+                "system": ticks - ticks // 12 - ticks // 5,
+                "irq": 0,
+                "softirq": ticks // 5,
+            }
+            side["procstat"] = {name: [1000, 1000 + n] for name, n in parts.items()} | {
+                "idle": [50_000, 52_000],
+                "iowait": [10, 10],
+                "steal": [0, 0],
+            }
+
+    def _settings(self, factors: Mapping[str, str]) -> Record:
+        """Buffers and congestion control, and what is swept beyond the transfer: settings of both
+        hosts, or of the side they name.
+        """
+        found = self._buffers(factors)
+        for key, level in factors.items():
+            side, dot, name = key.partition(".")
+            if dot and side in found:
+                found[side][name] = {"asked": level, "read": level}
+            elif key in HOST_SETTINGS or key.startswith(("sysctl.", "feature.")):
+                for held in (found["sender"], found["receiver"]):
+                    held[key] = {"asked": level, "read": level}
+        return found
+
+    def _buffers(self, factors: Mapping[str, str]) -> Record:
+        size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
+        read = 2 * size if size else 131072
+        return {
+            "sender": {
+                "send_buffer": {"asked": size, "read": read},
+                "congestion": {"asked": "cubic", "read": "cubic"},
+            },
+            "receiver": {
+                "receive_buffer": {"asked": size, "read": read},
+                "congestion": {"asked": "cubic", "read": "cubic"},
+            },
+            "moved": {},
+        }
+
+    def _proof(self, factors: Mapping[str, str], moved: float) -> Record:
+        calls = int(moved / 65536)
+        name = {"sendfile": "sendfile_calls", "splice": "splice_calls", "zerocopy": "copied"}.get(
+            factors.get("send", ""), "write_calls"
+        )
+        sent = [[0], [0], [0]] if name == "copied" else [[12], [12 + calls], [13 + calls]]
+        return {
+            "sender": {name: sent},
+            "receiver": {"read_calls": [[90], [90 + calls], [94 + calls]]},
+        }
+
+    def plan(self) -> Record:
+        cells = self.cells()
+        repeat = {
+            "min": self.runs,
+            "max": self.runs,
+            "confidence": 0.95,
+            "precision": 0.025,
+            "metrics": ["throughput"],
+            "boots": self.boots,
+        }
+        order = [cell["cell"] for _ in range(self.runs) for cell in cells]
+        return {
+            "schema": 1,
+            "name": "synthetic",
+            "seed": self.seed,
+            "pairs": list(self.pairs),
+            "seconds": 96.0,
+            "cells": cells,
+            "order": order,
+            "repeat": repeat | dict(self.repeat),
+            "compare": self.compare,
+            "boots": [
+                {"boot": boot, "kernel": kernel, "blocks": self.runs // self.boots}
+                for boot, kernel in self.booted()
+                if boot
+            ],
+            "rows": ROWS,
+        }
+
+    def facts_of(self, host: str, boot: int, kernel: str) -> Record:
+        facts = {
+            "kernel": "6.18.1",
+            "cpu_model": "Imaginary 3000",
+            "clock_source": "tsc",
+            "congestion": "cubic",
+        }
+        facts |= (
+            {"kernel": f"{kernel}.99-made-up", "kernel_build": f"#1 SMP {kernel}"} if kernel else {}
+        )
+        facts |= self.kernels.get(kernel, {}) | self.facts.get(host, {})
+        return {
+            "boot": boot,
+            "boot_id": f"{host}-{boot}",
+            "clock_ticks": TICKS,
+            "cpus": 4,
+            "engine": "0.1.0",
+            "layout": "9f00aa",
+            "facts": facts,
+            "missing": {"governor": "no cpufreq on this machine"},
+        } | ({"on": kernel} if boot else {})
+
+    def write(self, folder: Path) -> Path:
+        """Make the folder and return it."""
+        (folder / "samples").mkdir(parents=True)
+        (folder / "campaign.yaml").write_text(
+            "netbench: 1\nname: synthetic\nabout: Numbers that were made up, to judge the report by.\n"
+        )
+        (folder / "plan.json").write_text(json.dumps(self.plan()))
+        hosts = {
+            host: [self.facts_of(host, *booted) for booted in self.booted()]
+            for host in self.hosts()
+        }
+        (folder / "facts.json").write_text(json.dumps({"schema": 1, "hosts": hosts}))
+        with (folder / "records.jsonl").open("w") as out:
+            for record in self.records():
+                out.write(json.dumps(record, separators=(",", ":")) + "\n")
+        self._samples(folder / "samples" / "000001.jsonl")
+        return folder
+
+    def _samples(self, file: Path) -> None:
+        with file.open("w") as out:
+            for i in range(10):
+                for side in ("sender", "receiver"):
+                    sample = {
+                        "side": side,
+                        "ns": 81_000 + i * SECOND // 10,
+                        "flow": {"bytes": [i * 2**20]},
+                        "tcp": {"rtt_us": [44 + i]},
+                    }
+                    out.write(json.dumps(sample) + "\n")
+
+
+def failed(record: Record, status: str, reason: str) -> Record:
+    """The record of a run that did not get so far."""
+    kept = {
+        k: record[k]
+        for k in ("schema", "run", "cell", "pair", "block", "boot", "factors", "started")
+    }
+    return kept | {"status": status, "reason": reason}

@@ -1,0 +1,274 @@
+"""Cautions: each fault is found, named with its place and remedy; a sound campaign has none; tests
+for series are calibrated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netbench.analysis.cells import cells_of
+from netbench.analysis.checks import CHECKS, Caution, cautions
+from netbench.analysis.load import load
+from netbench.analysis.series import autocorrelation, drift, instabilities, outliers, two_levels
+from tests.support.synthetic import Record, Synth, failed
+
+TWO = ("snd>rcv",)
+
+
+def found(folder: Path) -> dict[str, Caution]:
+    loaded = load(folder)
+    return {c.kind: c for c in cautions(loaded, cells_of(loaded))}
+
+
+def change(record: Record, **paths: Any) -> Record:
+    """The record with values put at `side__group__name` paths."""
+    for path, value in paths.items():
+        *above, last = path.split("__")
+        inner = record
+        for key in above:
+            inner = inner[key]
+        inner[last] = value
+    return record
+
+
+def read_again(record: Record) -> Record:
+    """A file that the receiver reads through NFS, cold at first, until the time is up; its server
+    counts no bytes.
+    """
+    record["sender"] |= {"cache": "cold", "resident": 0, "source_size": 9}
+    del record["sender"]["flow"]["bytes"]
+    return record
+
+
+def slow(record: Record) -> Record:
+    """One run at half speed."""
+    if record["run"] == 6:
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + (counted[1][0] - counted[0][0]) // 2
+    return record
+
+
+def bbr(record: Record) -> Record:
+    if record["factors"]["send"] == "sendfile":
+        record["settings"]["sender"]["congestion"] = {"asked": None, "read": "bbr"}
+    return record
+
+
+def clamped(record: Record) -> Record:
+    return change(record, settings__sender__send_buffer={"asked": 4194304, "read": 425984})
+
+
+def unasked(record: Record) -> Record:
+    return change(record, settings__moved={"sender.tso": {"before": "on", "after": "off"}})
+
+
+def cut(record: Record) -> Record:
+    return record | ({"cut": {"sender": 5.1, "receiver": 9.0}} if record["run"] in (3, 4) else {})
+
+
+def no_call(record: Record) -> Record:
+    return change(record, proof__receiver__read_calls=[[5], [5], [5]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "synth", "where", "evidence"),
+    [
+        ("outlier", Synth(pairs=TWO, edit=slow), "send=", "run 6: "),
+        ("drift", Synth(pairs=TWO, runs=20, drift=0.1), "snd>rcv", "Kendall"),
+        ("congestion", Synth(pairs=TWO, edit=bbr), "", "bbr in 2 cells; cubic in 2 cells"),
+        (
+            "retransmits",
+            Synth(pairs=TWO, edit=lambda r: change(r, sender__tcp__retransmits=[[1], [4]])),
+            "send=",
+            "120 segments in 40",
+        ),
+        ("buffers", Synth(pairs=TWO, edit=clamped), "send=", "425984"),
+        (
+            "setting",
+            Synth(
+                pairs=TWO,
+                edit=lambda r: change(
+                    r, settings__sender__congestion={"asked": "reno", "read": "cubic"}
+                ),
+            ),
+            "send=",
+            "cubic",
+        ),
+        ("moved", Synth(pairs=TWO, edit=unasked), "send=", "4 cells"),
+        ("mechanism", Synth(pairs=TWO, edit=no_call), "send=", "40 of 40"),
+        ("max", Synth(pairs=TWO, spread=0.2), "send=", "asked ±2.5%"),
+        ("interrupted", Synth(pairs=TWO, runs=3, repeat={"min": 5, "max": 9}), "send=", "asked"),
+        ("few", Synth(pairs=TWO, runs=3), "send=", "n is"),
+        (
+            "refused",
+            Synth(
+                pairs=TWO,
+                edit=lambda r: failed(r, "refused", "tso is fixed") if r["run"] == 2 else r,
+            ),
+            "send=",
+            "of 40",
+        ),
+        (
+            "failed",
+            Synth(
+                pairs=TWO,
+                edit=lambda r: failed(r, "failed", "reset by peer") if r["run"] == 2 else r,
+            ),
+            "send=",
+            "of 40",
+        ),
+        (
+            "cache",
+            Synth(pairs=TWO, edit=lambda r: change(r, sender__resident=5, sender__source_size=9)),
+            "send=",
+            "in 40 runs",
+        ),
+        ("cache", Synth(pairs=TWO, edit=read_again), "send=", "in 40 runs"),
+        ("cut", Synth(pairs=TWO, edit=cut), "send=", "for 9 s at most"),
+        (
+            "strangers",
+            Synth(pairs=TWO, edit=lambda r: change(r, receiver__strangers=2)),
+            "send=",
+            "80 connections",
+        ),
+        (
+            "missing",
+            Synth(
+                pairs=TWO,
+                edit=lambda r: change(r, receiver__tool={"rate": "?"}) if r["run"] == 3 else r,
+            ),
+            "send=",
+            "1 of 40",
+        ),
+        ("shared", Synth(), "here>here", "boot id"),
+        ("facts", Synth(pairs=TWO, boots=2), "snd", "snd: kernel was 6.18.0"),
+    ],
+)
+def test_each_fault_is_found(
+    tmp_path: Path, kind: str, synth: Synth, where: str, evidence: str
+) -> None:
+    folder = synth.write(tmp_path / "r")
+    if kind == "facts":
+        facts = json.loads((folder / "facts.json").read_text())
+        facts["hosts"]["snd"][0]["facts"]["kernel"] = "6.18.0"
+        (folder / "facts.json").write_text(json.dumps(facts))
+    caution = found(folder)[kind]
+    assert any(place.startswith(where) for place in caution.where) or not where
+    assert evidence in caution.evidence
+    assert caution.what.endswith(".")
+    assert caution.remedy
+
+
+def test_a_sound_campaign_on_two_hosts_has_none(tmp_path: Path) -> None:
+    assert found(Synth(pairs=TWO).write(tmp_path / "r")) == {}
+
+
+def test_what_moved_in_the_same_cells_is_one_caution(tmp_path: Path) -> None:
+    def several(record: Record) -> Record:
+        moved = {"snd.tx-tcp-segmentation": ["on", "off"], "rcv.mtu": ["1500", "1400"]}
+        other = (
+            {"snd.rx-gro-list": ["off", "on"]} if record["factors"]["send"] == "sendfile" else {}
+        )
+        return change(record, settings__moved=moved | other)
+
+    loaded = load(Synth(pairs=TWO, edit=several).write(tmp_path / "r"))
+    said = {c.what: len(c.where) for c in cautions(loaded, cells_of(loaded)) if c.kind == "moved"}
+    assert said == {
+        "Something else moved with a setting: rcv.mtu from 1500 to 1400, snd.tx-tcp-segmentation from on to off.": 4,
+        "Something else moved with a setting: snd.rx-gro-list from off to on.": 2,
+    }
+
+
+def test_one_of_something_is_said_as_one(tmp_path: Path) -> None:
+    one = found(Synth({"send": ("write",)}, pairs=TWO, runs=1).write(tmp_path / "r"))
+    assert one["few"].what == "1 cell has one run, which has no interval."
+    two = found(Synth({"send": ("write", "sendfile")}, pairs=TWO, runs=1).write(tmp_path / "s"))
+    assert two["few"].what == "2 cells have one run, which has no interval."
+
+
+def test_cut_line_is_said(tmp_path: Path) -> None:
+    folder = Synth(pairs=TWO).write(tmp_path / "r")
+    (folder / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes()[:-9])
+    assert "truncated" in found(folder)
+
+
+def test_doubled_buffers_are_as_asked(tmp_path: Path) -> None:
+    assert "buffers" not in found(
+        Synth({"socket_buffer": ("32K", "64K")}, pairs=TWO).write(tmp_path / "r")
+    )
+
+
+def test_a_level_in_other_words_is_as_asked(tmp_path: Path) -> None:
+    """`yes` is `on` and 64K is 65536; a setting that is not as asked is refused before anything is
+    run.
+    """
+
+    def worded(record: Record) -> Record:
+        settings = {
+            "tso": {"asked": "yes", "read": "on"},
+            "gso_max_size": {"asked": "64K", "read": "65536"},
+        }
+        record["settings"]["sender"] |= settings
+        return record
+
+    assert found(Synth(pairs=TWO, edit=worded).write(tmp_path / "r")) == {}
+
+
+def test_swept_kernels_are_no_mixed_facts(tmp_path: Path) -> None:
+    folder = Synth({"kernel": ("a", "b")}, pairs=TWO, boots=2).write(tmp_path / "r")
+    assert not {"facts", "kernels"} & found(folder).keys()
+
+
+def test_outliers_are_named_and_counted(tmp_path: Path) -> None:
+    with_it = load(Synth(pairs=TWO, edit=slow).write(tmp_path / "r"))
+    assert sum(c.n for c in cells_of(with_it)) == 40
+
+
+def test_every_check_is_a_generator_with_a_docstring() -> None:
+    assert all(check.__doc__ for check in CHECKS)
+
+
+SERIES: dict[str, Callable[[np.ndarray], bool]] = {
+    "drift": lambda x: drift(x)[1] < 0.002,
+    "autocorrelation": lambda x: autocorrelation(x)[1] < 0.002,
+    "two levels": lambda x: two_levels(x) is not None,
+    "outliers": lambda x: bool(outliers(x)),
+}
+
+
+@pytest.mark.parametrize("name", list(SERIES))
+@pytest.mark.parametrize("n", [8, 10, 30])
+def test_false_alarms_are_rare(name: str, n: int) -> None:
+    """At most one sound cell in a hundred is suspected by each test."""
+    draws = np.random.default_rng(n).normal(100, 1, (1500, n))
+    assert np.mean([SERIES[name](x) for x in draws]) <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("drift", lambda rng: np.linspace(0, 4, 20) + rng.normal(0, 1, 20)),
+        ("autocorrelation", lambda rng: np.cumsum(rng.normal(0, 1, 30))),
+        (
+            "two levels",
+            lambda rng: np.where(np.arange(20) % 3 == 0, 10, 20) + rng.normal(0, 0.4, 20),
+        ),
+        ("outliers", lambda rng: np.append(rng.normal(0, 1, 15), 30.0)),
+    ],
+)
+def test_what_is_there_is_seen(
+    name: str, make: Callable[[np.random.Generator], np.ndarray]
+) -> None:
+    rng = np.random.default_rng(4)
+    assert np.mean([SERIES[name](make(rng)) for _ in range(100)]) >= 0.8
+
+
+def test_too_few_values_tell_nothing() -> None:
+    assert instabilities(np.array([1.0, 2.0, 3.0])) == []
+    assert instabilities(np.ones(20)) == []

@@ -1,0 +1,228 @@
+"""Cells: intervals of ok runs alone, and each status by what made it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from netbench.analysis.cells import CellResult, cells_of, tidy
+from netbench.analysis.load import load
+from tests.support.synthetic import Record, Synth, failed
+
+ONE = {"send": ("sendfile",)}
+
+
+def only(folder: Path) -> CellResult:
+    (found,) = cells_of(load(folder))
+    return found
+
+
+def test_means_are_those_of_the_records(tmp_path: Path) -> None:
+    loaded = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
+    for cell in cells_of(loaded):
+        values = loaded.ok[loaded.ok["cell"] == cell.cell]["throughput"]
+        found = cell.intervals["throughput"]
+        low, high = scipy.stats.t.interval(
+            0.95, 11, loc=values.mean(), scale=scipy.stats.sem(values)
+        )
+        assert (found.n, found.mean) == (12, pytest.approx(values.mean()))
+        assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_true_means_lie_within_most_intervals(tmp_path: Path) -> None:
+    synth = Synth(
+        factors={"send": ("sendfile",), "x": tuple(map(str, range(200)))}, runs=6, spread=0.03
+    )
+    found = [c.intervals["throughput"] for c in cells_of(load(synth.write(tmp_path / "r")))]
+    share = np.mean([i.low <= 33.0 <= i.high for i in found])
+    assert 0.90 <= share <= 0.99
+
+
+def reason(status: str, why: str, keep: Callable[[Record], bool]) -> Callable[[Record], Record]:
+    return lambda record: record if keep(record) else failed(record, status, why)
+
+
+def never(record: Record) -> bool:
+    return False
+
+
+def zigzag(record: Record) -> Record:
+    """Two levels of throughput, by block."""
+    if record["block"] % 3 == 0:
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + (counted[1][0] - counted[0][0]) // 2
+    return record
+
+
+@pytest.mark.parametrize(
+    ("synth", "status"),
+    [
+        (Synth(ONE, runs=10, repeat={"min": 5, "max": 10}), "converged"),
+        (Synth(ONE, runs=10, repeat={"min": 5, "max": 10}, spread=0.2), "max"),
+        (
+            Synth(ONE, runs=10, repeat={"min": 5, "max": 30}, spread=0.2),
+            "max",
+        ),  # stopped by a limit after min runs
+        (
+            Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, drift=0.3),
+            "unstable",
+        ),
+        (
+            Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, edit=zigzag),
+            "unstable",
+        ),
+        (Synth(ONE, runs=3, repeat={"min": 5, "max": 10}), "interrupted"),
+        (Synth(ONE, runs=3, edit=reason("failed", "no route to host", never)), "failed"),
+        (
+            Synth(
+                ONE,
+                runs=8,
+                edit=reason("failed", "verify: byte 17 differs", lambda r: bool(r["block"])),
+            ),
+            "failed",
+        ),
+        (
+            Synth(
+                ONE,
+                runs=8,
+                repeat={"min": 5},
+                edit=reason("failed", "no route", lambda r: bool(r["block"])),
+            ),
+            "converged",
+        ),
+        (Synth(ONE, runs=1, edit=reason("refused", "sg is fixed", never)), "refused"),
+        (Synth(ONE, runs=1, edit=reason("unsupported", "no MSG_ZEROCOPY", never)), "unsupported"),
+        (Synth(ONE, runs=1, edit=reason("interrupted", "Ctrl-C", never)), "interrupted"),
+        (Synth(ONE, runs=3, edit=lambda record: None), "interrupted"),
+    ],
+)
+def test_status(tmp_path: Path, synth: Synth, status: str) -> None:
+    assert only(synth.write(tmp_path / "r")).status == status
+
+
+def shaky(record: Record) -> Record:
+    """Both levels of a block move together by up to 40%, as on a machine whose clock speed wanders."""
+    counted = record["receiver"]["flow"]["bytes"]
+    moved = counted[1][0] - counted[0][0]
+    counted[1][0] = counted[0][0] + int(moved * (0.6 + 0.08 * (record["block"] * 7 % 10)))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("compare", "status"),
+    [({"factor": "send", "baseline": "readwrite"}, "converged"), (None, "max")],
+)
+def test_compared_cells_are_judged_by_their_ratio(
+    tmp_path: Path, compare: dict[str, str] | None, status: str
+) -> None:
+    both = {"send": ("readwrite", "sendfile")}
+    synth = Synth(
+        both, runs=10, repeat={"min": 5, "max": 10}, spread=0.002, edit=shaky, compare=compare
+    )
+    assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == [status, status]
+
+
+def test_a_baseline_is_as_converged_as_what_is_compared_with_it(tmp_path: Path) -> None:
+    compare = {"factor": "send", "baseline": "readwrite"}
+    synth = Synth(
+        {"send": ("readwrite", "sendfile")},
+        runs=10,
+        repeat={"min": 5, "max": 10},
+        spread=0.2,
+        compare=compare,
+    )
+    assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == ["max", "max"]
+
+
+def test_a_cell_that_ended_in_failures_failed(tmp_path: Path) -> None:
+    synth = Synth(
+        ONE,
+        runs=6,
+        repeat={"min": 5, "max": 30},
+        edit=reason("failed", "no route", lambda r: r["block"] < 3),
+    )
+    assert only(synth.write(tmp_path / "r")).status == "failed"
+
+
+def test_what_makes_a_cell_unstable_is_said(tmp_path: Path) -> None:
+    cell = only(
+        Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, drift=0.3).write(
+            tmp_path / "r"
+        )
+    )
+    assert any("throughput: rises over time" in sign for sign in cell.signs)
+
+
+def test_failed_runs_do_not_count(tmp_path: Path) -> None:
+    cell = only(
+        Synth(ONE, runs=8, edit=reason("failed", "no route", lambda r: r["block"] > 2)).write(
+            tmp_path / "r"
+        )
+    )
+    assert cell.n == cell.intervals["throughput"].n == 5
+    assert cell.reasons == {"no route": 3}
+
+
+def test_boots_are_the_unit_where_several_were_asked_for(tmp_path: Path) -> None:
+    loaded = load(Synth(ONE, runs=12, boots=4).write(tmp_path / "r"))
+    (cell,) = cells_of(loaded)
+    means = loaded.ok.groupby("boot")["throughput"].mean()
+    found = cell.intervals["throughput"]
+    assert (cell.unit, found.n, cell.n) == ("boot", 4, 12)
+    assert found.mean == pytest.approx(means.mean())
+    assert found.half_width == pytest.approx(scipy.stats.t.ppf(0.975, 3) * means.std() / 2)
+
+
+def test_tidy_has_a_row_for_every_cell_and_metric(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        return failed(record, "refused", "no") if record["factors"]["pin"] == "apart" else record
+
+    loaded = load(Synth(runs=5, edit=edit).write(tmp_path / "r"))
+    frame = tidy(loaded, cells_of(loaded))
+    assert list(frame.columns) == [
+        "cell",
+        "pair",
+        "send",
+        "pin",
+        "metric",
+        "unit",
+        "n",
+        "mean",
+        "low",
+        "high",
+        "precision",
+        "status",
+    ]
+    refused = frame[frame["pin"] == "apart"]
+    assert refused["status"].tolist() == ["refused", "refused"]
+    assert refused["n"].tolist() == [0, 0]
+    assert refused["mean"].isna().all()
+    throughput = frame[(frame["metric"] == "throughput") & (frame["n"] > 0)]
+    assert throughput["unit"].tolist() == ["Gb/s", "Gb/s"]
+    assert throughput["precision"].tolist() == pytest.approx(
+        ((throughput["high"] - throughput["mean"]) / throughput["mean"]).tolist()
+    )
+
+
+def test_one_run_has_no_interval(tmp_path: Path) -> None:
+    cell = only(Synth(ONE, runs=1).write(tmp_path / "r"))
+    assert cell.intervals["throughput"].n == 1
+    assert math.isnan(cell.intervals["throughput"].low)
+    assert cell.status == "max"
+
+
+def test_no_data_has_steps(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        for side in ("sender", "receiver"):
+            del record[side]["flow"]["bytes"]
+        return record
+
+    cell = only(Synth(ONE, runs=5, edit=edit, repeat={"min": 3, "max": 5}).write(tmp_path / "r"))
+    assert "throughput" not in cell.intervals
+    assert cell.intervals["steps"].n == 5
+    assert cell.status in ("converged", "max")

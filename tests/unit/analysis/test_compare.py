@@ -1,0 +1,427 @@
+"""Comparisons: against scipy's paired t test, Holm by hand, verdicts, and sentences with the ratios
+of a post of 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+from netbench.analysis.compare import Comparison, corrected, for_factor, settling, verdict_of
+from netbench.analysis.load import load
+from netbench.analysis.words import amount, bounds, percent, sentence
+from netbench.model import Repeat
+from tests.support.synthetic import Record, Synth, failed
+
+FIXED = Repeat(min=10, max=10)
+
+
+def frame(levels: dict[str, np.ndarray], boots: dict[str, list[int]] | None = None) -> pd.DataFrame:
+    """Runs of one pair with the factor x."""
+    rows = [
+        ("a>b", block, boots[level][block] if boots else 0, level, value)
+        for level, values in levels.items()
+        for block, value in enumerate(values)
+        if not math.isnan(value)
+    ]
+    found = pd.DataFrame(rows, columns=["pair", "block", "boot", "x", "throughput"])
+    return found.astype({"x": pd.CategoricalDtype(list(levels))})
+
+
+def compare(
+    runs: pd.DataFrame, repeat: Repeat = FIXED, margin: float | None = None
+) -> list[Comparison]:
+    return for_factor(
+        runs, "x", "old", metric="throughput", factors=["x"], repeat=repeat, margin=margin
+    )
+
+
+def test_against_scipy() -> None:
+    rng = np.random.default_rng(3)
+    common = rng.normal(0, 0.2, 10)  # what blocks share
+    old, new = np.exp(common + rng.normal(0, 0.01, 10)), np.exp(common + rng.normal(0.05, 0.01, 10))
+    (found,) = compare(frame({"old": old, "new": new}))
+    test = scipy.stats.ttest_rel(np.log(new), np.log(old))
+    interval = test.confidence_interval(0.95)
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.low, found.high) == (
+        pytest.approx(math.exp(interval.low)),
+        pytest.approx(math.exp(interval.high)),
+    )
+    assert found.ratio == pytest.approx(scipy.stats.gmean(new) / scipy.stats.gmean(old))
+    assert (found.n, found.unit, found.verdict) == (10, "block", "better")
+    assert scipy.stats.ttest_ind(new, old).pvalue > 0.05  # pairing is what finds it
+
+
+def test_only_common_blocks_are_paired() -> None:
+    old = np.array([1.0, 1.1, 0.9, 1.05, math.nan, 1.0])
+    new = np.array([2.0, 2.2, math.nan, 2.1, 9.0, 2.0])
+    (found,) = compare(frame({"old": old, "new": new}))
+    assert found.n == 4
+    assert found.ratio == pytest.approx(2.0)
+
+
+def test_holm_by_hand() -> None:
+    family = [
+        Comparison(
+            "x",
+            name,
+            "old",
+            {},
+            "a>b",
+            "throughput",
+            10,
+            ratio=1.1,
+            sd=0.1,
+            error=0.03,
+            freedom=9,
+            p=p,
+        )
+        for name, p in zip("abcd", (0.01, 0.04, 0.03, 0.005), strict=True)
+    ]
+    found = {c.level: c.corrected for c in corrected(family, FIXED)}
+    # sorted: d 0.005 < 0.05/4, a 0.01 < 0.05/3, c 0.03 > 0.05/2: the first that fails; from then on
+    # the level stays
+    assert found == {
+        "d": pytest.approx(1 - 0.05 / 4),
+        "a": pytest.approx(1 - 0.05 / 3),
+        "c": pytest.approx(0.975),
+        "b": pytest.approx(0.975),
+    }
+
+
+def test_interval_excludes_1_exactly_where_holm_rejects() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        levels = {"old": np.exp(rng.normal(0, 0.02, 8))} | {
+            f"l{i}": np.exp(rng.normal(0.015 * i, 0.02, 8)) for i in range(5)
+        }
+        found = compare(frame(levels))
+        order = sorted(found, key=lambda c: c.p)
+        rejected = set()
+        for k, c in enumerate(order):
+            if c.p > 0.05 / (len(order) - k):
+                break
+            rejected.add(c.level)
+        assert {c.level for c in found if c.low > 1 or c.high < 1} == rejected
+
+
+def test_family_error_rate_is_kept() -> None:
+    """No level differs: at least one wrong verdict in at most 5% of campaigns, which without
+    correction would be 14%.
+    """
+    rng, wrong = np.random.default_rng(2), 0
+    for _ in range(600):
+        family = compare(
+            frame({name: np.exp(rng.normal(0, 0.02, 6)) for name in ("old", "a", "b", "c")})
+        )
+        wrong += any(c.verdict != "inconclusive" for c in family)
+    assert wrong / 600 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
+
+
+def test_sequential_rule_widens() -> None:
+    rng = np.random.default_rng(5)
+    runs = frame({"old": np.exp(rng.normal(0, 0.02, 10)), "new": np.exp(rng.normal(0, 0.02, 10))})
+    (fixed,), (stopped,) = compare(runs), compare(runs, Repeat(min=10, max=30))
+    assert stopped.low < fixed.low
+    assert stopped.confidence == fixed.confidence == 0.95
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "margin", "verdict"),
+    [
+        (1.02, 1.05, 1, None, "better"),
+        (1.02, 1.05, -1, None, "worse"),
+        (0.95, 0.98, -1, None, "better"),
+        (0.95, 0.98, 1, None, "worse"),
+        (0.99, 1.01, 1, None, "inconclusive"),  # without a margin never equivalent
+        (0.995, 1.005, 1, 0.01, "equivalent"),
+        (1.002, 1.008, 1, 0.01, "equivalent"),  # beyond 0 and wholly inside the margin
+        (1.002, 1.02, 1, 0.01, "better"),  # beyond 0 and not wholly inside
+        (0.98, 1.005, 1, 0.01, "inconclusive"),
+        (0.99, 1.01, 1, 0.01, "equivalent"),
+    ],
+)
+def test_verdicts(low: float, high: float, better: int, margin: float | None, verdict: str) -> None:
+    assert verdict_of(low, high, better, margin) == verdict
+
+
+@pytest.mark.parametrize(
+    ("d", "margin"), [(0.01, None), (0.001, 0.01), (-0.004, 0.01), (0.02, 0.01)]
+)
+def test_the_n_that_would_settle_it_does(d: float, margin: float | None) -> None:
+    sd, needed = 0.03, settling(d, 0.03, 0.95, margin)
+    assert needed is not None
+
+    def verdict(n: int) -> str:
+        half = scipy.stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n)
+        return verdict_of(math.exp(d - half), math.exp(d + half), 1, margin)
+
+    assert verdict(needed) != "inconclusive"
+    assert verdict(int(needed / 1.04) - 1) == "inconclusive"
+
+
+def test_across_boots_the_boot_is_the_unit() -> None:
+    rng = np.random.default_rng(9)
+    boots = {"old": [0, 0, 2, 2, 4, 4], "new": [1, 1, 3, 3, 5, 5]}  # two kernels: never in one boot
+    levels = {name: np.exp(rng.normal(0.1 * (name == "new"), 0.01, 6)) for name in boots}
+    (found,) = compare(frame(levels, boots))
+    per_boot = {name: np.log(values).reshape(3, 2).mean(axis=1) for name, values in levels.items()}
+    test = scipy.stats.ttest_rel(per_boot["new"], per_boot["old"])
+    assert (found.unit, found.n) == ("boot", 3)
+    assert found.p == pytest.approx(test.pvalue)
+
+
+def test_within_shared_boots_differences_are_of_blocks_and_count_as_their_mean() -> None:
+    """Three boots that both levels share; one block lacks a level, so that means of each level
+    would not be of the same blocks.
+    """
+    rng = np.random.default_rng(4)
+    block = rng.normal(0, 0.3, 9)
+    old, new = np.exp(block + rng.normal(0, 0.01, 9)), np.exp(block + rng.normal(0.05, 0.01, 9))
+    old[4] = math.nan
+    boots = [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    (found,) = compare(frame({"old": old, "new": new}, {"old": boots, "new": boots}))
+    apart = np.log(new) - np.log(old)
+    test = scipy.stats.ttest_1samp([np.nanmean(apart[i : i + 3]) for i in (0, 3, 6)], 0)
+    assert (found.unit, found.n) == ("boot", 3)
+    assert found.p == pytest.approx(test.pvalue)
+
+
+def test_boots_of_different_number_are_paired_from_the_first() -> None:
+    old, new = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.1, 2.2, 4.4, math.nan])
+    (found,) = compare(frame({"old": old, "new": new}, {"old": [1, 3, 5, 7], "new": [2, 4, 6, 8]}))
+    assert (found.n, found.ratio) == (3, pytest.approx(1.1))
+
+
+def test_a_cell_that_failed_in_one_boot_stays_in_step(tmp_path: Path) -> None:
+    """Rounds differ by 50%, alike for both kernels: paired with another round a cell's ratio would
+    be far off.
+    """
+    factors = {"kernel": ("a", "b"), "send": ("readwrite", "sendfile")}
+    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+
+    def stepped(record: Record) -> Record | None:
+        place = rounds[record["boot"]]
+        if record["factors"] == {"kernel": "a", "send": "sendfile"} and place == 1:
+            return failed(record, "failed", "reset")
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * 1.5**place)
+        return record
+
+    loaded = load(
+        Synth(factors, runs=12, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r")
+    )
+    for order in (loaded.rounds, None):
+        found = for_factor(
+            loaded.ok,
+            "kernel",
+            "a",
+            metric="throughput",
+            factors=loaded.factors,
+            repeat=loaded.repeat,
+            order=order,
+        )
+        assert [(c.n, c.ratio == pytest.approx(1, abs=0.005)) for c in found] == [
+            (4, True),
+            (3, True),
+        ]
+
+
+def test_a_boot_that_nothing_ran_in_keeps_its_round(tmp_path: Path) -> None:
+    factors = {"kernel": ("a", "b")}
+    lost = [boot for boot, kernel in Synth(factors, boots=4).booted() if kernel == "a"][1]
+    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+
+    def stepped(record: Record) -> Record | None:
+        counted = record["receiver"]["flow"]["bytes"]
+        counted[1][0] = counted[0][0] + int(
+            (counted[1][0] - counted[0][0]) * 1.5 ** rounds[record["boot"]]
+        )
+        return None if record["boot"] == lost else record
+
+    loaded = load(Synth(factors, runs=8, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
+    (found,) = for_factor(
+        loaded.ok,
+        "kernel",
+        "a",
+        metric="throughput",
+        factors=loaded.factors,
+        repeat=loaded.repeat,
+        order=loaded.rounds,
+    )
+    assert (found.n, found.ratio) == (3, pytest.approx(1, abs=0.005))
+    by_round = [
+        {loaded.rounds[boot] for boot, each in loaded.kernels.items() if each == kernel}
+        for kernel in "ab"
+    ]
+    assert by_round == [{0, 2, 3}, {0, 1, 2, 3}]
+
+
+def test_one_boot_of_each_kernel_has_no_interval(tmp_path: Path) -> None:
+    loaded = load(Synth({"kernel": ("a", "b")}, runs=10).write(tmp_path / "r"))
+    (found,) = for_factor(
+        loaded.ok, "kernel", "a", metric="throughput", factors=loaded.factors, repeat=loaded.repeat
+    )
+    assert (found.unit, found.n, found.verdict, found.why) == (
+        "boot",
+        1,
+        "inconclusive",
+        "one boot has no interval",
+    )
+    assert math.isnan(found.low)
+
+
+def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None:
+    def refused(record: Record) -> Record:
+        return (
+            failed(record, "refused", "no")
+            if record["factors"] == {"send": "sendfile", "pin": "apart"}
+            else record
+        )
+
+    loaded = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
+    factors = [cell["factors"] for cell in loaded.cells]
+
+    def told(planned: list[dict[str, str]]) -> list[tuple[str, str]]:
+        found = for_factor(
+            loaded.ok,
+            "send",
+            "readwrite",
+            metric="throughput",
+            factors=loaded.factors,
+            repeat=loaded.repeat,
+            planned=planned,
+        )
+        return [(c.context["pin"], c.why) for c in found]
+
+    assert told(factors) == [("none", ""), ("apart", "sendfile has no run here")]
+    assert told(factors[:3]) == [("none", "")]  # what was excluded is not missed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ([1.0, 1.1], [0.0, 1.0], "0, which has no ratio"),
+        ([1.0, math.nan], [math.nan, 1.0], "no block in common"),
+        ([1.0, math.nan], [2.0, math.nan], "one block has no interval"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(old: list[float], new: list[float], why: str) -> None:
+    (found,) = compare(frame({"old": np.array(old), "new": np.array(new)}))
+    assert found.verdict == "inconclusive"
+    assert math.isnan(found.low)
+    assert why in found.why
+    assert why in found.sentence
+
+
+def test_all_other_factors_equal(tmp_path: Path) -> None:
+    loaded = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
+    found = for_factor(
+        loaded.ok,
+        "send",
+        "readwrite",
+        metric="throughput",
+        factors=loaded.factors,
+        repeat=loaded.repeat,
+    )
+    assert {(c.pair, c.context["pin"]) for c in found} == {
+        (p, x) for p in ("a>b", "c>d") for x in ("none", "apart")
+    }
+    for c in found:
+        assert c.ratio == pytest.approx(33 / 18, rel=0.02)
+        assert c.verdict == "better"
+
+
+# time(1) of seed rows 3a 3b (18.2%, 6.2% CPU) and 4a 4b (14.5%, 5.1%), and what the post says of
+# them.
+@pytest.mark.parametrize(
+    ("new", "old", "less", "times"), [(6.2, 18.2, 66, 2.9), (5.1, 14.5, 65, 2.8)]
+)
+def test_ratio_statements_of_2006(new: float, old: float, less: int, times: float) -> None:
+    said = amount(new / old)
+    assert round(-percent(new / old)) == less
+    assert said.endswith(f"% less ({times} times)")
+    assert round(float(said.split("%")[0])) == less
+
+
+def made(
+    ratio: float, low: float, high: float, metric: str = "throughput", **more: object
+) -> Comparison:
+    fields: dict[str, object] = {"verdict": "better", **more}
+    return Comparison(
+        "send",
+        "sendfile",
+        "readwrite",
+        {},
+        "a>b",
+        metric,
+        10,
+        ratio=ratio,
+        low=low,
+        high=high,
+        confidence=0.95,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize(
+    ("comparison", "said"),
+    [
+        (
+            made(1.311, 1.302, 1.321),
+            "sendfile moves 31.1% more than readwrite, 95% interval 30.2 to 32.1%",
+        ),
+        (
+            made(1.841, 1.802, 1.881),
+            "sendfile moves 84.1% more than readwrite, 95% interval 80.2 to 88.1%",
+        ),
+        (
+            made(0.34, 0.32, 0.36, "system_demand"),
+            "sendfile uses 66.0% less CPU per KB than readwrite, 95% interval 64.0 to 68.0% (2.9 times)",
+        ),
+        (
+            made(0.9, 0.88, 0.93, "sender_cpu"),
+            "sendfile uses 10.0% less CPU on the sender than readwrite, 95% interval 7.0 to 12.0%",
+        ),
+        (
+            made(1.001, 0.995, 1.006, verdict="equivalent", margin=0.01),
+            "sendfile moves as much as readwrite, within the margin of 1%: 95% interval 0.50% less to 0.60% more",
+        ),
+        (
+            made(1.01, 0.98, 1.04, verdict="inconclusive", needed=57),
+            "sendfile moves 1.0% more than readwrite, 95% interval 2.0% less to 4.0% more: inconclusive, about 57 blocks would settle it",
+        ),
+    ],
+)
+def test_sentences(comparison: Comparison, said: str) -> None:
+    assert sentence(comparison) == said
+
+
+def test_bounds_tell_their_direction() -> None:
+    assert bounds(0.5, 0.8) == "20.0 to 50.0% less"
+    assert bounds(0.999, 1.2) == "0.10% less to 20.0% more"
+
+
+def test_bounds_that_say_nothing_are_not_told_to_the_digit() -> None:
+    assert bounds(1e-5, 25476.0) == "over 99.9% less to over 10 times as much"
+    assert bounds(1.5, 50.0) == "50.0% more to over 10 times as much"
+    assert bounds(1e-5, 0.5) == "50.0 to over 99.9% less"
+
+
+def test_unknown_names_are_errors() -> None:
+    runs = frame({"old": np.ones(3), "new": np.ones(3)})
+    with pytest.raises(KeyError):
+        for_factor(runs, "y", "old", metric="throughput", factors=["x"], repeat=FIXED)
+    with pytest.raises(KeyError):
+        for_factor(runs, "x", "older", metric="throughput", factors=["x"], repeat=FIXED)
+
+
+def test_no_difference_and_no_spread() -> None:
+    (found,) = compare(frame({"old": np.ones(3), "new": np.ones(3)}))
+    assert (found.ratio, found.low, found.high, found.verdict) == (1.0, 1.0, 1.0, "inconclusive")

@@ -1,0 +1,209 @@
+"""Which runs are pooled where kernels are swept: boots of one kernel must agree in everything,
+kernels need not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from netbench import facts
+from netbench.analysis.cells import cells_of
+from netbench.analysis.checks import Caution, cautions
+from netbench.analysis.compare import for_factor
+from netbench.analysis.epochs import not_pooled
+from netbench.analysis.load import Loaded, load
+from netbench.report.blocks import Table
+from netbench.report.build import build
+from tests.support.synthetic import Record, Synth, failed
+
+SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))
+
+
+def made(
+    folder: Path, changes: Mapping[int, Mapping[str, str | None]], synth: Synth = SYNTH
+) -> Loaded:
+    """A result whose sender had other facts in some boots."""
+    synth.write(folder)
+    told = json.loads((folder / "facts.json").read_text())
+    for entry in told["hosts"]["snd"]:
+        entry["facts"] |= changes.get(entry["boot"], {})
+    (folder / "facts.json").write_text(json.dumps(told))
+    return load(folder)
+
+
+def warned(loaded: Loaded) -> dict[str, Caution]:
+    return {c.kind: c for c in cautions(loaded, cells_of(loaded))}
+
+
+def boots_of(kernel: str) -> list[int]:
+    return [boot for boot, each in SYNTH.booted() if each == kernel]
+
+
+def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
+    kernels = {
+        "new": {
+            "clock_source": "hpet",
+            "tcp_rmem": "1 2 3",
+            "memory": "7 kB",
+            "congestion_available": "bbr",
+        }
+    }
+    loaded = load(
+        Synth(
+            {"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",), kernels=kernels
+        ).write(tmp_path / "r")
+    )
+    assert (loaded.runs["excluded"] == "").all()
+    assert [c.intervals["throughput"].n for c in cells_of(loaded)] == [4, 4]
+    told = warned(loaded)
+    assert set(told) == {"kernels"}
+    assert told["kernels"].what in {
+        f"On {host}, {one} and {other} differ in more than the kernel: clock_source."
+        for host in ("snd", "rcv")
+        for one, other in (("old", "new"), ("new", "old"))
+    }
+
+
+def test_a_kernel_that_was_built_anew_is_another(tmp_path: Path) -> None:
+    """Same release, same level, but the last two boots ran what was built in between."""
+    boots = boots_of("new")
+    loaded = made(tmp_path / "r", {boot: {"kernel_build": "#2 SMP new"} for boot in boots[2:]})
+    left_out = loaded.runs[loaded.runs["excluded"] != ""]
+    assert set(left_out["boot"]) == set(boots[:2])
+    assert set(left_out["excluded"]) == {"snd: kernel_build was #1 SMP new, then #2 SMP new"}
+    assert [c.intervals["throughput"].n for c in cells_of(loaded)] == [4, 2]
+    assert "4 of 16 ok runs" in warned(loaded)["facts"].what
+
+
+def test_what_one_boot_alone_had_is_not_pooled(tmp_path: Path) -> None:
+    boots = boots_of("old")
+    usual = {boot: {"command_line": "quiet"} for boot in boots}
+    loaded = made(tmp_path / "r", usual | {boots[1]: {"command_line": "quiet mitigations=off"}})
+    assert set(loaded.runs.loc[loaded.runs["excluded"] != "", "boot"]) == {boots[1]}
+
+
+def test_what_a_kernel_does_not_tell_is_not_taken_from_another(tmp_path: Path) -> None:
+    """The old kernel says turbo: on in its first boot and off later; the new one never says."""
+    old = boots_of("old")
+    loaded = made(
+        tmp_path / "r", {old[0]: {"turbo": "on"}} | {boot: {"turbo": "off"} for boot in old[1:]}
+    )
+    assert set(loaded.runs.loc[loaded.runs["excluded"] != "", "boot"]) == {old[0]}
+
+
+def test_facts_that_vary_between_boots_of_one_kernel_are_named(tmp_path: Path) -> None:
+    boots = boots_of("new")
+    told = warned(
+        made(
+            tmp_path / "r",
+            {boots[1]: {"memory": "8 kB"}}
+            | {b: {"memory": "7 kB"} for b in boots if b != boots[1]},
+        )
+    )
+    assert told["facts"].what == "memory of snd changed between boots; no run is left out for that."
+
+
+def entry(boot: int, kernel: str, run: int, **facts: str) -> dict[str, Any]:
+    return {
+        "boot": boot,
+        "from_run": run,
+        "facts": {"kernel": kernel, "kernel_build": "#1", "tcp_sack": "1"} | facts,
+    }
+
+
+def test_a_resumed_campaign_is_told_only_of_changes_within_a_kernel() -> None:
+    entries = [entry(1, "6.1", 1), entry(2, "6.12", 4), entry(3, "6.1", 7)]
+    assert not_pooled({"snd": entries}, ["kernel"], 6) == []
+    (said,) = not_pooled({"snd": entries}, [], 6)
+    assert said.startswith("snd: kernel was 6.12, then 6.1: once a new run is ok")
+    (said,) = not_pooled({"snd": [*entries[:2], entry(3, "6.1", 7, tcp_sack="0")]}, ["kernel"], 6)
+    assert said.startswith("snd: tcp_sack was 1, then 0")
+
+
+def test_a_kernel_that_did_not_come_up_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
+    """The runs that it would have had failed, with the number of the boot that was there before."""
+    booted = SYNTH.booted()
+    lost, kernel = booted[3]
+    before = booted[2][0]
+
+    def down(record: Record) -> Record:
+        if record["boot"] != lost:
+            return record
+        return failed(record, "failed", f"boot: {kernel}: it did not come up") | {"boot": before}
+
+    synth = replace(SYNTH, edit=down, compare={"factor": "kernel", "baseline": "old"})
+    loaded = load(synth.write(tmp_path / "r"))
+    assert loaded.kernels == {boot: each for boot, each in booted if boot != lost}
+    assert {c.cell: c.intervals["throughput"].n for c in cells_of(loaded)} == {
+        f"kernel={each}": 3 if each == kernel else 4 for each in ("old", "new")
+    }
+    table = build(tmp_path / "r").section("boots").blocks[0]
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == [str(boot) for boot, _ in booted if boot != lost]
+    assert {row[4] for row in table.rows} == {2}
+
+
+def test_what_was_booted_twice_for_one_round_stays_in_it(tmp_path: Path) -> None:
+    """A campaign that was killed in its third boot and resumed: numbers run on, blocks say which
+    round it is.
+    """
+    third = SYNTH.booted()[2][0]
+
+    def again(record: Record) -> Record:
+        late = record["boot"] > third or (record["boot"] == third and record["block"] % 2 == 1)
+        return record | {"boot": record["boot"] + late}
+
+    synth = replace(SYNTH, edit=again)
+    folder = synth.write(tmp_path / "r")
+    told = json.loads((folder / "facts.json").read_text())
+    for entries in told["hosts"].values():
+        for each in entries[2:]:
+            each["boot"] += each["boot"] > third
+        entries.insert(3, entries[2] | {"boot": third + 1, "boot_id": "again"})
+    (folder / "facts.json").write_text(json.dumps(told))
+    loaded = load(folder)
+    assert len(loaded.kernels) == 9
+    assert [loaded.rounds[boot] for boot in sorted(loaded.rounds)] == [0, 0, 1, 1, 1, 2, 2, 3, 3]
+    (found,) = for_factor(
+        loaded.ok,
+        "kernel",
+        "old",
+        metric="throughput",
+        factors=loaded.factors,
+        repeat=loaded.repeat,
+        order=loaded.rounds,
+    )
+    assert (found.unit, found.n) == ("boot", 4)
+    assert sorted(c.intervals["throughput"].n for c in cells_of(loaded)) == [4, 5]
+
+
+def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
+    boots = boots_of("new")
+    loaded = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in boots})
+    assert warned(loaded) == {}
+    assert not facts.same("memory", "995612 kB", "885612 kB")
+    assert not facts.same("kernel", "6.1", "6.2")
+
+
+def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
+    """Facts are read before settings are applied: a host may come up with another value, which no
+    run saw.
+    """
+    changes: dict[int, Mapping[str, str | None]] = {
+        boot: {"tcp_rmem": f"4096 131072 {boot}"} for boot in boots_of("old")
+    }
+    folder = tmp_path / "r"
+    assert (made(folder, changes).runs["excluded"] != "").any()
+    plan = json.loads((folder / "plan.json").read_text())
+    for key in ("sysctl.net.ipv4.tcp_rmem", "receiver.sysctl.net.ipv4.tcp_rmem"):
+        (folder / "plan.json").write_text(json.dumps(plan | {"held": {key: "4096 131072 6291456"}}))
+        assert (load(folder).runs["excluded"] == "").all()
+
+
+def test_what_can_be_done_about_a_fact_that_changes_by_itself() -> None:
+    assert facts.held_by("tcp_rmem") == " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
+    assert facts.held_by("cpu_model") == ""

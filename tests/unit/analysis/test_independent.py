@@ -1,0 +1,315 @@
+"""Two results: Welch's test against scipy's, which cells are the same, what differs; and gates."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from netbench.analysis.compare import Comparison
+from netbench.analysis.gates import Gate, judge, known_metric, parse
+from netbench.analysis.independent import Matching, compared, differences, match
+from netbench.analysis.load import Loaded, load
+from tests.support.synthetic import Record, Synth, failed
+
+TWO = ("snd>rcv",)
+SENDS = {"send": ("readwrite", "sendfile")}
+
+
+def made(folder: Path, **fields: object) -> Loaded:
+    return load(Synth(**{"factors": SENDS, "pairs": TWO, **fields}).write(folder))  # type: ignore[arg-type]
+
+
+def written(folder: Path, text: str, **fields: object) -> Loaded:
+    """A result whose campaign says more."""
+    made(folder, **fields)
+    (folder / "campaign.yaml").write_text(f"netbench: 1\nname: x\n{text}")
+    return load(folder)
+
+
+def logs(loaded: Loaded, send: str) -> np.ndarray:
+    runs = loaded.ok
+    return np.log(runs[runs["send"] == send]["throughput"].to_numpy())
+
+
+def both(a: Loaded, b: Loaded, margin: float | None = None) -> list[Comparison]:
+    return compared(a, b, match(a, b), "throughput", margin)
+
+
+def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:
+    return {"readwrite": 18.0, "sendfile": 33.3}[factors["send"]], 0.5, 0.6
+
+
+def test_against_scipys_welch(tmp_path: Path) -> None:
+    one = {"factors": {"send": ("sendfile",)}}
+    a, b = (
+        made(tmp_path / "a", runs=8, spread=0.004, **one),
+        made(tmp_path / "b", runs=14, spread=0.011, seed=3, **one),
+    )
+    (found,) = both(a, b)
+    test = scipy.stats.ttest_ind(logs(b, "sendfile"), logs(a, "sendfile"), equal_var=False)
+    interval = test.confidence_interval(0.95)
+    assert found.p == pytest.approx(test.pvalue)
+    assert found.freedom == pytest.approx(test.df)
+    assert [found.low, found.high] == pytest.approx(
+        [math.exp(interval.low), math.exp(interval.high)]
+    )
+    assert (found.unit, found.n, found.against) == ("run", 14, 8)
+    pooled = scipy.stats.ttest_ind(logs(b, "sendfile"), logs(a, "sendfile"))
+    assert found.p != pytest.approx(pooled.pvalue, rel=1e-3)
+
+
+def test_two_cells_are_one_family(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a"), made(tmp_path / "b", seed=3, truth=faster)
+    same, more = both(a, b)
+    assert (same.context, more.context) == ({"send": "readwrite"}, {"send": "sendfile"})
+    first, second = sorted((same, more), key=lambda c: c.p)
+    assert (first.corrected, second.corrected) == (pytest.approx(0.975), pytest.approx(0.95))
+    assert more.sentence.startswith("B moves 1.2% more than A, 95% interval")
+    assert more.sentence.endswith(", unpaired")
+
+
+def test_a_difference_that_is_not_settled_says_how_many_runs_of_each(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", spread=0.02), made(tmp_path / "b", seed=3, spread=0.02)
+    unsure = next(c for c in both(a, b) if c.verdict == "inconclusive")
+    assert unsure.needed
+    assert f"about {unsure.needed} runs of each would settle it" in unsure.sentence
+    half = (
+        scipy.stats.t.ppf((1 + unsure.corrected) / 2, 2 * (unsure.needed - 1))
+        * unsure.sd
+        / math.sqrt(unsure.needed)
+    )
+    assert half < abs(math.log(unsure.ratio))
+
+
+def test_boots_are_the_unit_where_both_have_several(tmp_path: Path) -> None:
+    fields = {"factors": {"send": ("sendfile",)}, "between": 0.01}
+    a, b = (
+        made(tmp_path / "a", runs=12, boots=4, **fields),
+        made(tmp_path / "b", runs=10, boots=5, seed=3, **fields),
+    )
+    (found,) = both(a, b)
+    means = [np.log(x.ok["throughput"]).groupby(x.ok["boot"]).mean() for x in (b, a)]
+    test = scipy.stats.ttest_ind(*means, equal_var=False)
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.unit, found.n, found.against) == ("boot", 5, 4)
+
+
+def test_one_boot_against_several_has_no_interval(tmp_path: Path) -> None:
+    a, b = made(tmp_path / "a", runs=12), made(tmp_path / "b", runs=12, boots=4, truth=faster)
+    for c in both(a, b):
+        assert math.isnan(c.low)
+        assert c.why == "A has one boot and B 4: how far boots of A lie apart is not known"
+        assert c.ratio == pytest.approx(1.0, abs=0.02)
+
+
+def test_what_cannot_be_compared_says_why(tmp_path: Path) -> None:
+    a = made(
+        tmp_path / "a",
+        edit=lambda r: failed(r, "refused", "no") if r["factors"]["send"] == "sendfile" else r,
+    )
+    b = made(tmp_path / "b", runs=1)
+    assert [c.why for c in both(a, b)] == ["one run has no interval", "A has no run here"]
+
+
+# --- which cells are the same ---
+
+
+def pairs_of(found: Matching) -> set[tuple[str, str]]:
+    return {(m.a[0], m.b[0]) for m in found.matches}
+
+
+PINNED = {"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}
+
+
+def test_cells_of_one_campaign_are_matched_by_their_ids(tmp_path: Path) -> None:
+    found = match(made(tmp_path / "a", factors=PINNED), made(tmp_path / "b", factors=PINNED))
+    assert {x for x, _ in pairs_of(found)} == {x for _, x in pairs_of(found)}
+    assert (len(found.matches), found.notes) == (4, ())
+
+
+def test_a_level_that_one_lacks_is_left_out_and_said(tmp_path: Path) -> None:
+    found = match(
+        made(tmp_path / "a", factors={"send": ("readwrite", "splice")}), made(tmp_path / "b")
+    )
+    assert pairs_of(found) == {("send=readwrite", "send=readwrite")}
+    assert found.notes == ("only in A: send=splice", "only in B: send=sendfile")
+
+
+def test_a_factor_that_one_alone_swept_is_at_the_level_that_the_other_wrote(tmp_path: Path) -> None:
+    a = made(tmp_path / "a", factors=PINNED)
+    found = match(a, written(tmp_path / "b", "transfer: {pin: apart}\n"))
+    assert pairs_of(found) == {(f"send={send},pin=apart", f"send={send}") for send in SENDS["send"]}
+    assert found.matches[0].context == {"send": "readwrite", "A's pin": "apart"}
+    said = "; ".join(found.notes)
+    assert "pin was swept in A alone; B was run with apart" in said
+    assert "left out of A: send=readwrite,pin=none" in said
+
+
+def test_without_its_level_each_is_compared(tmp_path: Path) -> None:
+    found = match(made(tmp_path / "a"), made(tmp_path / "b", factors=PINNED))
+    assert pairs_of(found) == {
+        (f"send={s}", f"send={s},pin={p}") for s in SENDS["send"] for p in PINNED["pin"]
+    }
+    assert {m.context["B's pin"] for m in found.matches} == {"none", "apart"}
+    assert "A does not say its level" in found.notes[0]
+
+
+def test_when_both_swept_something_alone_nothing_is_guessed(tmp_path: Path) -> None:
+    a, b = (
+        made(tmp_path / "a", factors=PINNED),
+        made(tmp_path / "b", factors={**SENDS, "tso": ("on", "off")}),
+    )
+    found = match(a, b)
+    assert found.matches == ()
+    assert any("of which several could be meant" in note for note in found.notes)
+
+
+def test_what_a_level_brings_with_it_is_said_when_it_differs(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "ab"]
+    for folder, chunk in zip(folders, ("8K", "64K"), strict=True):
+        made(folder, factors={**SENDS, "chunk": (chunk,)})
+        plan = json.loads((folder / "plan.json").read_text())
+        (folder / "plan.json").write_text(json.dumps(plan | {"swept": ["send"]}))
+    found = match(*map(load, folders))
+    assert len(found.matches) == 2
+    assert "send=readwrite,chunk=8K: chunk is 8K in A, 64K in B" in found.notes
+
+
+def test_only_pairs_may_have_other_names(tmp_path: Path) -> None:
+    found = match(made(tmp_path / "a"), made(tmp_path / "b", pairs=("x>y",)))
+    assert [(m.a[1], m.b[1]) for m in found.matches] == [("snd>rcv", "x>y")] * 2
+    assert found.notes == ("the pair snd>rcv of A is compared with x>y of B",)
+    found = match(
+        made(tmp_path / "c", pairs=("snd>rcv", "c>d")),
+        made(tmp_path / "d", pairs=("snd>rcv", "e>f")),
+    )
+    assert {m.pair for m in found.matches} == {"snd>rcv"}
+    assert found.notes == ("only in A: the pairs c>d", "only in B: the pairs e>f")
+
+
+# --- what differs ---
+
+
+def test_facts_that_must_match_and_words_of_the_campaign_are_told(tmp_path: Path) -> None:
+    facts = {"kernel": "6.19.0", "load": "9.9", "tcp_sack": "0"}
+    a = written(
+        tmp_path / "a",
+        "transfer: {chunk: 8K, pin: none, source: {file: /home/anna/x}}\n",
+        facts={h: {"tcp_sack": "1"} for h in ("snd", "rcv")},
+    )
+    b = written(
+        tmp_path / "b",
+        "transfer: {chunk: 64K, pin: none, source: zero}\nsettings: {mtu: 9000}\n",
+        facts={"snd": facts, "rcv": {"tcp_sack": "0"}},
+    )
+    found = {d.what: (d.where, d.a, d.b) for d in differences(a, b)}
+    assert found == {
+        "kernel": ("snd", "6.18.1", "6.19.0"),
+        "tcp_sack": ("snd, rcv", "1", "0"),
+        "transfer.chunk": ("campaign", "8K", "64K"),
+        "transfer.source": ("campaign", "differs", "differs"),
+        "settings.mtu": ("campaign", "not written", "9000"),
+    }
+
+
+def test_swept_kernels_that_are_the_same_are_no_difference(tmp_path: Path) -> None:
+    fields = {"factors": {"kernel": ("x", "y")}, "boots": 2}
+    a, b = made(tmp_path / "a", **fields), made(tmp_path / "b", seed=3, **fields)
+    assert differences(a, b) == []
+    other = made(tmp_path / "c", kernels={"y": {"kernel_build": "#2"}}, **fields)
+    assert [(d.what, d.a, d.b) for d in differences(a, other)] == [
+        ("kernel_build", "#1 SMP x or #1 SMP y", "#1 SMP x or #2")
+    ]
+
+
+# --- gates ---
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("throughput<-2%", ("throughput", True, -0.02)),
+        ("throughput < -0.02", ("throughput", True, -0.02)),
+        ("sender_demand>5%", ("sender_demand", False, 0.05)),
+        ("system_cpu.procstat>+0.5 %", ("system_cpu.procstat", False, 0.005)),
+        ("retransmits>100%", ("retransmits", False, 1.0)),
+        ("throughput<0", ("throughput", True, 0.0)),
+        ("throughput<.5%", ("throughput", True, 0.005)),
+    ],
+)
+def test_gates_are_read(text: str, gate: tuple[str, bool, float]) -> None:
+    found = parse(text)
+    assert (found.metric, found.below, found.limit) == (gate[0], gate[1], pytest.approx(gate[2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("throughput", "expected METRIC"),
+        ("throughput<=2%", "expected METRIC"),
+        ("throughput<-2%%", "expected METRIC"),
+        ("throughput<two", "expected METRIC"),
+        ("<-2%", "expected METRIC"),
+        ("", "expected METRIC"),
+        ("throughput<-2% ; throughput>1%", "expected METRIC"),
+        ("throughput<-100%", "nothing can be 100% less"),
+        ("throuhput<-2%", "did you mean throughput"),
+        ("mood<-2%", "there are throughput, sender_cpu"),
+        ("throughput.procstat<-2%", "did you mean throughput"),
+    ],
+)
+def test_what_is_no_gate_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse(text)
+
+
+def test_any_meter_of_a_cpu_metric_may_be_named() -> None:
+    assert known_metric("sender_cpu.toy") == "sender_cpu.toy"
+
+
+def compared_to(low: float, high: float, **more: object) -> Comparison:
+    return Comparison(
+        "x", "new", "old", {}, "a>b", "throughput", 9, ratio=1, low=low, high=high, **more
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gate", "low", "high", "falls"),
+    [
+        (Gate("", "throughput", True, -0.02), 0.95, 0.97, True),
+        (Gate("", "throughput", True, -0.02), 0.95, 0.985, False),
+        (Gate("", "throughput", True, -0.02), 0.99, 1.05, False),
+        (Gate("", "throughput", False, 0.05), 1.06, 1.10, True),
+        (Gate("", "throughput", False, 0.05), 1.04, 1.10, False),
+        (Gate("", "throughput", False, 0.05), 0.5, 0.6, False),
+    ],
+)
+def test_a_gate_falls_where_the_whole_interval_lies_past_it(
+    gate: Gate, low: float, high: float, falls: bool
+) -> None:
+    outcome = judge(gate, {"throughput": [compared_to(low, high), compared_to(1.0, 1.0)]})
+    assert (len(outcome.fell), outcome.held) == ((1, 1) if falls else (0, 2))
+
+
+def test_what_has_no_interval_is_not_judged() -> None:
+    unknown = compared_to(math.nan, math.nan, why="one boot has no interval")
+    outcome = judge(Gate("", "throughput", True, -0.02), {"throughput": [unknown]})
+    assert (outcome.fell, outcome.held, outcome.unjudged) == ((), 0, (unknown,))
+    assert judge(Gate("", "retransmits", True, -0.02), {}).held == 0
+
+
+def test_a_run_that_measured_nothing_has_no_ratio(tmp_path: Path) -> None:
+    def nothing(record: Record) -> Record:
+        if record["run"] == 3:
+            counted = record["receiver"]["flow"]["bytes"]
+            counted[1][0] = counted[0][0]
+        return record
+
+    found = both(made(tmp_path / "a", edit=nothing), made(tmp_path / "b"))
+    assert [c.why for c in found].count("a run measured 0, which has no ratio") == 1

@@ -1,0 +1,168 @@
+"""Reading a result folder: what a killed controller leaves, what is refused, and that columns are
+the records'.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.analysis.load import load
+from netbench.analysis.metrics import of_record
+from netbench.errors import ReportError, StoreError
+from netbench.store import Store
+from tests.support.synthetic import Record, Synth, failed
+
+
+def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
+    synth = Synth(runs=3)
+    found = load(synth.write(tmp_path / "r"))
+    records = list(synth.records())
+    assert found.runs["run"].tolist() == [r["run"] for r in records]
+    assert found.runs["cell"].tolist() == [r["cell"] for r in records]
+    assert found.runs["pin"].tolist() == [r["factors"]["pin"] for r in records]
+    assert found.runs["block"].tolist() == [r["block"] for r in records]
+    expected = [of_record(r, {"here": 100}, shared=True)["system_demand"] for r in records]
+    assert found.runs["system_demand"].tolist() == expected
+    assert found.shared == {"here>here": True}
+    assert found.about == "Numbers that were made up, to judge the report by."
+
+
+def test_truncated_last_line_is_left_out_and_said(tmp_path: Path) -> None:
+    folder = Synth(runs=3).write(tmp_path / "r")
+    file = folder / "records.jsonl"
+    file.write_bytes(file.read_bytes()[:-700])
+    found = load(folder)
+    assert len(found.runs) == 11
+    assert found.truncated
+
+
+def test_a_last_line_without_newline_is_left_out_as_resume_will(tmp_path: Path) -> None:
+    """Even one that can be read: resume cuts it off and runs it again, and a report must not count
+    what is not kept.
+    """
+    folder = Synth(runs=3).write(tmp_path / "r")
+    file = folder / "records.jsonl"
+    file.write_bytes(file.read_bytes()[:-1])
+    found = load(folder)
+    store = Store.open(folder)
+    store.lock()
+    store.close()
+    assert len(found.runs) == len(list(store.records())) == 11
+    assert found.truncated
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"schema": 1, "run": ', "not JSON"),
+        ("", "not JSON"),
+        ("[]", "expected a record of schema 1"),
+        ('{"schema": 2}', "expected a record of schema 1"),
+        ('{"schema": 1, "run": 5}', "not a record"),
+        ("SECOND", "run 2 is there twice"),
+        ("UNPLANNED", "'nowhere' is none of the plan's"),
+        ("NUMBERS", "not a record"),
+    ],
+)
+def test_any_other_bad_line_is_an_error_with_its_number(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    folder = Synth(runs=3).write(tmp_path / "r")
+    file = folder / "records.jsonl"
+    lines = file.read_text().splitlines()
+    made: Record = json.loads(lines[1])
+    swaps: dict[str, Record] = {
+        "SECOND": made,
+        "UNPLANNED": made | {"run": 99, "cell": "nowhere"},
+        "NUMBERS": made
+        | {
+            "run": 99,
+            "receiver": {"host": "here", "time_ns": [1, 2], "flow": {"bytes": [[1], ["x"]]}},
+        },
+    }
+    lines[5] = json.dumps(swaps[line]) if line in swaps else line
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(StoreError, match=r"records\.jsonl:6: ") as error:
+        load(folder)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("gone", ["plan.json", "records.jsonl"])
+def test_a_folder_that_is_no_result(tmp_path: Path, gone: str) -> None:
+    folder = Synth(runs=1).write(tmp_path / "r")
+    (folder / gone).unlink()
+    with pytest.raises(ReportError, match="holds no result"):
+        load(folder)
+
+
+def test_no_run_yet(tmp_path: Path) -> None:
+    folder = Synth(runs=3).write(tmp_path / "r")
+    (folder / "records.jsonl").write_text("")
+    assert len(load(folder).runs) == 0
+
+
+def test_runs_that_did_not_get_so_far_have_no_number(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        return (
+            failed(record, "refused", "sg is fixed")
+            if record["factors"]["send"] == "sendfile"
+            else record
+        )
+
+    found = load(Synth(runs=3, edit=edit).write(tmp_path / "r"))
+    refused = found.runs[found.runs["status"] == "refused"]
+    assert len(refused) == 6
+    assert refused["throughput"].isna().all()
+    assert set(refused["reason"]) == {"sg is fixed"}
+    assert len(found.ok) == 6
+
+
+def test_hosts_with_one_boot_id_share_a_kernel(tmp_path: Path) -> None:
+    folder = Synth(runs=2, pairs=("a>b",)).write(tmp_path / "r")
+    assert load(folder).shared == {"a>b": False}
+    facts: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    for boots in facts["hosts"].values():
+        boots[0]["boot_id"] = "one"
+    (folder / "facts.json").write_text(json.dumps(facts))
+    found = load(folder)
+    assert found.shared == {"a>b": True}
+    assert "sender_cpu.procstat" not in found.metrics
+
+
+def broken_proof(record: Record) -> Record:
+    if record["factors"]["send"] == "sendfile" and record["block"] == 1:
+        record["proof"]["sender"]["sendfile_calls"] = [[12], [12], [12]]
+    if record["factors"]["send"] == "zerocopy" and record["block"] == 0:
+        record["proof"]["sender"]["copied"] = [
+            [0],
+            [0],
+            [3],
+        ]  # a completion after the window counts
+    return record
+
+
+def test_mechanisms_that_did_not_engage_are_marked(tmp_path: Path) -> None:
+    found = load(
+        Synth(
+            factors={"send": ("sendfile", "zerocopy", "readwrite")}, runs=4, edit=broken_proof
+        ).write(tmp_path / "r")
+    )
+    marked = found.runs[found.runs["engaged"] != ""]
+    assert sorted(zip(marked["send"], marked["block"], strict=True)) == [
+        ("sendfile", 1),
+        ("zerocopy", 0),
+    ]
+    assert set(marked["engaged"]) == {"sender: sendfile_calls stayed 0", "sender: copied counted 3"}
+    assert found.proofs["send=sendfile", "here>here", "sender", "sendfile_calls"].broken == 1
+
+
+def test_readbacks_are_counted(tmp_path: Path) -> None:
+    found = load(Synth(factors={"socket_buffer": ("32K", "64K")}, runs=4).write(tmp_path / "r"))
+    buffers = {
+        (r.side, r.asked, r.read): r.runs for r in found.readbacks if r.name == "send_buffer"
+    }
+    assert buffers == {("sender", "32768", "65536"): 4, ("sender", "65536", "131072"): 4}

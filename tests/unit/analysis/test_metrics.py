@@ -1,0 +1,215 @@
+"""Metrics from counters: the table of docs/records.md, and netperf's service demand as printed in
+2006.
+"""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from netbench.analysis.metrics import METRICS, accounts_of, demand, describe, of_record
+
+# Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
+# receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",
+# freebsd-current, 2006-09-29, message 451C4850.5030302@freebsd.org.
+NETPERF = [
+    ("1a", 921.28, 28.42, 2.527, 32.48, 2.888),
+    ("1b", 921.39, 24.51, 2.179, 31.50, 2.801),
+    ("2a", 897.63, 24.29, 2.216, 37.74, 3.445),
+    ("2b", 919.71, 15.64, 1.393, 33.01, 2.940),
+    ("3a", 941.60, 30.90, 2.689, 32.01, 2.785),
+    ("3b", 941.59, 26.39, 2.296, 32.03, 2.787),
+    ("4a", 921.98, 26.09, 2.318, 39.47, 3.507),
+    ("4b", 938.44, 16.24, 1.418, 34.29, 2.993),
+    ("5a", 941.62, 33.81, 2.941, 33.68, 2.930),
+    ("5b", 941.60, 28.55, 2.484, 31.65, 2.754),
+    ("6a", 922.92, 28.72, 2.549, 40.80, 3.621),
+    ("6b", 939.14, 18.20, 1.587, 34.44, 3.004),
+]
+SIDES = [
+    (f"{row[0]} {who}", row[1], row[i], row[i + 1])
+    for row in NETPERF
+    for who, i in (("send", 2), ("recv", 4))
+]
+
+
+@pytest.mark.parametrize(("row", "megabits", "busy", "expected"), SIDES, ids=[s[0] for s in SIDES])
+def test_service_demand_is_netperfs(
+    row: str, megabits: float, busy: float, expected: float
+) -> None:
+    found = demand(busy / 100, megabits / 1000)
+    rounding = 0.0005 + expected * (
+        0.005 / busy + 0.005 / megabits
+    )  # each of the three printed numbers is rounded
+    assert abs(found - expected) <= rounding
+
+
+def record() -> dict[str, Any]:
+    busy = {
+        "user": [10, 20],
+        "nice": [0, 0],
+        "system": [5, 45],
+        "idle": [0, 140],
+        "iowait": [0, 7],
+        "irq": [1, 1],
+        "softirq": [2, 12],
+        "steal": [0, 3],
+    }
+    rusage = {"cpu_ns": [1_000, 400_001_000], "user_us": [0, 100_000], "system_us": [0, 300_000]}
+    return {
+        "sender": {
+            "host": "a",
+            "time_ns": [5, 1_000_000_005],
+            "flow": {"bytes": [[0, 0], [7, 9]]},
+            "tcp": {"retransmits": [[3, 0], [5, 1]]},
+            "rusage": rusage,
+            "procstat": busy,
+        },
+        "receiver": {
+            "host": "b",
+            "time_ns": [0, 2_000_000_000],
+            "flow": {"bytes": [[100, 50], [1_250_000_100, 1_250_000_050]]},
+            "rusage": {"cpu_ns": [0, 1_000_000_000]},
+            "procstat": {**busy, "user": [0, 100]},
+        },
+    }
+
+
+TICKS = {"a": 100, "b": 200}
+
+
+def test_two_kernels() -> None:
+    found = of_record(record(), TICKS, shared=False)
+    assert found["throughput"] == pytest.approx(
+        10.0
+    )  # 2.5 GB in 2 s, by the receiver's count and clock
+    assert found["sender_cpu.rusage"] == pytest.approx(0.4)
+    assert found["receiver_cpu.rusage"] == pytest.approx(0.5)
+    assert found["system_cpu.rusage"] == pytest.approx(0.9)
+    assert found["sender_cpu.procstat"] == pytest.approx(
+        0.6
+    )  # 60 ticks of 1/100 s in 1 s; idle, iowait and steal are not ours
+    assert found["receiver_cpu.procstat"] == pytest.approx(150 / 200 / 2)
+    assert found["system_cpu.procstat"] == pytest.approx(0.6 + 0.375)
+    assert found["sender_cpu"] == found["sender_cpu.procstat"]  # the best meter that ran
+    assert found["sender_demand"] == pytest.approx(0.6e6 / (10e9 / 8 / 1024))
+    assert found["sender_demand.rusage"] == pytest.approx(0.4e6 / (10e9 / 8 / 1024))
+    assert found["retransmits"] == 3
+    assert found["sender_user_cpu"] == pytest.approx(0.1)
+    assert found["sender_kernel_cpu"] == pytest.approx(0.3)
+    assert "receiver_user_cpu" not in found
+
+
+def test_one_kernel_cannot_tell_sides_apart() -> None:
+    raw = record()
+    del raw["receiver"]["procstat"]
+    found = of_record(raw, TICKS, shared=True)
+    assert found["system_cpu"] == found["system_cpu.procstat"] == pytest.approx(0.6)
+    assert found["sender_cpu"] == found["sender_cpu.rusage"]
+    assert "sender_cpu.procstat" not in found
+    assert "receiver_cpu.procstat" not in found
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        (("receiver", "flow"), {"throughput", "sender_demand", "system_demand.rusage"}),
+        (
+            ("receiver", "time_ns"),
+            {"throughput", "receiver_cpu", "system_cpu", "system_cpu.rusage"},
+        ),
+        (("sender", "rusage"), {"sender_cpu.rusage", "system_cpu.rusage", "sender_user_cpu"}),
+        (("sender", "procstat", "softirq"), {"sender_cpu.procstat", "system_cpu.procstat"}),
+        (("sender", "tcp"), {"retransmits"}),
+        (("receiver",), {"throughput", "receiver_cpu", "system_cpu", "sender_demand"}),
+    ],
+)
+def test_what_needs_a_missing_counter_is_absent(path: tuple[str, ...], gone: set[str]) -> None:
+    raw = copy.deepcopy(record())
+    assert gone <= set(of_record(raw, TICKS, shared=False))
+    inner = raw
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    assert not gone & set(of_record(raw, TICKS, shared=False))
+
+
+def test_unknown_ticks_leave_no_cpu_by_procstat() -> None:
+    found = of_record(record(), {"a": 100}, shared=False)
+    assert "receiver_cpu.procstat" not in found
+    assert found["receiver_cpu"] == found["receiver_cpu.rusage"]
+
+
+def test_a_counter_that_went_backwards_is_no_measure() -> None:
+    raw = record()
+    raw["receiver"]["flow"]["bytes"] = [[500], [20]]
+    assert "throughput" not in of_record(raw, TICKS, shared=False)
+
+
+def test_no_data_has_steps_and_no_throughput() -> None:
+    raw = record()
+    for side in ("sender", "receiver"):
+        raw[side]["flow"] = {"steps": [[0], [500]]}
+    found = of_record(raw, TICKS, shared=False)
+    assert found["steps"] == 500
+    assert not {"throughput", "sender_demand"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        ({"bytes": 11_811_160_064, "seconds": 10.0}, 9.4489280512),
+        ({"rate": "9.41 Gb/s"}, 9.41),
+        ({"rate": "much"}, None),
+        ({}, None),
+    ],
+)
+def test_a_tools_words(tool: dict[str, Any], expected: float | None) -> None:
+    raw = record()
+    del raw["receiver"]["flow"]
+    raw["receiver"]["tool"] = tool
+    assert of_record(raw, TICKS, shared=False).get("throughput") == (
+        None if expected is None else pytest.approx(expected)
+    )
+
+
+def test_refused_run_has_no_metric() -> None:
+    assert of_record({"status": "refused"}, {}, shared=False) == {}
+
+
+def test_a_meter_that_only_the_rows_describe() -> None:
+    flags = {"meter": ["host_wide"], "counter": ["cpu_time"]}
+    rows = [{"kind": "meter", "name": "soak", "flags": flags["meter"]}]
+    rows += [
+        {
+            "kind": "counter",
+            "owner": "soak",
+            "name": "busy_ns",
+            "unit": "ns",
+            "flags": flags["counter"],
+        }
+    ]
+    rows += [{"kind": "counter", "owner": "soak", "name": "loops", "unit": "", "flags": []}]
+    raw = record()
+    raw["sender"]["soak"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
+    found = of_record(raw, TICKS, shared=True, accounts=accounts_of(rows))
+    assert (
+        found["system_cpu"] == found["system_cpu.soak"] == pytest.approx(0.7)
+    )  # soak comes before procstat
+    assert found["sender_cpu"] == found["sender_cpu.rusage"]
+
+
+def test_every_metric_has_a_unit_and_a_definition() -> None:
+    for name in of_record(record(), TICKS, shared=False):
+        assert describe(name).unit
+        assert describe(name).about
+    assert all(name == row.name for name, row in METRICS.items())
+
+
+def test_the_conductors_half_needs_no_pandas() -> None:
+    code = "import sys, netbench.analysis.stopping, netbench.analysis.metrics; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

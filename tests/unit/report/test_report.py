@@ -1,0 +1,613 @@
+"""Reports: the same numbers in every form, no text line over the width, one HTML file that fetches
+nothing.
+"""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import json as json_module
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netbench.analysis.intervals import Interval, mean_interval
+from netbench.report import csv, html, json, markdown, text
+from netbench.report.blocks import Column, Table, Value
+from netbench.report.build import Report, build
+from netbench.report.numbers import column_parts, number, parts
+from netbench.report.sections import sections
+from tests.support.synthetic import Record, Synth, failed
+
+LONG = {
+    "send": ("readwrite", "sendfile"),
+    "sysctl.net.ipv4.tcp_limit_output_bytes": ("262144", "1048576"),
+    "sender.tso": ("on", "off"),
+}
+COMPARE = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
+
+
+def messy(record: Record) -> Record:
+    """A bit of everything that goes wrong."""
+    if record["run"] % 17 == 3:
+        return failed(
+            record,
+            "failed",
+            "connect: no route to host 10.0.0.2, and a reason <b>that</b> is so long that it needs | several lines",
+        )
+    if record["factors"]["send"] == "sendfile":
+        record["proof"]["sender"]["sendfile_calls"] = [[0], [0], [0]]
+    return record
+
+
+def toggled(record: Record) -> Record | None:
+    """TSO as a factor: one cell refused, one run in which something else changes it, and features
+    that move along.
+    """
+    tso, after = (
+        record["factors"]["tso"],
+        "sender: tso read on before the run and off after it; something else changes it",
+    )
+    if tso == "on" and record["factors"]["socket_buffer"] == "32K":
+        return (
+            failed(record, "refused", "snd: tso: on: tx-tcp-segmentation is fixed")
+            if record["block"] == 0
+            else None
+        )
+    if tso == "off":
+        record["settings"]["moved"] = {
+            "snd.tx-tcp-mangleid-segmentation": ["on", "off"],
+            "snd.tx-gso-partial": ["on", "off"],
+        }
+    elif record["block"] == 3 and record["factors"]["socket_buffer"] == "64K":
+        record["settings"]["sender"]["tso"]["after"] = "off"
+        record["sender"]["rusage"]["minor_faults"] = [0, 10**6]
+        record |= {"status": "failed", "reason": after}
+    return record
+
+
+def idle(record: Record) -> Record:
+    """A method that moves no data: steps and nothing else."""
+    for side in ("sender", "receiver"):
+        del record[side]["flow"]["bytes"], record[side]["tcp"]
+    return record | {"settings": {"sender": {}, "receiver": {}, "moved": {}}}
+
+
+TSO = {"socket_buffer": ("32K", "64K", "128K"), "tso": ("on", "off")}
+CASES = {
+    "one kernel": Synth(),
+    "two kernels": Synth(pairs=("snd>rcv",), compare=COMPARE),
+    "long factors": Synth(
+        LONG, pairs=("sender-with-a-long-name>receiver-with-a-long-name",), compare=COMPARE, runs=6
+    ),
+    "two pairs": Synth(pairs=("a>b", "b>a"), runs=4),
+    "messy": Synth(pairs=("a>b",), edit=messy, spread=0.1, repeat={"min": 4, "max": 30}),
+    "one run": Synth({"send": ("sendfile",)}, runs=1),
+    "nothing swept": Synth({}, runs=5),
+    "no run": Synth(runs=3, edit=lambda record: None),
+    "all refused": Synth(runs=1, edit=lambda record: failed(record, "refused", "no")),
+    "settings": Synth(
+        TSO, pairs=("snd>rcv",), edit=toggled, compare={"factor": "tso", "baseline": "off"}
+    ),
+    "no data": Synth({"send": ("null",)}, edit=idle),
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    return {
+        name: build(synth.write(tmp_path_factory.mktemp("r") / "r"))
+        for name, synth in CASES.items()
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("width", [80, 60, 120])
+def test_no_line_is_too_long(reports: dict[str, Report], case: str, width: int) -> None:
+    lines = text.render(reports[case], width).split("\n")
+    assert [line for line in lines if len(line) > width] == []
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_summary_answers_first(reports: dict[str, Report]) -> None:
+    lines = text.render(reports["two kernels"]).split("\n")
+    said = " ".join(" ".join(lines[:14]).split())
+    assert re.search(
+        r"pin=none: sendfile moves \d\d\.\d% more than readwrite, 95% interval [\d.]+ to [\d.]+% \(better\)\.",
+        said,
+    )
+    said = " ".join(text.render(reports["two kernels"]).split())
+    assert re.search(
+        r"sendfile uses \d\d\.\d% less CPU per KB on the sender than readwrite, 95% interval", said
+    )
+
+
+def test_cells_that_lack_a_factor(tmp_path: Path) -> None:
+    """`include` may add cells without a level of every factor."""
+    folder = Synth(
+        {"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}, runs=5, compare=COMPARE
+    ).write(tmp_path / "r")
+    for name in ("plan.json", "records.jsonl"):
+        words = (folder / name).read_text()
+        (folder / name).write_text(
+            re.sub(r"""("factors": ?{"send": ?"\w+"), ?"pin": ?"apart"}""", r"\1}", words)
+        )
+    report = build(folder)
+    assert {tuple(c.factors) for c in report.source.cells} == {("send", "pin"), ("send",)}
+    assert all(form.render(report) for form in (text, html, markdown, csv, json))
+    assert [dict(c.context) for c in report.source.comparisons["throughput"]] == [
+        {"pin": ""},
+        {"pin": "none"},
+    ]
+
+
+def test_without_a_question_highest_and_lowest_are_told(reports: dict[str, Report]) -> None:
+    said = " ".join(text.render(reports["one kernel"]).split())
+    assert re.search(
+        r"throughput: most 36\.\d+ ±[\d.]+ Gb/s with send=sendfile,pin=apart; least 17\.\d+ ±[\d.]+ with send=readwrite,pin=none",
+        said,
+    )
+
+
+def test_text_table_holds_the_numbers(reports: dict[str, Report]) -> None:
+    lines = text.render(reports["one kernel"]).split("\n")
+    row = next(line for line in lines if re.match(r"sendfile +apart", line))
+    i = next(
+        c for c in reports["one kernel"].source.cells if c.cell == "send=sendfile,pin=apart"
+    ).intervals
+    values = re.findall(r"([\d.]+) ±([\d.]+)", row)
+    for (mean, half), name in zip(
+        values, ("throughput", "system_cpu", "system_demand"), strict=True
+    ):
+        assert float(mean) == pytest.approx(
+            i[name].mean, abs=0.6 * 10 ** -len(mean.partition(".")[2])
+        )
+        assert float(half) == pytest.approx(
+            i[name].half_width, abs=0.6 * 10 ** -len(half.partition(".")[2])
+        )
+    assert row.endswith("10  converged")
+
+
+def test_csv_is_the_contracts(reports: dict[str, Report]) -> None:
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(reports["two kernels"]))))
+    assert list(rows[0]) == [
+        "cell",
+        "pair",
+        "send",
+        "pin",
+        "metric",
+        "unit",
+        "n",
+        "mean",
+        "low",
+        "high",
+        "precision",
+        "status",
+    ]
+    by = {(r["cell"], r["metric"]): r for r in rows}
+    for cell in reports["two kernels"].source.cells:
+        for name, i in cell.intervals.items():
+            row = by[cell.cell, name]
+            assert float(row["mean"]) == i.mean
+            assert float(row["precision"]) == pytest.approx(i.precision)
+            assert (row["status"], row["n"]) == (cell.status, str(i.n))
+    assert {
+        "throughput",
+        "sender_cpu",
+        "sender_cpu.rusage",
+        "sender_cpu.procstat",
+        "system_demand",
+    } <= {r["metric"] for r in rows}
+
+
+def test_csv_says_refused_with_empty_numbers(reports: dict[str, Report]) -> None:
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(reports["all refused"]))))
+    assert len(rows) == 4
+    assert {(r["status"], r["n"], r["mean"], r["metric"]) for r in rows} == {
+        ("refused", "0", "", "throughput")
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_is_strict_and_complete(reports: dict[str, Report], case: str) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found = json_module.loads(json.render(reports[case]), parse_constant=refuse)
+    assert [s["key"] for s in found["sections"]] == [s.key for s in reports[case].sections]
+    assert len(found["cells"]) == len(reports[case].source.cells)
+    assert [c["kind"] for c in found["cautions"]] == [c.kind for c in reports[case].source.cautions]
+
+
+def rows_of(report: Report, section: str, table: int = 0) -> list[dict[str, Value]]:
+    """A section's table, each row by the names of its columns."""
+    found = report.section(section).blocks[table]
+    assert isinstance(found, Table)
+    return [dict(zip([c.name for c in found.columns], row, strict=True)) for row in found.rows]
+
+
+def records_of(report: Report, cell: str) -> list[Record]:
+    lines = (report.source.loaded.path / "records.jsonl").read_text().splitlines()
+    return [r for r in map(json_module.loads, lines) if r["cell"] == cell and r["status"] == "ok"]
+
+
+def moved(record: Record, side: str, group: str, name: str) -> float:
+    opening, closing = record[side][group][name]
+    return float(closing[0] - opening[0] if isinstance(opening, list) else closing - opening)
+
+
+def spent(record: Record, side: str) -> float:
+    """Seconds of a side's window."""
+    opening, closing = record[side]["time_ns"]
+    return float(closing - opening) / 1e9
+
+
+def mean_of(value: Value) -> float:
+    assert isinstance(value, Interval)
+    return value.mean
+
+
+BUSY = ("user", "nice", "system", "irq", "softirq")
+CPUS, TICK = 4, 100  # of the synthetic hosts
+
+
+def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report]) -> None:
+    """Service demand as netperf computes it: utilization of all CPUs, times CPUs and time, over KB."""
+    rows = rows_of(reports["settings"], "netperf")
+    assert [(r["socket_buffer"], r["tso"]) for r in rows] == [
+        (b, t) for b in TSO["socket_buffer"] for t in TSO["tso"]
+    ][1:]
+    for row in rows:
+        runs = records_of(
+            reports["settings"], f"socket_buffer={row['socket_buffer']},tso={row['tso']}"
+        )
+        size = int(str(row["socket_buffer"]).removesuffix("K")) * 1024
+        assert (row["Recv Socket Size"], row["Send Socket Size"]) == (2 * size, 2 * size)
+        assert row["Elapsed Time"] == pytest.approx(np.mean([spent(r, "receiver") for r in runs]))
+        rates = [
+            moved(r, "receiver", "flow", "bytes") * 8 / 1e6 / spent(r, "receiver") for r in runs
+        ]
+        assert mean_of(row["Throughput"]) == pytest.approx(np.mean(rates))
+        assert isinstance(row["Throughput"], Interval)
+        assert row["Throughput"].half_width == pytest.approx(mean_interval(rates, 0.95).half_width)
+        for side, column in (("sender", "Send"), ("receiver", "Recv")):
+            used = [
+                sum(moved(r, side, "procstat", name) for name in BUSY)
+                / TICK
+                / spent(r, side)
+                / CPUS
+                * 100
+                for r in runs
+            ]
+            per_kb = [
+                u / 100 * CPUS * 1e6 / (rate * 1e6 / 8 / 1024)
+                for u, rate in zip(used, rates, strict=True)
+            ]
+            assert mean_of(row[f"Utilization {column}"]) == pytest.approx(np.mean(used))
+            assert mean_of(row[f"Service Demand {column}"]) == pytest.approx(np.mean(per_kb))
+
+
+def test_netperfs_header_is_netperfs(reports: dict[str, Report]) -> None:
+    said = text.render(reports["settings"])
+    heading = said[said.index("In netperf's columns") :].split("\n")[2:6]
+    assert [line.split() for line in heading] == [
+        ["Recv", "Send", "Send"],
+        ["Socket", "Socket", "Message", "Elapsed", "Utilization", "Utilization"],
+        ["Size", "Size", "Size", "Time", "Throughput", "Send", "Recv"],
+        ["bytes", "bytes", "bytes", "secs.", "10^6bits/s", "%", "S", "%", "S"],
+    ]
+    assert "Utilization is of all CPUs of a host, as with netperf (4 CPUs)" in " ".join(
+        said.split()
+    )
+    assert "% R: by getrusage(2), the processes alone" not in said
+    assert "both ends share a kernel" in " ".join(text.render(reports["one kernel"]).split())
+
+
+def test_a_method_without_data_has_no_row_of_netperfs(reports: dict[str, Report]) -> None:
+    assert "netperf" not in [section.key for section in reports["no data"].sections]
+    assert rows_of(reports["no data"], "processes")
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("transfer: {chunk: 8K}\n", 8192),
+        ("transfer: {chunk: file}\n", "file"),
+        ("", 65536),
+        (None, None),
+    ],
+)
+def test_the_message_is_the_chunk_that_was_asked_for(
+    tmp_path: Path, written: str | None, size: Value
+) -> None:
+    folder = Synth(runs=2).write(tmp_path / "r")
+    (folder / "campaign.yaml").write_text("netbench: 1\nname: x\n" + (written or ""))
+    if written is None:
+        (folder / "campaign.yaml").unlink()
+    assert {row["Send Message Size"] for row in rows_of(build(folder), "netperf")} == {size}
+
+
+def test_sizes_that_the_kernel_tuned_are_told_as_a_range(tmp_path: Path) -> None:
+    def tuned(record: Record) -> Record:
+        record["settings"]["sender"]["send_buffer"] = {"asked": None, "read": 1000 * record["run"]}
+        return record
+
+    report = build(Synth({"send": ("write",)}, runs=12, edit=tuned).write(tmp_path / "r"))
+    assert [row["Send Socket Size"] for row in rows_of(report, "netperf")] == ["1000 to 12000"]
+
+
+def test_utilization_needs_one_number_of_cpus(tmp_path: Path) -> None:
+    folder = Synth(runs=2, boots=2).write(tmp_path / "r")
+    facts = json_module.loads((folder / "facts.json").read_text())
+    facts["hosts"]["here"][1]["facts"]["cpus_online"] = "0-1,7"
+    (folder / "facts.json").write_text(json_module.dumps(facts))
+    assert {row["Utilization Send"] for row in rows_of(build(folder), "netperf")} == {None}
+    facts["hosts"]["here"][0]["facts"]["cpus_online"] = "0-1,7"
+    (folder / "facts.json").write_text(json_module.dumps(facts))
+    report = build(folder)
+    busy = {c.cell: c.intervals["sender_cpu"].mean for c in report.source.cells}
+    for row in rows_of(report, "netperf"):
+        assert mean_of(row["Utilization Send"]) == pytest.approx(
+            busy[f"send={row['send']},pin={row['pin']}"] / 3 * 100
+        )
+
+
+def test_processes_are_means_of_what_rusage_counted(reports: dict[str, Report]) -> None:
+    rows = rows_of(reports["messy"], "processes")
+    assert len(rows) == 8
+    for row in rows:
+        runs, side = (
+            records_of(reports["messy"], f"send={row['send']},pin={row['pin']}"),
+            str(row["side"]),
+        )
+        assert row["user"] == pytest.approx(
+            np.mean([moved(r, side, "rusage", "user_us") for r in runs]) / 1e6
+        )
+        assert row["system"] == pytest.approx(
+            np.mean([moved(r, side, "rusage", "system_us") for r in runs]) / 1e6
+        )
+        assert row["elapsed"] == pytest.approx(np.mean([spent(r, side) for r in runs]))
+        assert mean_of(row["CPU"]) == pytest.approx(
+            np.mean([moved(r, side, "rusage", "cpu_ns") / 1e7 / spent(r, side) for r in runs])
+        )
+        assert (row["minor faults"], row["major faults"]) == (0, 0)
+        assert (row["vol. switches"], row["invol. switches"]) == (89, 12)
+
+
+def test_a_failed_run_is_in_no_mean_of_the_processes(reports: dict[str, Report]) -> None:
+    rows = rows_of(reports["settings"], "processes")
+    assert len(rows) == 10
+    assert {row["minor faults"] for row in rows} == {0}
+
+
+def test_what_rusage_did_not_give_is_missing_and_not_0(tmp_path: Path) -> None:
+    def tool(record: Record) -> Record:
+        for name in ("voluntary_switches", "involuntary_switches"):
+            del record["sender"]["rusage"][name]
+        del record["receiver"]["rusage"]
+        if record["run"] % 2:
+            del record["sender"]["rusage"]["user_us"]
+        else:
+            record["sender"]["rusage"]["user_us"] = [1_000_000, 3_000_000]
+        return record
+
+    rows = rows_of(
+        build(Synth({"send": ("write",)}, runs=4, edit=tool).write(tmp_path / "r")), "processes"
+    )
+    assert [row["side"] for row in rows] == ["sender"]
+    assert rows[0]["user"] == 2  # of the runs that have it
+    assert (rows[0]["vol. switches"], rows[0]["invol. switches"]) == (None, None)
+    assert rows[0]["minor faults"] == 0
+
+
+def test_settings_are_told_as_asked_read_and_read_again(reports: dict[str, Report]) -> None:
+    rows = {
+        (r["setting"], r["side"], r["asked"]): r for r in rows_of(reports["settings"], "settings")
+    }
+    assert [asked for name, side, asked in rows if (name, side) == ("send_buffer", "sender")] == [
+        "32768",
+        "65536",
+        "131072",
+    ]
+    assert rows["send_buffer", "sender", "32768"]["read"] == "65536"
+    assert rows["tso", "receiver", "on"]["read"] == "on"
+    assert rows["tso", "sender", "off"]["read"] == "off"
+    assert rows["tso", "sender", "on"]["read"] == "on; after 1 run: off"
+    assert (rows["tso", "sender", "on"]["cells"], rows["tso", "sender", "on"]["runs"]) == (2, 20)
+
+
+def test_what_moved_along_is_told_with_its_level(reports: dict[str, Report]) -> None:
+    (row,) = rows_of(reports["settings"], "settings", 1)
+    assert (row["with"], row["cells"], row["runs"]) == ("tso=off", 3, 30)
+    assert (
+        row["moved along"]
+        == "snd.tx-gso-partial from on to off; snd.tx-tcp-mangleid-segmentation from on to off"
+    )
+    assert (
+        len([b for b in reports["one kernel"].section("settings").blocks if isinstance(b, Table)])
+        == 1
+    )
+
+
+def test_what_moved_everywhere_or_in_some_cells_is_told_so(tmp_path: Path) -> None:
+    def held(record: Record) -> Record:
+        record["settings"]["moved"] = {"a>b.mtu": ["1500", "9000"]}
+        if record["factors"] != {"send": "sendfile", "pin": "none"}:
+            record["settings"]["moved"]["a.gro"] = ["on", "off"]
+        return record
+
+    rows = rows_of(build(Synth(runs=2, edit=held).write(tmp_path / "r")), "settings", 1)
+    assert [(row["with"], row["cells"]) for row in rows] == [("some cells", 3), ("every cell", 4)]
+    one_pin = {"send": ("readwrite", "sendfile"), "pin": ("none",)}
+
+    def sent(record: Record) -> Record:
+        record["settings"]["moved"] = (
+            {"a.gro": ["on", "off"]} if record["factors"]["send"] == "sendfile" else {}
+        )
+        return record
+
+    rows = rows_of(build(Synth(one_pin, runs=2, edit=sent).write(tmp_path / "s")), "settings", 1)
+    assert [row["with"] for row in rows] == ["send=sendfile"]  # pin=none has every cell
+
+
+@pytest.mark.parametrize("form", [text, html, markdown, json])
+def test_a_refused_cell_is_there_with_its_reason(
+    reports: dict[str, Report], form: ModuleType
+) -> None:
+    said = " ".join(
+        re.sub(r"<[^>]*>", " ", form.render(reports["settings"])).replace("\\", "").split()
+    )
+    assert "1 run was refused: snd: tso: on: tx-tcp-segmentation is fixed" in said
+    assert re.search(r"1 refused, 51 runs|1 refused.{1,40}51 runs", said)
+    assert "refused" in {
+        row["status"] for row in rows_of(reports["settings"], "cells") if row["tso"] == "on"
+    }
+
+
+class Page(HTMLParser):
+    """Gathers tags that stay open, addresses, and text."""
+
+    VOID = ("meta", "img", "br", "path", "use", "rect")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.said = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [
+            v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "action", "srcset")
+        ]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_html_is_one_file(reports: dict[str, Report], case: str) -> None:
+    page = Page()
+    made = html.render(reports[case])
+    page.feed(made)
+    assert page.open == []
+    assert [a for a in page.addresses if not a.startswith(("#", "data:"))] == []
+    assert not {"script", "link", "iframe"} & set(page.tags)
+    assert "http" not in made
+    assert "@import" not in made
+    ids = re.findall(r'\bid="([^"]+)"', made)
+    assert len(ids) == len(set(ids))
+
+
+def test_html_escapes_what_records_say(reports: dict[str, Report]) -> None:
+    assert "<b>that</b>" not in html.render(reports["messy"])
+    assert "&lt;b&gt;that&lt;/b&gt;" in html.render(reports["messy"])
+
+
+def test_html_has_drawings_and_every_cell(reports: dict[str, Report]) -> None:
+    page = Page()
+    page.feed(html.render(reports["two kernels"]))
+    assert page.tags.count("figure") == 9  # three of means, one of order, five of ratios
+    assert "converged" in page.said
+
+
+def test_reports_are_reproducible(reports: dict[str, Report]) -> None:
+    again = build(reports["two kernels"].source.loaded.path)
+    assert html.render(again) == html.render(reports["two kernels"])
+
+
+def test_marked_cells_carry_the_mark(reports: dict[str, Report]) -> None:
+    made = text.render(reports["messy"])
+    assert re.search(r"send=sendfile pin=none †", made)
+    assert not re.search(r"send=readwrite pin=none †", made)
+    assert "† the mechanism did not engage" in made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_markdown_tables_are_square(reports: dict[str, Report], case: str) -> None:
+    widths: list[int] = []
+    for line in [*markdown.render(reports[case]).split("\n"), ""]:
+        if line.startswith("|"):
+            widths.append(len(re.findall(r"(?<!\\)\|", line)))
+        else:
+            assert len(set(widths)) <= 1
+            widths = []
+
+
+def test_each_section_has_a_docstring() -> None:
+    assert all(section.__doc__ for section in sections())
+
+
+def test_no_ssh_name_reaches_a_report(tmp_path: Path) -> None:
+    folder = Synth(runs=2).write(tmp_path / "r")
+    (folder / "campaign.yaml").write_text(
+        "netbench: 1\nname: x\nabout: a word\nhosts: {here: {ssh: secretuser@machine}}\n"
+    )
+    report = build(folder)
+    assert all(
+        "secretuser" not in form.render(report) for form in (text, html, markdown, csv, json)
+    )
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-6, 0.5))
+def test_numbers_keep_their_value(mean: float, share: float) -> None:
+    i = Interval(5, mean, mean * (1 - share), mean * (1 + share), mean * share, mean * share)
+    shown, half = parts(i)
+    digits = len(half.partition(".")[2])
+    assert float(shown) == pytest.approx(mean, abs=0.51 * 10**-digits)
+    assert float(half) == pytest.approx(i.half_width, abs=0.51 * 10**-digits)
+    assert float(number(mean)) == pytest.approx(mean, rel=0.001)
+
+
+def test_a_column_has_equally_many_digits() -> None:
+    values = [Interval(5, 1.0, 0, 0, 0, h) for h in (0.01, 0.013, 0.5)]
+    assert column_parts(values) == [("1.000", "0.010"), ("1.000", "0.013"), ("1.000", "0.500")]
+
+
+def test_no_half_width_is_told_as_0_that_is_not() -> None:
+    values = [Interval(5, 17.0, 0, 0, 0, h) for h in (0.03, 20.0, 24.0)]
+    assert column_parts(values) == [("17.00", "0.03"), ("17.00", "20.00"), ("17.00", "24.00")]
+
+
+names = st.text("abcdefgh._ ", min_size=1, max_size=40).map(str.strip).filter(bool)
+
+
+def test_a_table_of_keys_alone_that_is_too_wide_is_folded() -> None:
+    columns = tuple(Column(f"key{i}", kind="key") for i in range(9))
+    lines = list(text.table_lines(Table("", columns, (("level",) * 9,)), 40))
+    assert all(len(line) <= 40 for line in lines)
+    assert "key8=level" in "\n".join(lines)
+
+
+@given(st.data(), st.integers(40, 100))
+def test_any_table_fits_any_width(data: st.DataObject, width: int) -> None:
+    columns = data.draw(
+        st.lists(
+            st.builds(Column, names, names, st.sampled_from(["key", "value"])),
+            min_size=2,
+            max_size=9,
+        )
+    )
+    cell = st.one_of(
+        names.map(lambda n: n[: width // 3]), st.integers(0, 10**6), st.floats(0.001, 1e5)
+    )
+    rows = data.draw(st.lists(st.tuples(*[cell] * len(columns)), min_size=1, max_size=4))
+    folded = [Column(c.name[:20].strip() or "x", c.unit[:8].strip(), c.kind) for c in columns]
+    lines = list(text.table_lines(Table("", tuple(folded), tuple(rows)), width))
+    assert max(map(len, lines)) <= width

@@ -1,0 +1,270 @@
+"""The bench's arithmetic: netperf's rule by hand, gaps between runs by hand, and the table."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netbench.analysis.intervals import Interval
+from tools.bench import conclusion, lab, orchestration
+from tools.bench.conclusion import NETPERF, Rule, Spread, simulate, stops
+from tools.bench.table import Part, Row, markdown
+
+T95 = {
+    2: 12.706,
+    3: 4.303,
+    4: 3.182,
+    5: 2.776,
+    6: 2.571,
+    7: 2.447,
+    8: 2.365,
+}  # a printed table of Student's t, by n
+
+
+def loop(*values: float, rule: Rule = NETPERF) -> tuple[int, bool]:
+    """Where the rule ends on these values, which go on with one that is far off."""
+    row = [*values, *[1000.0] * (rule.maximum - len(values))]
+    runs, reached = stops(np.array([row]), rule)
+    return int(runs[0]), bool(reached[0])
+
+
+def test_netperf_s_rule_by_hand() -> None:
+    assert loop(100, 101, 99) == (3, True)  # 4.303 * 1 / sqrt 3 = 2.484: within 2.5% of 100
+    assert loop(100, 101.02, 98.98)[0] > 3  # 4.303 * 1.02 / sqrt 3 = 2.534
+    assert loop(100, 101.02, 98.98, 100) == (4, True)  # 3.182 * sqrt(2 * 1.02**2 / 3) / 2 = 1.325
+    assert loop(100, 100) == (30, False)  # two equal values are too few, and the third is far off
+
+
+def test_netperf_s_rule_gives_up_at_its_maximum() -> None:
+    assert loop(*[50, 150] * 15) == (30, False)
+    assert loop(*[100] * 29, 1000) == (3, True)
+
+
+def test_a_rule_s_own_ends_count() -> None:
+    assert loop(*[7.0] * 12, rule=Rule(10, 12, 0.95)) == (10, True)
+    assert loop(100, 101, 99, rule=Rule(3, 30, 0.95, precision=0.0248)) == (30, False)
+
+
+def test_the_rule_is_that_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    rule = Rule(3, 8, 0.95)
+    rows = 1e6 + 1e6 * 0.03 * rng.standard_normal((300, rule.maximum))
+    runs, reached = stops(rows, rule)
+    plain = [slowly(row.tolist(), rule) for row in rows]
+    assert [*zip(runs.tolist(), reached.tolist(), strict=True)] == plain
+    assert {n for n, _ in plain} == set(range(3, 9))
+    assert not all(done for _, done in plain)
+
+
+def slowly(values: list[float], rule: Rule) -> tuple[int, bool]:
+    """The rule again, one value after the other."""
+    for n in range(rule.minimum, rule.maximum + 1):
+        seen = values[:n]
+        if T95[n] * statistics.stdev(seen) / math.sqrt(n) <= rule.precision * statistics.mean(seen):
+            return n, True
+    return rule.maximum, False
+
+
+def test_passes_go_from_the_rule_s_minimum_to_its_maximum() -> None:
+    steady, wild = Spread(3, 40.0, 0.01), Spread(3, 40.0, 40.0)
+    for known in (True, False):
+        found = simulate([steady, steady, wild], NETPERF, known)
+        assert len(found.runs) == conclusion.REPETITIONS
+        assert statistics.median(found.runs) == 3 + 3 + 30
+        assert statistics.median(found.reached) == 2
+    same = simulate([steady, wild], NETPERF, False)
+    assert (same.runs == simulate([steady, wild], NETPERF, False).runs).all()
+
+
+def test_few_runs_leave_a_deviation_open() -> None:
+    cell = [Spread(3, 100.0, 1.0)]
+    sure, unsure = (
+        conclusion.middle95(simulate(cell, NETPERF, known).runs) for known in (True, False)
+    )
+    assert sure[1] < 10
+    assert unsure[1] > 20  # three runs cannot exclude a deviation six times theirs
+    assert (
+        conclusion.middle95(simulate([Spread(1000, 100.0, 1.0)], NETPERF, False).runs)[1] < 10
+    )  # a thousand can
+
+
+def record(run: int, opened: int, closed: int, status: str = "ok") -> dict[str, Any]:
+    return {
+        "run": run,
+        "status": status,
+        "reason": "" if status == "ok" else "no",
+        "sender": {"time_ns": [opened, closed]},
+    }
+
+
+def test_overhead_is_from_a_window_s_closing_to_the_next_one_s_opening_less_the_warm_up() -> None:
+    records = [
+        record(1, 0, 50_000_000),
+        record(2, 68_000_000, 118_500_000),
+        record(3, 135_500_000, 185_500_000),
+    ]
+    assert orchestration.overheads(records, 10_000_000) == [8.0, 7.0]
+
+
+def test_a_failed_run_is_no_measurement() -> None:
+    with pytest.raises(RuntimeError, match="run 2 is failed: no"):
+        orchestration.overheads([record(1, 0, 1), record(2, 2, 3, "failed")], 0)
+
+
+def test_ratio_of_means() -> None:
+    found = orchestration.ratio(
+        Interval(5, 40.0, half_width=1.2), Interval(20, 10.0, half_width=0.4)
+    )
+    assert found == "4.00 (3.80 to 4.21)"  # the widths, 3% and 4%, make 5%
+
+
+def toggled(run: int, level: str, opened: int, read: str = "") -> dict[str, Any]:
+    told = {"tso": {"asked": level, "read": read or level}}
+    more = {
+        "factors": {"tso": level},
+        "settings": {"sender": told, "receiver": {"tso": {"asked": level, "read": level}}},
+    }
+    return record(run, opened * 1_000_000, (opened + 50) * 1_000_000) | more
+
+
+def test_only_gaps_between_different_levels_are_toggled() -> None:
+    records = [
+        toggled(1, "on", 0),
+        toggled(2, "off", 90),
+        toggled(3, "off", 170),
+        toggled(4, "on", 265),
+    ]
+    assert lab.apart(records) == ([30.0, 35.0], [20.0])
+
+
+def test_a_level_that_was_not_read_back_is_no_toggle() -> None:
+    with pytest.raises(RuntimeError, match="run 2 does not show tso: off on both hosts"):
+        lab.apart([toggled(1, "on", 0), toggled(2, "off", 90, read="on")])
+
+
+def test_ratios_of_rounds_are_paired() -> None:
+    assert lab.ratio([80.0, 160.0, 40.0], [10.0, 20.0, 5.0]) == pytest.approx((8.0, 8.0, 8.0))
+    times, low, high = lab.ratio([4.0, 16.0], [1.0, 1.0])
+    assert times == pytest.approx(8.0)
+    assert math.log(high / low) == pytest.approx(
+        2 * T95[2] * math.log(4) / math.sqrt(2) / math.sqrt(2), rel=1e-4
+    )
+
+
+def script(folder: Path, text: str) -> None:
+    (folder / "flent").write_text("#!/bin/sh\n" + text)
+    (folder / "flent").chmod(0o755)
+
+
+def test_flent_says_itself_why_it_cannot_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert orchestration.flent(tmp_path).startswith("not installed")
+    script(
+        tmp_path, 'echo "ERROR: No netperf binary found in PATH." >&2\n'
+    )  # and status 0, as flent does
+    assert (
+        orchestration.flent(tmp_path) == "cannot run here: ERROR: No netperf binary found in PATH."
+    )
+    script(tmp_path, "exit 3\n")
+    assert orchestration.flent(tmp_path) == "cannot run here: it ended with status 3 and no data"
+    script(tmp_path, 'echo "$@" > "$7/x.flent.gz"\n')
+    assert orchestration.flent(tmp_path).endswith(" ms (one run)")
+    assert (tmp_path / "x.flent.gz").read_text().split()[:3] == [
+        "tcp_1up_noping",
+        "-H",
+        "127.0.0.1",
+    ]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The bench in an empty folder; `peers` holds its budget there, `lab` misses one, and the
+    others were never measured.
+    """
+    made = import_module("tools.bench.__main__")
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(made, "ROOT", tmp_path)
+    monkeypatch.setattr(made, "KEPT", tmp_path / "kept")
+
+    def part(module: str) -> SimpleNamespace:
+        holds = {"peers": True, "lab": False}[module.rpartition(".")[2]]
+        return SimpleNamespace(
+            measure=lambda: Part(
+                module, "How.", (Row("a", "1", "2", "0.5", "at most 1", holds),), ()
+            )
+        )
+
+    monkeypatch.setattr(made, "import_module", part)
+    return made
+
+
+def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
+    assert bench.main(["lab"]) == 1
+    assert bench.main(["peers"]) == 0, (
+        "though another misses its budget, and others are not measured"
+    )
+    assert bench.main(["peers", "lab"]) == 1
+    written = (bench.ROOT / "docs" / "performance.md").read_text()
+    assert written.count("Not measured yet.") == len(bench.PARTS) - 2
+    assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
+
+
+def test_a_bench_measures_nothing_when_a_part_is_unknown(
+    bench: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main(["peers", "nosuch"]) == 2
+    assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
+    assert not bench.KEPT.exists()
+
+
+def test_a_part_becomes_a_table() -> None:
+    rows = (
+        Row("a", "1", "2", "0.5", "at most 1", True),
+        Row("b", "3", "2", "1.5", "at most 1", False),
+    )
+    part = Part("Title", "How.", (*rows, Row("c", "1", "none", "", "", None)), ("A note.",))
+    assert markdown(part).splitlines() == [
+        "## Title",
+        "",
+        "How.",
+        "",
+        "| | netbench | peer | result | budget | |",
+        "|---|---|---|---|---|---|",
+        "| a | 1 | 2 | 0.5 | at most 1 | holds |",
+        "| b | 3 | 2 | 1.5 | at most 1 | **missed** |",
+        "| c | 1 | none |  |  |  |",
+        "",
+        "- A note.",
+    ]
+
+
+def test_boots_are_timed_by_their_slower_host_and_work_from_there() -> None:
+    from tools.bench.kernels import boots
+
+    def at(second: float) -> str:
+        return f"2026-01-01T00:00:{second:06.3f}Z"
+
+    journal = [
+        {"time": at(1), "boot": 1, "host": "a"},
+        {"time": at(1.5), "boot": 1, "host": "b"},
+        {"time": at(5), "booted": 1, "host": "b"},
+        {"time": at(6), "booted": 1, "host": "a"},
+        {"time": at(20), "boot": 2, "host": "a"},
+        {"time": at(26.5), "booted": 2, "host": "a"},
+    ]
+    records = [
+        {"boot": 1, "started": at(9)},
+        {"boot": 2, "started": at(27.25)},
+        {"boot": 2, "started": at(29)},
+    ]
+    found = boots(journal, records, verified=1)
+    assert (found.waits, found.works) == ((5.0, 6.5), (0.75,))

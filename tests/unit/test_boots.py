@@ -1,0 +1,658 @@
+"""Boots without a host that boots: their plan, names of releases, GRUB's menu, journals. Real
+boots: test_boots_guests.py.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netbench.boot import WAYS, installed, way
+from netbench.boot.base import Machine, State, Target, console_file, is_of
+from netbench.boot.command import Command as Ways
+from netbench.boot.copied import release_of
+from netbench.boot.grub import entry_of
+from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, _came_with, _last, excerpt, joined
+from netbench.conductor.crew import Crew
+from netbench.errors import BootError, HostError
+from netbench.hosts.base import Channel, Result
+from netbench.hosts.local import LocalChannel
+from netbench.model import BootWay, Campaign, Host, Kernel, Pair, Repeat
+from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
+from tests.support.local import Command
+from tests.unit.test_plan import always, make, runs
+
+HERE = Machine(Host("here"), LocalChannel("here"))
+
+
+# The plan
+
+
+def booted(
+    boots: int, low: int, kernels: Sequence[str] = ("k1", "k2", "k3"), seed: int = 1
+) -> Plan:
+    campaign: Campaign = make({"kernel": list(kernels), "tso": ["on", "off"]}, seed)
+    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in campaign.cells)
+    known = {name: Kernel(name, release=name) for name in kernels}
+    return Plan(
+        replace(campaign, cells=cells, kernels=known, repeat=Repeat(min=low, max=low, boots=boots))
+    )
+
+
+@given(boots=st.integers(1, 6), low=st.integers(1, 9), seed=st.integers(0, 2**32))
+def test_in_each_round_every_kernel_is_booted_once(boots: int, low: int, seed: int) -> None:
+    plan = booted(boots, low, seed=seed)
+    order = [boot.kernel for boot in plan.all_boots()]
+    assert [boot.number for boot in plan.all_boots()] == list(range(1, 3 * boots + 1))
+    for start in range(0, len(order), 3):
+        assert sorted(order[start : start + 3]) == ["k1", "k2", "k3"]
+
+
+def test_the_order_of_kernels_differs_between_rounds() -> None:
+    order = [boot.kernel for boot in booted(20, 20).all_boots()]
+    assert len({tuple(order[at : at + 3]) for at in range(0, 60, 3)}) > 1
+
+
+@pytest.mark.parametrize(("boots", "low", "blocks"), [(1, 4, 4), (2, 4, 2), (3, 4, 2), (4, 2, 1)])
+def test_each_boot_has_blocks_of_its_kernel_alone_and_all_give_the_runs_asked_for(
+    boots: int, low: int, blocks: int
+) -> None:
+    plan = booted(boots, low)
+    assert plan.blocks_a_boot == blocks
+    assert plan.blocks == 3 * boots * blocks
+    count: dict[str, int] = {}
+    for block in range(plan.blocks):
+        boot = plan.boot(block)
+        assert boot is not None
+        units = [run.unit for run in runs(plan, block)]
+        assert {unit.cell.kernel for unit in units} == {boot.kernel}
+        for unit in units:
+            count[unit.cell.id] = count.get(unit.cell.id, 0) + 1
+    assert set(count.values()) == {boots * blocks}
+    assert boots * blocks >= low
+
+
+def test_a_campaign_without_kernels_boots_for_the_sake_of_boots() -> None:
+    assert Plan(make({"x": ["1"]})).all_boots() == []
+    assert Plan(make({"x": ["1"]})).boot(0) is None
+    many = Plan(replace(make({"x": ["1"]}), repeat=Repeat(min=4, max=4, boots=2)))
+    assert many.all_boots() == [Boot(1, ""), Boot(2, "")]
+
+
+def test_the_time_of_boots_that_are_left_shrinks_to_the_way_back() -> None:
+    plan = booted(2, 4, ("k1", "k2"))  # two blocks a boot, four boots
+    assert [plan.seconds_of_boots(block) / BOOT_SECONDS for block in range(8)] == [
+        4,
+        4,
+        3,
+        3,
+        2,
+        2,
+        1,
+        1,
+    ]
+    assert Plan(make({"x": ["1"]})).seconds_of_boots(0) == 0
+
+
+def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
+    plan = booted(2, 4)
+    plan = Plan(replace(plan.campaign, verify=True))
+    verified = [
+        block
+        for block in range(plan.blocks or 0)
+        for step in plan.block(block, always)
+        if isinstance(step, Verify)
+    ]
+    assert sorted(set(verified)) == [0, 2, 4]
+    assert len(verified) == 6
+
+
+# Releases
+
+
+@pytest.mark.parametrize(
+    ("release", "wanted", "fits"),
+    [
+        ("6.1.0-44-cloud-amd64", "6.1", True),
+        ("6.12.3", "6.1", False),
+        ("6.1", "6.1", True),
+        ("6.1.10", "6.1.1", False),
+        ("6.1.1-rc2", "6.1.1", True),
+        ("6.1.0-44-amd64", "6.1.0-4", False),
+        ("6.1.0+patched", "6.1.0", True),
+        ("5.10.0", "6.1", False),
+    ],
+)
+def test_a_release_begins_with_the_wanted_one_where_a_number_ends(
+    release: str, wanted: str, fits: bool
+) -> None:
+    assert is_of(release, wanted) is fits
+    assert Target("k", wanted, loose=True).is_it(State("b", release, "quiet")) is fits
+    assert Target("k", wanted).is_it(State("b", release, "quiet")) is (release == wanted), (
+        "only a loose one may be a beginning"
+    )
+
+
+def test_a_kernel_with_another_command_line_is_another_one() -> None:
+    up = State("b", "6.12", "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 mitigations=off")
+    assert Target("k", "6.12", command_line="root=/dev/vda1 mitigations=off").is_it(up)
+    assert not Target("k", "6.12", command_line="root=/dev/vda1").is_it(up)
+    assert Target("k", "6.12", append="mitigations=off").is_it(up)
+    assert not Target("k", "6.12", append="mitigations=auto").is_it(up), (
+        "the same release, without what was to be added"
+    )
+
+
+def test_versions_are_put_in_order_by_their_numbers() -> None:
+    ordered = [
+        "5.10.0-9-amd64",
+        "6.1.0-9-amd64",
+        "6.1.0-10-amd64",
+        "6.1.9",
+        "6.1.10",
+        "6.12.0-rc2",
+        "6.12.0-rc10",
+        "6.12.0",
+        "6.12.3",
+    ]
+    backwards = ordered[::-1]
+    assert sorted(backwards, key=installed.version) == ordered
+
+
+class Files(Machine):
+    """A host of which only its files are known: what is installed on this machine is nobody's to
+    change.
+    """
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__(Host("there"), LocalChannel("there"))
+        self._paths = paths
+
+    def listing(self, folder: str) -> list[str]:
+        return list(
+            dict.fromkeys(
+                path.removeprefix(f"{folder}/").split("/")[0]
+                for path in self._paths
+                if path.startswith(f"{folder}/")
+            )
+        )
+
+    def exists(self, path: str) -> bool:
+        return any(one == path or one.startswith(f"{path}/") for one in self._paths)
+
+
+DEBIAN = Files(
+    *(
+        f"/boot/{name}-{release}"
+        for name in ("vmlinuz", "initrd.img")
+        for release in ("6.1.0-9-amd64", "6.1.0-10-amd64")
+    ),
+    "/boot/vmlinuz-6.12.3-bare",
+    "/lib/modules/6.6.1-gone/modules.dep",
+)
+
+
+def test_the_newest_installed_kernel_of_a_release_is_found_with_its_initrd() -> None:
+    found = installed.find(DEBIAN, "6.1")
+    assert found == installed.Installed(
+        "6.1.0-10-amd64", "/boot/vmlinuz-6.1.0-10-amd64", "/boot/initrd.img-6.1.0-10-amd64"
+    )
+    assert installed.find(DEBIAN, "6.1.0-9-amd64").release == "6.1.0-9-amd64"
+    assert installed.find(DEBIAN, "6.12").initrd == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("5.14.0-427.el9.x86_64", "5.14.0-427.el9.x86_64"),  # RHEL puts one for debugging beside it
+        ("5.14", "5.14.0-427.el9.x86_64+debug"),
+        ("6.9.0-rc1", "6.9.0-rc1"),  # installkernel keeps the one before it
+        ("6.9", "6.9.0"),
+        ("6.9.0-rc1.old", "6.9.0-rc1.old"),
+    ],
+)
+def test_a_release_is_itself_before_it_is_the_beginning_of_another(wanted: str, found: str) -> None:
+    names = (
+        "5.14.0-427.el9.x86_64",
+        "5.14.0-427.el9.x86_64+debug",
+        "6.9.0-rc1",
+        "6.9.0-rc1.old",
+        "6.9.0",
+        "6.9.0.old",
+    )
+    assert (
+        installed.find(Files(*(f"/boot/vmlinuz-{name}" for name in names)), wanted).release == found
+    )
+
+
+def test_the_way_back_is_not_to_a_kernel_of_a_longer_name() -> None:
+    """Its own image is gone: the firmware's default is the best that is left."""
+    there = Files("/boot/vmlinuz-6.9.1", "/boot/vmlinuz-6.9.1+debug")
+    assert (
+        way("kexec").back(Files("/boot/vmlinuz-6.9.1+debug"), State("1", "6.9.1", "")).image == ""
+    )
+    assert installed.find(there, "6.9.1").release == "6.9.1"
+
+
+def test_fedora_and_arch_have_other_names() -> None:
+    fedora = Files("/boot/vmlinuz-6.9.1-200.fc40", "/boot/initramfs-6.9.1-200.fc40.img")
+    assert installed.find(fedora, "6.9").initrd == "/boot/initramfs-6.9.1-200.fc40.img"
+    within = Files("/usr/lib/modules/6.9.1-arch1/vmlinuz", "/usr/lib/modules/6.9.1-arch1/initrd")
+    assert installed.find(within, "6.9").image == "/usr/lib/modules/6.9.1-arch1/vmlinuz"
+
+
+def test_a_kernel_that_is_not_installed_is_told_with_those_that_are() -> None:
+    with pytest.raises(BootError) as caught:
+        installed.find(DEBIAN, "6.6")  # its modules are there, its image is not
+    assert str(caught.value) == (
+        "there: no kernel 6.6 is installed; there are 6.1.0-9-amd64, 6.1.0-10-amd64, 6.6.1-gone, 6.12.3-bare"
+    )
+    said = installed.missing(
+        DEBIAN, [Kernel("a", release="6.1"), Kernel("b", release="7"), Kernel("c", image="/x")]
+    )
+    assert said.startswith("no kernel 7 is installed")
+
+
+def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
+    header = bytearray(0x2000)
+    struct.pack_into("<H", header, 0x20E, 0x1000)
+    text = b"6.12.3-patched (me@here) #1 SMP\0"
+    header[0x1200 : 0x1200 + len(text)] = text
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(header)
+    assert release_of(HERE, str(image)) == "6.12.3-patched"
+    for content, told in (
+        (b"#!/bin/sh\n", "is no kernel for x86"),
+        (bytes(0x2000), "does not say which release it is"),
+    ):
+        image.write_bytes(content)
+        with pytest.raises(BootError, match=told):
+            release_of(HERE, str(image))
+
+
+def test_the_same_kernel_is_one_of_equal_words() -> None:
+    state = State("1", "6.1", "BOOT_IMAGE=/vmlinuz-6.1 root=/dev/vda1 quiet initrd=/i")
+    assert state.same_kernel(State("2", "6.1", "root=/dev/vda1 quiet"))
+    assert not state.same_kernel(State("2", "6.1", "root=/dev/vda1 quiet debug"))
+    assert not state.same_kernel(State("2", "6.12", "root=/dev/vda1 quiet"))
+
+
+# GRUB's menu, as update-grub of Debian 12 writes it
+
+MENU = """\
+set timeout=5
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+else
+   set default="0"
+fi
+function load_video {
+  if [ x$feature_all_video_module = xy ]; then
+    insmod all_video
+  fi
+}
+menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-6c5e' {
+\tinsmod gzio
+\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
+\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
+\tinitrd\t/boot/initrd.img-6.12.3-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-6c5e' {
+\tmenuentry 'Debian GNU/Linux, with Linux 6.12.3-amd64' --class debian $menuentry_id_option 'gnulinux-6.12.3-amd64-advanced-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64 (recovery mode)' $menuentry_id_option 'gnulinux-6.1.0-9-amd64-recovery-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro single
+\t}
+\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64' --class debian $menuentry_id_option 'gnulinux-6.1.0-9-amd64-advanced-6c5e' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro quiet
+\t}
+}
+# menuentry 'commented out' { linux /boot/vmlinuz-5.0 }
+menuentry "Mine" --id mine {
+\tlinux /vmlinuz-6.6.1-mine root=/dev/sda1
+}
+menuentry '6.7 of mine' {
+\tlinux /vmlinuz-6.7.1-mine root=/dev/sda1
+}
+menuentry 'Patched' --id 6.8-patched {
+\tlinuxefi /vmlinuz-6.8.1-mine root=/dev/sda1
+}
+menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
+\tfwsetup
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "entry"),
+    [
+        ("6.12.3-amd64", "gnulinux-simple-6c5e"),
+        ("6.1.0-9-amd64", "gnulinux-advanced-6c5e>gnulinux-6.1.0-9-amd64-advanced-6c5e"),
+        ("6.6.1-mine", "mine"),
+        ("6.7.1-mine", ""),  # GRUB would take "6.7 of mine" for the seventh entry
+        ("6.8.1-mine", "Patched"),  # by its title, since its id begins with a digit
+        ("6.1.0", ""),
+        ("5.0", ""),
+    ],
+)
+def test_the_entry_that_boots_a_release(release: str, entry: str) -> None:
+    assert entry_of(MENU, release) == entry
+
+
+def test_no_name_on_the_way_to_an_entry_begins_with_a_digit() -> None:
+    menu = "submenu '2nd' {\nmenuentry 'x' {\nlinux /vmlinuz-6.1\n}\n}\n"
+    assert entry_of(menu, "6.1") == ""
+    assert entry_of(menu.replace("2nd", "second"), "6.1") == "second>x"
+
+
+# The user's own command
+
+
+def command(tmp_path: Path, body: str) -> Machine:
+    script = tmp_path / "boot-host"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
+    return Machine(Host("snd", boot=BootWay("command", argv=words)), LocalChannel("snd"))
+
+
+def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
+    machine = command(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/told')
+    ours = way("command")
+    ours.go(
+        machine,
+        ours.prepare(
+            machine, Kernel("new", release="6.12", append="$(id) quiet"), State("1", "6.1", "")
+        ),
+    )
+    assert (tmp_path / "told").read_text().splitlines() == [
+        "snd",
+        "new",
+        "6.12",
+        "$(id) quiet",
+        "a'b;c",
+    ]
+    ours.go(machine, ours.back(machine, State("1", "6.1.0-9-amd64", "")))
+    assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
+
+
+def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
+    with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
+        way("command").go(
+            command(tmp_path, "echo no route to the BMC >&2; exit 3"), Target("new", "6.12")
+        )
+    absent = Machine(
+        Host("snd", boot=BootWay("command", argv=("/nowhere/boot",))), LocalChannel("snd")
+    )
+    with pytest.raises(BootError, match="snd: /nowhere/boot cannot be run"):
+        way("command").go(absent, Target("new", "6.12"))
+    assert "new: a command needs `release`" in way("command").why_not(
+        absent, [Kernel("new", image="/x")]
+    )
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_every_way_is_found_by_its_name(kind: str) -> None:
+    assert way(kind).seconds > 0
+
+
+# Consoles
+
+
+def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "console"
+    host = Host("snd", boot=BootWay("kexec", console=str(file)))
+    assert console_file(host) == [f"{file}: No such file or directory"]
+    file.write_bytes(b"".join(b"line %d \xff\n" % number for number in range(1000)))
+    assert console_file(host)[-1] == "line 999 \ufffd"
+    assert (
+        way("kexec").console(host)
+        == way("grub").console(host)
+        == way("command").console(host)
+        == console_file(host)
+    )
+    assert console_file(Host("snd")) == []
+
+
+def test_of_a_console_the_panic_is_shown_else_the_end() -> None:
+    lines = [f"line {chr(65 + number)}" for number in range(40)]
+    assert excerpt(lines) == lines[-CONSOLE_LINES:]
+    lines[20] = f"[ 1.0] {PANIC}: VFS"
+    assert lines[20] in excerpt(lines)
+    assert lines[19] in excerpt(lines)
+    assert len(excerpt(lines)) == CONSOLE_LINES
+    assert excerpt(lines[20:22]) == lines[20:22]
+    assert excerpt([]) == []
+    again = [f"[{number}] it does not listen" for number in range(30)]
+    assert excerpt(["no network device", *again]) == ["no network device", "[0] it does not listen"]
+
+
+def test_reasons_of_several_hosts_are_one_line_before_their_consoles() -> None:
+    assert joined(
+        [
+            "a: it is gone\n  console of a: x\n  console of a: y",
+            "b: so is it",
+            "c: z\n  console of c: w",
+        ]
+    ).splitlines() == [
+        "a: it is gone; b: so is it; c: z",
+        "  console of a: x",
+        "  console of a: y",
+        "  console of c: w",
+    ]
+
+
+# The journal
+
+CAME = {"boot_id": "1", "release": "6.1", "command_line": "quiet"}
+
+
+def test_a_journal_knows_what_hosts_came_with_until_they_are_back() -> None:
+    entries: list[dict[str, object]] = [
+        {"came_with": CAME, "host": "a"},
+        {"came_with": CAME, "host": "b"},
+    ]
+    entries += [{"boot": 1, "host": "a"}, {"booted": 1, "host": "a"}, {"boot": 2, "host": "b"}]
+    assert set(_came_with(entries)) == {"a", "b"}
+    assert [_last(entries, host) for host in "abc"] == ["booted", "boot", ""]
+    entries.append({"back": "9", "host": "a"})
+    assert _came_with(entries) == {"b": State("1", "6.1", "quiet")}
+    assert _last(entries, "a") == "back"
+
+
+# Conducting. The hosts are simulated: what they run is three lines in a file, and a program is
+# their power switch.
+
+SWITCH = """\
+#!/bin/sh
+cd FOLDER/$1 && echo "$2" >> told
+up() { printf '%s\\n' "boot$(wc -l < told)" "$1" "$2" > next && mv next state; }
+case $2 in BODY esac
+"""
+
+
+class Simulated:
+    """Hosts that are booted by a program, the journal, and what was said."""
+
+    def __init__(
+        self, folder: Path, body: str, hosts: Sequence[str] = ("h",), deadline: int = 5
+    ) -> None:
+        self.folder = folder
+        script = folder / "switch"
+        script.write_text(
+            SWITCH.replace("FOLDER", str(folder)).replace(
+                "BODY", f"{body} original) up 6.1 quiet;;"
+            )
+        )
+        script.chmod(0o755)
+        for name in hosts:
+            (folder / name).mkdir()
+            (folder / name / "state").write_text("boot0\n6.1\nquiet\n")
+        how = BootWay(
+            "command", argv=(str(script), "{host}", "{kernel}"), deadline=deadline * 10**9
+        )
+        self.known = {name: Host(name, ssh=name, boot=how) for name in hosts}
+        self.journal: list[dict[str, Any]] = []
+        self.said: list[str] = []
+        self.boots = self.anew()
+
+    def anew(self) -> Boots:
+        """As another controller finds it."""
+        campaign = booted(1, 1, ("a", "b")).campaign
+        pairs = (Pair(next(iter(self.known)), list(self.known)[-1]),)
+        kernels = {name: Kernel(name, release="6.12", append=name) for name in ("a", "b")}
+        campaign = replace(campaign, hosts=self.known, pairs=pairs, kernels=kernels)
+        crew = cast(Crew, self)  # of which boots use nothing but what is here
+        return Boots(
+            campaign,
+            crew,
+            lambda entry: self.journal.append(dict(entry)),
+            lambda: self.journal,
+            self.said.append,
+        )
+
+    def channel(self, host: str) -> Channel:
+        return cast(Channel, SimulatedChannel(self.folder / host / "state"))
+
+    def release(self, host: str) -> None:
+        pass
+
+    def hang_up(self, host: str) -> None:
+        pass
+
+    def release_of(self, host: str) -> str:
+        return (self.folder / host / "state").read_text().split("\n")[1]
+
+    def told(self, host: str) -> list[str]:
+        return (self.folder / host / "told").read_text().split()
+
+
+class SimulatedChannel:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        if not self.file.exists():
+            raise HostError("h: it is down")
+        return Result(tuple(argv), 0, self.file.read_text(), "")
+
+
+UP = 'a|b) up 6.12 "quiet $2";;'
+
+
+def test_what_a_host_came_with_is_known_again_once_it_was_back(tmp_path: Path) -> None:
+    """Else a controller that dies on the next kernel leaves the host there for good."""
+    lab = Simulated(tmp_path, 'a) up 6.66 a;; b) up 6.12 "quiet b";;')
+    with pytest.raises(BootError, match=r"h: it came up on 6\.66, not on 6.12"):
+        lab.boots.bring_up("a", lambda number: "")
+    assert lab.release_of("h") == "6.1"
+    lab.boots.bring_up("b", lambda number: "")
+    assert lab.release_of("h") == "6.12"
+    assert lab.anew().back() == ["h: back on 6.1"]
+    assert lab.release_of("h") == "6.1"
+
+
+def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Simulated(tmp_path, UP)
+    real = Ways.prepare
+
+    def once(self: Ways, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+        if lab.release_of("h") == "6.12" and kernel:
+            raise BootError("h: this kernel has no kexec")
+        return real(self, machine, kernel, came_with)
+
+    monkeypatch.setattr(Ways, "prepare", once)
+    with pytest.raises(BootError) as caught:
+        lab.boots.bring_up("a", lambda number: "the data link is down")
+    assert (
+        str(caught.value)
+        == "the data link is down; it could not be booted once more: h: this kernel has no kexec"
+    )
+    assert lab.release_of("h") == "6.1"
+    assert _last(lab.journal, "h") == "back"
+
+
+def test_a_kernel_that_is_not_accepted_is_booted_once_more(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, UP)
+    refusals = ["no address"]
+    assert lab.boots.bring_up("a", lambda number: refusals.pop() if refusals else "") == 1
+    assert lab.told("h") == ["a", "a"]
+    assert lab.said == ["boot 1, once more: no address"]
+
+
+def test_a_command_that_leaves_the_words_of_a_kernel_out_is_found_out(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, "a) up 6.12 quiet;;")
+    with pytest.raises(
+        BootError, match=r"came up on 6\.12 with the command line `quiet`, not with `a`"
+    ):
+        lab.boots.bring_up("a", lambda number: "")
+    assert lab.told("h") == ["a", "a", "original"]
+
+
+def test_a_host_is_back_only_with_the_command_line_that_it_came_with(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, f"original) up 6.1 'quiet more';; {UP}")
+    lab.boots.bring_up("a", lambda number: "")
+    with pytest.raises(
+        HostError,
+        match=r"h: it is not back on 6.1: it came up on 6.1 with the command line `quiet more`",
+    ):
+        lab.boots.back()
+    assert _last(lab.journal, "h") == "booted"
+
+
+def test_a_host_that_did_not_go_is_waited_for_when_it_is_told_again(tmp_path: Path) -> None:
+    """What still answers from the boot that it should leave is not yet an answer."""
+    late = f"original) [ $(grep -c original told) = 1 ] || {{ (sleep 0.5; up 6.1 quiet) >/dev/null 2>&1 & }};; {UP}"
+    lab = Simulated(tmp_path, late, deadline=2)
+    lab.boots.bring_up("a", lambda number: "")
+    assert lab.boots.back() == ["h: back on 6.1"]
+    assert lab.told("h") == ["a", "original", "original"]
+
+
+def test_what_was_put_back_is_said_though_another_host_fails(tmp_path: Path) -> None:
+    lab = Simulated(
+        tmp_path, f"original) [ $1 = g ] && exit 3; up 6.1 quiet;; {UP}", hosts=("h", "g")
+    )
+    lab.boots.bring_up("a", lambda number: "")
+    with pytest.raises(HostError) as caught:
+        lab.boots.back()
+    first, second = str(caught.value).split("; ", 1)
+    assert first == "h: back on 6.1"
+    assert second.startswith("g: it is not back on 6.1: g:")
+
+
+def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Path) -> None:
+    lab = Simulated(tmp_path, UP, deadline=1)
+    lab.boots.bring_up("a", lambda number: "")
+    lab.journal.append({"boot": 2, "host": "h", "boot_id": "boot1", "release": "6.12"})
+    (tmp_path / "h" / "state").unlink()  # it never came up
+    again = lab.anew()
+    assert again.settle() == ["h: back on 6.1"]
+    assert again.back() == []
+
+
+# This machine
+
+
+def test_this_machine_is_not_booted(netbench: Command, small_file: Path) -> None:
+    small_file.write_text(small_file.read_text().replace("sweep: {", "sweep: {kernel: ['6.1'], "))
+    for verb in ("check", "run"):
+        done = netbench(verb, small_file)
+        assert done.returncode == 2
+        said = " ".join((done.stdout + done.stderr).split())
+        assert (
+            "this is the machine that netbench runs on, which cannot boot itself; name hosts with ssh, or lab: qemu"
+            in said
+        )
+    assert json.loads(netbench("plan", small_file, "--json").stdout)["boots"][0]["kernel"] == "6.1"

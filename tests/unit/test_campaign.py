@@ -1,0 +1,671 @@
+"""The campaign file: what valid files mean, --set and --quick, cells, and the JSON Schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netbench.campaign import json_schema, load, parse, transfer_cell
+from netbench.errors import CampaignError
+from netbench.model import (
+    Campaign,
+    Compare,
+    Host,
+    Lab,
+    Pair,
+    Pin,
+    Repeat,
+    Sink,
+    Source,
+    Tool,
+    Transfer,
+)
+from netbench.units import format_size, format_time
+from tests.support.hand_catalogue import catalogue
+
+H = "netbench: 1\nname: x\n"
+FULL = """
+netbench: 1
+name: sosend                      # [A-Za-z0-9][A-Za-z0-9._-]*
+about: Is the new sosend cheaper, with and without TSO?
+hosts:
+  snd: {ssh: root@snd.example, address: 192.168.2.1, interface: eth1}
+  rcv: {ssh: rcv, address: 192.168.2.2}
+lab: netns
+pairs: [{sender: snd, receiver: rcv}]
+transfer:
+  send: sendfile
+  receive: read
+  source: {file: /srv/image.iso}
+  sink: discard
+  chunk: 64K
+  receive_chunk: 64K
+  align: 0
+  preamble: 0
+  socket_buffer: 128K
+  streams: 1
+  pin: none
+  congestion: cubic
+  rate: none
+  ip: 4
+  duration: 10s
+  warmup: 1s
+  cache: warm
+  tool: none
+verify: true
+settings: {mtu: 9000, sysctl.net.ipv4.tcp_sack: 1}
+sweep:
+  socket_buffer: [32K, 64K, 128K]
+  tso: [on, off]
+  sender.gro: [on, off]
+  kernel: [vanilla, patched]
+kernels: {vanilla: {image: /boot/vmlinuz-a, initrd: /boot/initrd-a}, patched: {image: /boot/vmlinuz-b}}
+repeat: {min: 10, max: 30, confidence: 95%, precision: 2.5%, metrics: [throughput, sender_cpu], boots: 4}
+order: {seed: 7}
+meters: [rusage, procstat, soak, perf]
+profile: {cells: changed, seconds: 5}
+compare: {factor: kernel, baseline: vanilla, margin: 1%}
+limit: 2h
+"""
+
+
+def read(text: str, *sets: str, quick: bool = False) -> Campaign:
+    return parse(text, "c.yaml", sets, catalogue(), quick)
+
+
+def moved(text: str, *sets: str) -> Transfer:
+    """The transfer of the only cell."""
+    (cell,) = read(H + text, *sets).cells
+    return cell.transfer
+
+
+def ids(text: str) -> list[str]:
+    return [cell.id for cell in read(H + text).cells]
+
+
+def refusal(text: str, *sets: str) -> str:
+    with pytest.raises(CampaignError) as caught:
+        read(text, *sets)
+    return str(caught.value)
+
+
+def same(one: Campaign, other: Campaign) -> bool:
+    return replace(one, text="", source="") == replace(other, text="", source="")
+
+
+def test_two_lines_are_a_campaign() -> None:
+    campaign = read(H)
+    assert campaign.hosts == {"here": Host("here")}
+    assert campaign.pairs == (Pair("here", "here"),)
+    assert [cell.id for cell in campaign.cells] == ["transfer"]
+    assert campaign.cells[0].transfer == Transfer(options={})
+    assert (campaign.repeat, campaign.seed, campaign.meters) == (
+        Repeat(),
+        1,
+        ("rusage", "procstat"),
+    )
+    assert campaign.verify
+    assert campaign.unbuilt == ()
+
+
+def test_the_whole_format_is_understood() -> None:
+    campaign = read(FULL)
+    assert campaign.hosts["snd"] == Host("snd", "root@snd.example", "192.168.2.1", "eth1")
+    assert campaign.settings == {"mtu": "9000", "sysctl.net.ipv4.tcp_sack": "1"}
+    assert [(f.name, f.levels) for f in campaign.factors] == [
+        ("socket_buffer", ("32K", "64K", "128K")),
+        ("tso", ("on", "off")),
+        ("sender.gro", ("on", "off")),
+        ("kernel", ("vanilla", "patched")),
+    ]
+    assert len(campaign.cells) == 24
+    cell = campaign.cells[0]
+    assert cell.id == "socket_buffer=32K,tso=on,sender.gro=on,kernel=vanilla"
+    assert cell.settings == {"tso": "on", "sender.gro": "on"}
+    assert (cell.kernel, cell.transfer.send_buffer, cell.transfer.receive_buffer) == (
+        "vanilla",
+        32768,
+        32768,
+    )
+    assert campaign.repeat == Repeat(10, 30, 0.95, 0.025, ("throughput", "sender_cpu"), 4)
+    assert campaign.compare == Compare("kernel", "vanilla", 0.01)
+    assert (campaign.seed, campaign.limit, campaign.lab) == (7, 7200 * 10**9, Lab("netns"))
+    assert campaign.text == FULL
+
+
+def test_what_is_not_built_is_named() -> None:
+    assert read(FULL).unbuilt == (
+        "profile is not built yet",
+        "meters: soak is not built yet",
+        "meters: perf is not built yet",
+    )
+    planned = (
+        H
+        + "transfer: {send: vmsplice, receive: uring}\ncommand: {m: {apply: [a], read: [b], undo: [c]}}\ninclude: [{m: 1}]\n"
+    )
+    assert read(planned).unbuilt == (
+        "send: vmsplice is not built yet",
+        "receive: uring is not built yet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("chunk: 1M", {"chunk": 2**20}),
+        (
+            "source: {file: /f}, send: sendfile, chunk: file",
+            {"source": Source("file", "/f"), "send": "sendfile", "chunk": 0},
+        ),
+        (
+            "source: {files: 60, size: 300K}, send: mmap",
+            {"source": Source("files", "", 60, 307200), "send": "mmap"},
+        ),
+        ("source: zero", {"source": Source("zero")}),
+        ("sink: {file: /out, overwrite: yes}", {"sink": Sink("file", "/out", True)}),
+        ("socket_buffer: 128K", {"send_buffer": 131072, "receive_buffer": 131072}),
+        (
+            "socket_buffer: 128K, send_buffer: default",
+            {"send_buffer": None, "receive_buffer": 131072},
+        ),
+        ("receive_buffer: 1M", {"send_buffer": None, "receive_buffer": 2**20}),
+        ("pin: apart", {"pin": Pin("apart")}),
+        ("pin: {sender: 2}", {"pin": Pin("cpus", 2, None)}),
+        ("congestion: bbr, rate: 940Mb/s", {"congestion": "bbr", "rate": 940_000_000}),
+        ("congestion: default, rate: none", {"congestion": None, "rate": None}),
+        ("bytes: 16G", {"duration": None, "bytes": 16 * 2**30, "warmup": 0}),
+        ("bytes: 16G, warmup: 2s", {"duration": None, "bytes": 16 * 2**30, "warmup": 2 * 10**9}),
+        ("warmup: 0, sample: none", {"warmup": 0, "sample": 0}),
+        ("port: 5000", {"port": (5000, 5000)}),
+        ("port: 5000-5010", {"port": (5000, 5010)}),
+        ("tool: iperf3", {"tool": Tool("iperf3")}),
+        (
+            "tool: {argv: [nc, -l], pattern: '(?P<rate>.*)'}",
+            {"tool": Tool("argv", ("nc", "-l"), "(?P<rate>.*)")},
+        ),
+        (
+            "send: splice, source: zero, pipe: 64K",
+            {"send": "splice", "source": Source("zero"), "options": {"pipe": 65536}},
+        ),
+        ("send: null, receive: null", {"send": "null", "receive": "null"}),
+        (
+            "ip: 6, cache: warm, align: 1, preamble: 100",
+            {"ip": 6, "cache": "warm", "align": 1, "preamble": 100},
+        ),
+    ],
+)
+def test_each_key_of_transfer(written: str, expected: dict[str, object]) -> None:
+    assert moved(f"transfer: {{{written}}}\n") == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+
+
+def test_words_stay_as_written() -> None:
+    campaign = read(
+        H
+        + "about: yes\nsweep: {kernel: [6.10, 6.1, 0x10], tso: [on, true], sysctl.a.b: [010, 1e3]}\n"
+    )
+    assert campaign.about == "yes"
+    assert [f.levels for f in campaign.factors] == [
+        ("6.10", "6.1", "0x10"),
+        ("on", "true"),
+        ("010", "1e3"),
+    ]
+
+
+def test_all_errors_come_at_once_in_file_order() -> None:
+    message = refusal(
+        H
+        + "transfer: {send: sned, chunk: 0}\nhosts: {a: {adress: 1}}\nsweep:\n  tso: [no, maybe]\n  foo: [1]\n"
+        "repeat: {min: x}\nsend: write\nname: y\n"
+    )
+    assert [line.split(" ")[0] + line.split(" ")[1] for line in message.splitlines()] == [
+        "c.yaml:3:transfer.chunk:",
+        "c.yaml:3:transfer.send:",
+        "c.yaml:4:hosts.a.adress:",
+        "c.yaml:6:sweep.tso[1]:",
+        "c.yaml:7:sweep.foo:",
+        "c.yaml:8:repeat.min:",
+        "c.yaml:9:send:",
+        "c.yaml:10:name:",
+    ]
+
+
+def test_pairs_left_out_are_the_first_two_hosts() -> None:
+    assert read(H + "hosts: {a: local, b: local, c: local}\n").pairs == (Pair("a", "b"),)
+    assert read(H + "hosts: {a: {address: 10.0.0.1}}\n").pairs == (Pair("a", "a"),)
+
+
+def test_ip_follows_the_addresses_when_it_is_not_written() -> None:
+    assert moved("hosts: {a: {address: 'fd00::1'}, b: {address: 'fd00::2'}}\n").ip == 6
+    assert (
+        moved(
+            "hosts: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}, c: {address: 'fd00::2'}}\n"
+        ).ip
+        == 4
+    )
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        "hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2}}\npairs: [{sender: a, receiver: b}, {sender: b, receiver: a}]\n",
+        "lab: netns\nhosts: {a: {}, b: {}}\n",
+    ],
+    ids=["both directions", "lab"],
+)
+def test_two_hosts_hold_what_each_side_asks_for(hosts: str) -> None:
+    """A host that sends in one pair and receives in another has its levels changed in between: they
+    take turns.
+    """
+    campaign = read(
+        H
+        + hosts
+        + "settings: {tso: on, receiver.tso: off}\nsweep: {sender.gro: [on, off], receiver.gro: [on, off]}\n"
+    )
+    assert len(campaign.cells) == 4
+
+
+def test_one_host_has_one_level_in_whatever_words() -> None:
+    campaign = read(
+        H
+        + "settings: {sender.tso: yes, receiver.tso: true, tso: off}\nsweep: {sender.gro: [on, off]}\n"
+    )
+    assert len(campaign.cells) == 2
+
+
+def test_a_lab_fills_hosts() -> None:
+    assert list(read(H + "lab: netns\nhosts: {a: {}, b: {}}\n").hosts) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{}", (10, 30)),
+        ("{min: 50}", (50, 50)),
+        ("{min: 20}", (20, 30)),
+        ("{max: 3}", (3, 3)),
+        ("{max: 40}", (10, 40)),
+        ("{min: 1, max: 1}", (1, 1)),
+    ],
+)
+def test_one_end_of_repeat_moves_the_other(written: str, expected: tuple[int, int]) -> None:
+    repeat = read(H + f"repeat: {written}\n").repeat
+    assert (repeat.min, repeat.max) == expected
+
+
+def test_factors_are_crossed_in_file_order() -> None:
+    assert ids("sweep: {chunk: [1K, 2K], streams: [1, 2]}\n") == [
+        "chunk=1K,streams=1",
+        "chunk=1K,streams=2",
+        "chunk=2K,streams=1",
+        "chunk=2K,streams=2",
+    ]
+
+
+def test_a_swept_key_overrides_its_level_in_transfer() -> None:
+    cells = read(
+        H + "transfer: {chunk: 9K, duration: 5s}\nsweep: {chunk: [1K], duration: [1s, 2s]}\n"
+    ).cells
+    assert [(c.transfer.chunk, c.transfer.duration) for c in cells] == [
+        (1024, 10**9),
+        (1024, 2 * 10**9),
+    ]
+    assert [c.transfer.duration for c in read(H + "sweep: {bytes: [1G]}\n").cells] == [None]
+
+
+def test_ids_have_no_space_and_no_comma_and_stay_apart() -> None:
+    sources = "[{file: '/a b'}, {file: /a%20b}, {files: 60, size: 300K}, {file: '/a,b'}, {file: '/a;b:c'}, {file: \"/a\\tb\"}]"
+    cells = read(H + f"transfer: {{send: mmap}}\nsweep: {{source: {sources}}}\n").cells
+    assert [c.id for c in cells] == [
+        "source={file:/a%20b}",
+        "source={file:/a%2520b}",
+        "source={files:60;size:300K}",
+        "source={file:/a%2Cb}",
+        "source={file:/a%3Bb%3Ac}",
+        "source={file:/a%09b}",
+    ]
+    assert cells[2].factors == {"source": "{files: 60, size: 300K}"}
+
+
+def test_options_of_a_method_reach_only_cells_that_declare_them() -> None:
+    cells = read(H + "transfer: {source: zero, pipe: 64K}\nsweep: {send: [splice, write]}\n").cells
+    assert [dict(c.transfer.options) for c in cells] == [{"pipe": 65536}, {}]
+
+
+def test_include_and_exclude_as_the_github_documentation_shows() -> None:
+    """fruit, animal, color, shape of docs.github.com's example, in words of transfer."""
+    text = """
+sweep: {send: [write, readwrite], receive: [read, trunc]}
+transfer: {tool: iperf3}
+include:
+  - streams: 2
+  - {streams: 3, receive: read}
+  - {send: write, chunk: 1K}
+  - {send: sendfile}
+  - {send: sendfile, receive: read}
+"""
+    assert [dict(c.factors) for c in read(H + text).cells] == [
+        {"send": "write", "receive": "read", "streams": "3", "chunk": "1K"},
+        {"send": "write", "receive": "trunc", "streams": "2", "chunk": "1K"},
+        {"send": "readwrite", "receive": "read", "streams": "3"},
+        {"send": "readwrite", "receive": "trunc", "streams": "2"},
+        {"send": "sendfile"},
+        {"send": "sendfile", "receive": "read"},
+    ]
+
+
+def test_exclude_takes_partial_matches_and_comes_before_include() -> None:
+    text = "sweep: {chunk: [1K, 2K], streams: [1, 2]}\nexclude: [{chunk: 1K}]\n"
+    assert ids(text) == ["chunk=2K,streams=1", "chunk=2K,streams=2"]
+    assert ids(text + "include: [{chunk: 1K, streams: 2}]\n")[-1] == "chunk=1K,streams=2"
+
+
+def test_include_alone_makes_cells() -> None:
+    cells = read(H + "include: [{send: write, bytes: 1G}, {source: zero}]\n").cells
+    assert [c.id for c in cells] == ["send=write,bytes=1G", "source=zero"]
+    assert cells[0].transfer.duration is None
+
+
+def test_impossible_cells_are_told_once_with_their_number() -> None:
+    message = refusal(H + "sweep: {send: [write, sendfile], streams: [1, 2, 4]}\n")
+    assert message == (
+        "c.yaml:3: sweep.send[1]: cell send=sendfile,streams=1 and 2 more: "
+        "send method sendfile cannot take bytes from memory, expected source: file or files"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "expected"),
+    [
+        (
+            "transfer: {duration: 5s}\n",
+            ["transfer.bytes=16G"],
+            {"bytes": 16 * 2**30, "duration": None, "warmup": 0},
+        ),
+        ("transfer: {bytes: 5G}\n", ["transfer.duration=3s"], {"duration": 3 * 10**9}),
+        (
+            "",
+            ["transfer.source={file: /f}", "transfer.send=mmap"],
+            {"source": Source("file", "/f"), "send": "mmap"},
+        ),
+        (
+            "transfer: {source: memory, send: mmap}\n",
+            ["transfer.source.file=/f"],
+            {"source": Source("file", "/f"), "send": "mmap"},
+        ),
+        ("", ["transfer={chunk: 1K}"], {"chunk": 1024}),
+        ("", ["transfer.send=null", "transfer.receive=null"], {"send": "null", "receive": "null"}),
+        ("", ["transfer.chunk=1K", "transfer.chunk=2K"], {"chunk": 2048}),
+    ],
+)
+def test_set_puts_a_value_into_the_tree(
+    text: str, sets: list[str], expected: dict[str, object]
+) -> None:
+    assert moved(text, *sets) == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+
+
+def test_set_reaches_lists_and_keys_with_dots() -> None:
+    text = (
+        H
+        + "hosts: {a: local, b.c: local}\npairs: [{sender: a, receiver: b.c}]\nsettings: {mtu: 1500}\nsweep: {sysctl.a.b: [1, 2]}\n"
+    )
+    campaign = read(
+        text,
+        "pairs.0.sender=b.c",
+        "hosts.b.c.address=10.0.0.1",
+        "settings.sysctl.net.x=7",
+        "sweep.sysctl.a.b.1=3",
+        "sweep.tso=[on]",
+    )
+    assert campaign.pairs == (Pair("b.c", "b.c"),)
+    assert campaign.hosts["b.c"].address == "10.0.0.1"
+    assert campaign.settings == {"mtu": "1500", "sysctl.net.x": "7"}
+    assert [(f.name, f.levels) for f in campaign.factors] == [
+        ("sysctl.a.b", ("1", "3")),
+        ("tso", ("on",)),
+    ]
+
+
+def test_set_of_an_alias_does_not_change_the_anchor() -> None:
+    text = (
+        H + "sweep: {send: &m [mmap, readwrite], source: [{file: /f}]}\nsettings: {sysctl.x: *m}\n"
+    )
+    assert read(text, "settings.sysctl.x.0=fq").factors[0].levels == ("mmap", "readwrite")
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        (["foo"], "c.yaml: expected --set PATH=VALUE, got --set 'foo'"),
+        (["transfer.chunk=64Q"], "c.yaml: transfer.chunk: expected file or a size such as 64K, 1M or 300kB, got '64Q' (from --set transfer.chunk=64Q)"),
+        (["limit="], "c.yaml: limit: expected a time such as 200ms, 1s or 2m, got nothing (from --set limit=)"),
+        (["pairs.3.sender=x"], "c.yaml: pairs.3.sender: expected the index of one of 1 items, got '3' (from --set pairs.3.sender=x)"),
+        (["about=[a"], "c.yaml: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence (from --set about=[a)"),
+        (["about=!!str a"], "c.yaml: expected a word without a tag, got the tag !!str (from --set about=!!str a)"),
+        (["repeat.min=9", "repeat.max=3"], "c.yaml: repeat.min: expected at most repeat.max, which is 3, got 9 (from --set repeat.min=9)"),
+        (["transfer.send=mmap"], "c.yaml: transfer.send: send is swept, so this changes nothing; expected sweep.send=[...] (from --set transfer.send=mmap)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_set_is_told_with_its_words(sets: list[str], expected: str) -> None:
+    text = H + "pairs: [{sender: here, receiver: here}]\nsweep: {send: [write]}\n"
+    assert refusal(text, *sets) == expected
+
+
+def test_quick_is_three_short_runs() -> None:
+    campaign = read(H + "transfer: {bytes: 16G}\nrepeat: {min: 10, precision: 1%}\n", quick=True)
+    transfer = campaign.cells[0].transfer
+    assert (campaign.repeat.min, campaign.repeat.max, campaign.repeat.precision) == (3, 3, 0.01)
+    assert (transfer.duration, transfer.bytes, transfer.warmup) == (10**9, None, 2 * 10**8)
+
+
+def test_quick_leaves_what_was_swept_or_set() -> None:
+    assert [c.transfer.bytes for c in read(H + "sweep: {bytes: [1G, 2G]}\n", quick=True).cells] == [
+        2**30,
+        2**31,
+    ]
+    assert [
+        c.transfer.duration for c in read(H + "sweep: {duration: [7s]}\n", quick=True).cells
+    ] == [7 * 10**9]
+    campaign = read(H, "transfer.bytes=1G", "repeat.min=5", quick=True)
+    assert campaign.cells[0].transfer.bytes == 2**30
+    assert (campaign.repeat.min, campaign.repeat.max) == (5, 5)
+
+
+def test_the_effective_text_names_what_changed_it() -> None:
+    campaign = read(
+        H + "# mine\nsweep: {kernel: [6.10, on]}\nabout: 'yes: no'\n",
+        "meters=[procstat]",
+        quick=True,
+    )
+    assert campaign.text.startswith(
+        "# effective campaign of: --set meters=[procstat] --quick\nnetbench: 1\nname: x\n"
+    )
+    assert "[6.10, on]" in campaign.text
+    assert same(campaign, read(campaign.text))
+
+
+WORDS = st.text(
+    st.characters(
+        min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f\x80\x81\x82\x83\x84\x85\xad"
+    ),
+    min_size=1,
+)
+SAFE = WORDS.filter(lambda w: w.strip() and not any(0x7F <= ord(c) < 0xA0 for c in w))
+SIZES = st.integers(1, 2**40).map(format_size)
+TIMES = st.integers(1, 10**12).map(format_time)
+
+
+@st.composite
+def campaigns(draw: st.DrawFn) -> dict[str, object]:
+    transfer = {
+        "send": draw(st.sampled_from(["sendfile", "mmap", "readwrite"])),
+        "source": {"file": draw(SAFE)},
+        "chunk": draw(SIZES),
+        "socket_buffer": draw(st.integers(1, 2**28).map(format_size) | st.just("default")),
+        "warmup": draw(TIMES),
+    }
+    sweep: dict[str, object] = {
+        "receive_chunk": draw(st.lists(SIZES, min_size=1, max_size=3, unique=True)),
+        "sysctl.a.b": draw(st.lists(SAFE, min_size=1, max_size=3, unique=True)),
+        "streams": draw(
+            st.lists(st.integers(1, 128).map(str), min_size=1, max_size=2, unique=True)
+        ),
+    }
+    return {
+        "netbench": "1",
+        "name": "x",
+        "about": draw(SAFE),
+        "transfer": transfer,
+        "sweep": sweep,
+        "limit": draw(TIMES),
+    }
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    campaigns(),
+    st.booleans(),
+    st.lists(
+        st.sampled_from(
+            ["transfer.bytes=3G", "order.seed=9", "sweep.tso=[on, off]", "about='a: b'"]
+        ),
+        unique=True,
+    ),
+)
+def test_the_effective_text_gives_the_same_campaign(
+    file: dict[str, object], quick: bool, sets: list[str]
+) -> None:
+    text = yaml.safe_dump(file, allow_unicode=True, sort_keys=False)
+    campaign = read(text, *sets, quick=quick)
+    again = read(campaign.text)
+    assert same(campaign, again)
+    assert again.text == campaign.text
+    assert len({cell.id for cell in campaign.cells}) == len(campaign.cells)
+    assert all(not set(" \n\t") & set(cell.id) for cell in campaign.cells)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.text(max_size=80)
+    | st.text(st.sampled_from("ab:-[]{},&*!|>'\"\n #?~<@"), max_size=60).map(lambda tail: H + tail)
+)
+def test_any_text_is_a_campaign_or_a_campaign_error(text: str) -> None:
+    try:
+        campaign = read(text)
+    except CampaignError:
+        return
+    assert campaign.cells
+
+
+def test_one_transfer_from_words() -> None:
+    campaign = transfer_cell(
+        ["source=/srv/a: b", "send=sendfile", "chunk=file", "repeat.min=3", "meters=[procstat]"],
+        catalogue(),
+    )
+    (cell,) = campaign.cells
+    assert (campaign.name, cell.id, campaign.verify, campaign.meters) == (
+        "transfer",
+        "transfer",
+        False,
+        ("procstat",),
+    )
+    assert cell.transfer.source == Source("file", "/srv/a: b")
+    assert (campaign.repeat.min, campaign.repeat.max) == (3, 3)
+    assert same(campaign, read(campaign.text))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("source=zero", {"source": Source("zero")}),
+        ("transfer.sink=/dev/null", {"sink": Sink("file", "/dev/null")}),
+        ("sink={file: /o, overwrite: true}", {"sink": Sink("file", "/o", True)}),
+        ("bytes=1G", {"bytes": 2**30, "duration": None, "warmup": 0}),
+    ],
+)
+def test_words_of_one_transfer(word: str, expected: dict[str, object]) -> None:
+    campaign = transfer_cell([word], catalogue())
+    assert campaign.cells[0].transfer == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+    assert campaign.repeat == Repeat(1, 1)
+
+
+def test_wrong_words_of_one_transfer_are_told_together() -> None:
+    with pytest.raises(CampaignError) as caught:
+        transfer_cell(["chunk=1Q", "x", "sweep.send=[write]"], catalogue())
+    assert str(caught.value).splitlines() == [
+        "transfer: expected PATH=VALUE, got 'x'",
+        "transfer: sweep: transfer runs one cell, expected a campaign file for more",
+        "transfer: transfer.chunk: expected file or a size such as 64K, 1M or 300kB, got '1Q' (from chunk=1Q)",
+    ]
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + H.encode())
+    campaign = load(path, catalogue=catalogue())
+    assert (campaign.name, campaign.source) == ("x", str(path))
+    for data, message in [
+        (b"netbench: 1\nname: \xff\n", f"{path}:2: expected UTF-8 text, got the byte 0xff"),
+        (b"#" * (2**20 + 1), f"{path}: expected at most 1 MiB of YAML, got more"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(CampaignError) as caught:
+            load(path, catalogue=catalogue())
+        assert str(caught.value) == message
+    with pytest.raises(
+        CampaignError,
+        match=r"cannot be read: No such file or directory; give the path of a campaign file$",
+    ):
+        load(tmp_path / "none.yaml", catalogue=catalogue())
+
+
+def test_the_schema_agrees_with_the_reader() -> None:
+    schema = json_schema(catalogue())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    for text in (
+        FULL,
+        H,
+        H + "sweep: {send: [null, write], streams: [1, 2]}\ninclude: [{chunk: file}]\nverify: no\n",
+    ):
+        assert list(check.iter_errors(yaml.safe_load(text))) == []
+    for wrong in (
+        "foo: 1\n",
+        "transfer: {send: sned}\n",
+        "transfer: {chunk: 64Q}\n",
+        "sweep: {foo: [1]}\n",
+        "sweep: {send: []}\n",
+        "meters: [x]\n",
+        "sweep: {send: [sned]}\n",
+        "exclude: [{foo: 1}]\n",
+        "transfer: {streams: 0}\n",
+        "transfer: {source: {fil: x}}\n",
+    ):
+        assert list(check.iter_errors(yaml.safe_load(H + wrong))), wrong
+
+
+def test_a_thousand_cells_take_no_time() -> None:
+    levels = ", ".join(f"{i}K" for i in range(1, 101))
+    began = time.perf_counter()
+    campaign = read(H + f"sweep: {{chunk: [{levels}], streams: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}\n")
+    assert len(campaign.cells) == 1000
+    assert time.perf_counter() - began < 1.0
+
+
+def test_import_is_light() -> None:
+    code = "import sys, netbench.campaign; print(sorted({'pandas', 'matplotlib', 'fabric', 'scipy', 'cffi'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_transfer_in_a_lab_is_between_two_hosts() -> None:
+    assert len(transfer_cell(["lab=qemu"]).hosts) == 2
+    assert list(transfer_cell([]).hosts) == ["here"]

@@ -1,0 +1,151 @@
+"""Which part of the house may import which: a table, checked over the syntax tree of every file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+HALL = {"errors", "units", "model", "facts"}
+CATALOGUES = {"engine.catalogue", "settings"}
+REPORT = HALL | {"analysis", "report"}
+
+# Part -> netbench parts that it may import (a name covers what lies below it). What is missing here
+# may import nothing of netbench.
+DOORS: dict[str, set[str]] = {
+    "errors": set(),
+    "units": set(),
+    "facts": set(),
+    "model": set(),
+    "plan": HALL,
+    "campaign": HALL | CATALOGUES | {"campaign"},
+    "hosts": HALL | {"hosts"},
+    "store": HALL,
+    "settings": HALL | {"settings", "hosts.base"},
+    "engine": HALL | {"engine"},
+    "analysis": HALL | {"analysis", "store"},
+    "report": REPORT,
+    "results": REPORT,
+    "kernels": HALL | {"kernels"},
+    "boot": HALL | {"boot", "hosts.base", "kernels", "lab"},
+    "lab": HALL | {"kernels", "lab", "hosts", "store"},
+    "conductor": HALL
+    | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"},
+    "api": HALL
+    | {
+        "plan",
+        "campaign",
+        "hosts",
+        "store",
+        "engine",
+        "analysis",
+        "report",
+        "results",
+        "conductor",
+        "lab",
+        "settings",
+    },
+    "console": HALL | {"plan", "analysis", "report", "conductor"},
+    "cli": HALL | {"api", "console", "campaign", "plan"},
+    "__main__": {"errors", "cli"},
+    "__init__": {"api"},
+}
+# Third-party packages that only one file may import.
+ONLY = {
+    "fabric": {"hosts/ssh.py"},
+    "paramiko": {"hosts/ssh.py"},
+    "matplotlib": {"report/plots.py"},
+    "netbench.engine._native": {"engine/binding.py"},
+    "cffi": {"engine/build_native.py"},
+}
+FILES = sorted((ROOT / "netbench").rglob("*.py"))
+
+
+def imports(file: Path) -> set[str]:
+    """Every module that a file imports, wherever in it, with `from x import y` as x.y where that
+    could be a module.
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            raise AssertionError(f"{file}: relative import; write it out")
+    return found
+
+
+def part(file: Path) -> str:
+    return file.relative_to(ROOT / "netbench").parts[0].removesuffix(".py")
+
+
+def allowed(module: str, doors: set[str]) -> bool:
+    name = module.removeprefix("netbench.")
+    return any(name == door or name.startswith(door + ".") for door in doors)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_each_part_uses_only_its_doors(file: Path) -> None:
+    mine = part(file)
+    inside = {module for module in imports(file) if module.startswith("netbench.")}
+    wrong = {module for module in inside if not allowed(module, DOORS.get(mine, set()) | {mine})}
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("name", sorted(HALL))
+def test_the_hall_imports_only_the_standard_library(name: str) -> None:
+    outside = {module.split(".")[0] for module in imports(ROOT / "netbench" / f"{name}.py")} - {
+        "netbench",
+        "__future__",
+    }
+    assert outside <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("package", sorted(ONLY))
+def test_some_packages_have_one_door(package: str) -> None:
+    users = set()
+    for file in FILES:
+        if any(module == package or module.startswith(package + ".") for module in imports(file)):
+            users.add(str(file.relative_to(ROOT / "netbench")))
+    assert users <= ONLY[package]
+
+
+def test_only_main_imports_the_command_line() -> None:
+    users = {
+        part(file)
+        for file in FILES
+        if any(allowed(m, {"cli"}) for m in imports(file) if m.startswith("netbench."))
+    }
+    assert users <= {"__main__"}
+
+
+def test_the_checker_sees_imports_inside_functions(tmp_path: Path) -> None:
+    file = tmp_path / "late.py"
+    file.write_text(
+        "def f():\n    from netbench.conductor import conduct\n    import fabric.connection\n"
+    )
+    assert imports(file) == {"netbench.conductor.conduct", "fabric.connection"}
+    assert not allowed("netbench.conductor.conduct", HALL)
+    assert allowed("netbench.errors.NetbenchError", HALL)
+
+
+def test_no_exit_abort_or_print_in_the_library() -> None:
+    calls = ("exit(", "abort(", "printf(", "perror(", "puts(")
+    found = []
+    for file in sorted((ROOT / "native" / "src").rglob("*.c")):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            words = (
+                line.replace("snprintf(", "")
+                .replace("vsnprintf(", "")
+                .replace("sprintf(", "")
+                .replace("fprintf(file,", "")
+                .replace("__printf__", "")
+                .replace("_exit(EXEC_FAILED)", "")
+            )
+            found += [f"{file.name}:{number}" for call in calls if call in words]
+    assert found == []

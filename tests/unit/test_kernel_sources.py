@@ -1,0 +1,198 @@
+"""Kernels from files of this machine: packages as dpkg-deb makes them, archives as `make tar-pkg`
+does, images by their header.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netbench import kernels
+from netbench.errors import RequestError
+from netbench.model import Kernel
+
+RELEASE = "6.99.0-test+"
+MISSING = [
+    tool
+    for tool in ("dpkg-deb", "depmod", "tar")
+    if not shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")
+]
+needs_tools = pytest.mark.skipif(
+    bool(MISSING), reason=f"needs {', '.join(MISSING)} (Debian: dpkg, kmod, tar)"
+)
+
+
+def image(release: str = RELEASE) -> bytes:
+    """The head of a bzImage: what boot.rst says of `header` and `kernel_version`."""
+    raw = bytearray(0x1000)
+    raw[0x202:0x206] = b"HdrS"
+    struct.pack_into("<H", raw, 0x20E, 0x600 - 0x200)
+    words = f"{release} (who@where) #1 SMP\0".encode()
+    raw[0x600 : 0x600 + len(words)] = words
+    return bytes(raw)
+
+
+def root(folder: Path, base: str = "lib", release: str = RELEASE) -> Path:
+    """A kernel as its build installs it, with two modules that are none to depmod, and without
+    modules.dep.
+    """
+    modules = folder / base / "modules" / release
+    (modules / "kernel").mkdir(parents=True)
+    (modules / "modules.order").write_text("kernel/a.ko\n")
+    (modules / "modules.builtin").write_text("")
+    (folder / "boot").mkdir()
+    (folder / "boot" / f"vmlinuz-{release}").write_bytes(image(release))
+    return folder
+
+
+def package(
+    folder: Path,
+    name: str = f"linux-image-{RELEASE}_1_amd64.deb",
+    base: str = "lib",
+    release: str = RELEASE,
+) -> Path:
+    content = root(folder / f"content-{name}", base, release)
+    (content / "DEBIAN").mkdir()
+    (content / "DEBIAN" / "control").write_text(
+        f"Package: linux-image-{release.rstrip('+')}\nVersion: 1\nArchitecture: amd64\nMaintainer: nobody\nDescription: test\n"
+    )
+    subprocess.run(
+        ("dpkg-deb", "-b", str(content), str(folder / name)), check=True, capture_output=True
+    )
+    shutil.rmtree(content)
+    return folder / name
+
+
+def empty(folder: Path) -> Path:
+    place = folder / "unpacked"
+    place.mkdir()
+    return place
+
+
+@needs_tools
+@pytest.mark.parametrize("base", ["lib", "usr/lib"])
+def test_a_package_is_unpacked_with_its_modules_indexed(tmp_path: Path, base: str) -> None:
+    made = kernels.unpack(Kernel("k", deb=str(package(tmp_path, base=base))), empty(tmp_path))
+    assert made.release == RELEASE
+    assert made.image.read_bytes() == image()
+    assert made.modules == tmp_path / "unpacked" / base / "modules" / RELEASE
+    assert (made.modules / "modules.dep").exists()
+
+
+@needs_tools
+def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_release(
+    tmp_path: Path,
+) -> None:
+    tree = tmp_path / "linux"
+    (tree / "include" / "config").mkdir(parents=True)
+    (tree / "include" / "config" / "kernel.release").write_text(f"{RELEASE}\n")
+    old, new = package(tmp_path), package(tmp_path, f"linux-image-{RELEASE}_2_amd64.deb")
+    debug = package(tmp_path, f"linux-image-{RELEASE}-dbg_3_amd64.deb")
+    other = package(tmp_path, "linux-image-5.5.5_4_amd64.deb", release="5.5.5")
+    for age, file in enumerate((other, debug, new, old)):
+        os.utime(file, (10_000 - age, 10_000 - age))
+    assert kernels.found(Kernel("k", tree=str(tree))) == new
+    assert kernels.unpack(Kernel("k", tree=str(tree)), empty(tmp_path)).release == RELEASE
+
+
+@needs_tools
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_the_archive_of_a_tree_is_unpacked(tmp_path: Path, suffix: str) -> None:
+    content = root(tmp_path / "content")
+    archive = tmp_path / f"linux-6.99.0-x86.tar{suffix}"
+    subprocess.run(("tar", "-caf", str(archive), "-C", str(content), "boot", "lib"), check=True)
+    made = kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
+    assert (made.release, made.modules and made.modules.name) == (RELEASE, RELEASE)
+
+
+@needs_tools
+def test_an_installed_folder_of_a_tree_is_left_as_it_is(tmp_path: Path) -> None:
+    installed = root(tmp_path / "tar-install")
+    before = sorted(installed.rglob("*"))
+    made = kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
+    assert made.image == installed / "boot" / f"vmlinuz-{RELEASE}"
+    assert made.modules is not None
+    assert (made.modules / "modules.dep").exists()
+    assert sorted(installed.rglob("*")) == before
+
+
+def test_an_image_says_its_release(tmp_path: Path) -> None:
+    file = tmp_path / "bzImage"
+    file.write_bytes(image("6.1.2-mine"))
+    made = kernels.unpack(Kernel("k", image=str(file)), tmp_path)
+    assert (made.release, made.image, made.modules) == ("6.1.2-mine", file, None)
+
+
+def test_the_digest_of_a_folder_changes_with_names_and_contents(tmp_path: Path) -> None:
+    file = tmp_path / "place" / "a"
+    file.parent.mkdir()
+    file.write_text("x")
+    first = kernels.digest(file.parent)
+    file.write_text("y")
+    second = kernels.digest(file.parent)
+    file.rename(file.with_name("b"))
+    assert len({first, second, kernels.digest(file.parent)}) == 3
+    file.with_name("b").rename(file)
+    file.write_text("x")
+    assert kernels.digest(file.parent) == first
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (
+            Kernel("k", deb="{}/none.deb"),
+            "kernel k: no file {}/none.deb on this machine; correct `deb`",
+        ),
+        (
+            Kernel("k", tree="{}/none"),
+            "kernel k: no folder {}/none on this machine; correct `tree`",
+        ),
+        (
+            Kernel("k", tree="{}"),
+            "kernel k: no linux-image-*.deb, linux-*.tar* or tar-install in {}; "
+            "build one there with `make bindeb-pkg` or `make tar-pkg`",
+        ),
+        (
+            Kernel("k", image="{}/text"),
+            "kernel k: {}/text is no x86 kernel image; expected a bzImage, such as /boot/vmlinuz-RELEASE",
+        ),
+        (
+            Kernel("k", release="6.1"),
+            "kernel k: expected deb, tree or image, a file of this machine",
+        ),
+    ],
+)
+def test_what_is_no_kernel_is_refused(tmp_path: Path, kernel: Kernel, message: str) -> None:
+    (tmp_path / "text").write_text("hello\n" * 500)
+    fields = {key: word.replace("{}", str(tmp_path)) for key, word in vars(kernel).items()}
+    with pytest.raises(RequestError) as error:
+        kernels.unpack(Kernel(**fields), empty(tmp_path))
+    assert str(error.value) == message.replace("{}", str(tmp_path))
+
+
+@needs_tools
+def test_a_broken_package_is_refused_with_what_dpkg_said(tmp_path: Path) -> None:
+    (tmp_path / "x.deb").write_text("no archive\n" * 100)
+    with pytest.raises(
+        RequestError,
+        match=r"kernel k: dpkg-deb of .*x\.deb failed \(exit 2\): .*not a Debian format archive",
+    ):
+        kernels.unpack(Kernel("k", deb=str(tmp_path / "x.deb")), empty(tmp_path))
+
+
+@needs_tools
+def test_a_package_without_a_kernel_is_refused(tmp_path: Path) -> None:
+    content = tmp_path / "content"
+    (content / "boot").mkdir(parents=True)
+    archive = tmp_path / "linux-1.tar"
+    subprocess.run(("tar", "-cf", str(archive), "-C", str(content), "boot"), check=True)
+    with pytest.raises(
+        RequestError, match=r"expected one boot/vmlinuz-RELEASE in .*linux-1\.tar, found none"
+    ):
+        kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))

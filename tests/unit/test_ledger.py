@@ -1,0 +1,221 @@
+"""When cells close: replaying records gives the same answer as living through them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.analysis.metrics import ACCOUNTS
+from netbench.conductor.books import is_finished
+from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
+from netbench.plan import Plan
+from netbench.store import Store
+
+TEXT = """\
+netbench: 1
+name: l
+sweep: {send: [write, sendfile]}
+repeat: {min: 3, max: 6, precision: 5%}
+"""
+WRITE, SENDFILE = ("send=write", "here>here"), ("send=sendfile", "here>here")
+
+
+def ledger(extra: str = "") -> Ledger:
+    return Ledger(
+        Plan(campaign.parse(TEXT + extra, "l.yaml")), {"here": 100}, {"here>here": True}, ACCOUNTS
+    )
+
+
+def record(
+    run: int,
+    key: tuple[str, str],
+    block: int,
+    gigabits: float,
+    status: str = "ok",
+    reason: str = "",
+) -> dict[str, Any]:
+    receiver = {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [int(gigabits * 1e9 / 8)]]}}
+    factors = dict(word.split("=") for word in key[0].split(","))
+    return {
+        "run": run,
+        "cell": key[0],
+        "pair": key[1],
+        "block": block,
+        "boot": 0,
+        "factors": factors,
+        "status": status,
+        "reason": reason,
+        "sender": {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [1]]}},
+        "receiver": receiver,
+    }
+
+
+def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[dict[str, Any]]:
+    """Give each cell its values block by block, while it is open."""
+    told, run = [], 0
+    for block in range(max(len(write), len(sendfile))):
+        for key, values in ((WRITE, write), (SENDFILE, sendfile)):
+            if book.is_open(key) and block < len(values):
+                run += 1
+                told.append(record(run, key, block, values[block]))
+                book.add(told[-1])
+        book.next_block()
+    return told
+
+
+def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
+    book = ledger()
+    told = play(book, [10, 10.001, 9.999, 10, 10, 10], [10, 20, 15, 12, 18, 11])
+    assert [r["cell"] for r in told].count("send=write") == 3
+    assert [r["cell"] for r in told].count("send=sendfile") == 6
+    assert book.open_keys == []
+
+
+def test_replay_gives_the_same_ledger() -> None:
+    book = ledger()
+    told = play(book, [10, 10.001, 9.999, 10], [10, 20, 15, 12])
+    again = ledger()
+    for entry in told:
+        again.add(entry)
+    again.next_block()
+    assert again.open_keys == book.open_keys == [SENDFILE]
+    assert (again.block, again.runs) == (book.block, book.runs)
+
+
+def test_a_block_under_way_is_taken_up_where_it_stopped() -> None:
+    book = ledger()
+    book.add(record(1, WRITE, 0, 10))
+    assert (book.block, book.done) == (0, {WRITE})
+    assert book.open_keys == [WRITE, SENDFILE]
+
+
+def test_an_interrupted_run_is_run_again() -> None:
+    book = ledger()
+    book.add(record(1, WRITE, 0, 10, "interrupted", "ctrl-c"))
+    assert book.done == set()
+    assert book.runs == 1
+
+
+def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -> None:
+    book = ledger()
+    for n in range(FAILURES_IN_A_ROW):
+        assert book.is_open(WRITE)
+        book.add(record(2 * n + 1, WRITE, n, 0, "failed", "no route"))
+        book.add(
+            record(2 * n + 2, SENDFILE, n, 10 + n * 5, "failed" if n == 1 else "ok", "no route")
+        )
+    assert not book.is_open(WRITE)
+    assert book.is_open(SENDFILE)
+    assert book.failed
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [("unsupported", "no splice"), ("refused", "tso reads off"), ("failed", "verify: differs")],
+)
+def test_what_cannot_get_better_closes_at_once(status: str, reason: str) -> None:
+    book = ledger()
+    book.add(record(1, WRITE, 0, 0, status, reason))
+    assert not book.is_open(WRITE)
+    assert book.is_open(SENDFILE)
+
+
+def test_compared_cells_close_together_when_their_ratio_is_precise() -> None:
+    drift = [10.0, 14.0, 9.0, 13.0, 8.0, 12.0]
+    compare = "compare: {factor: send, baseline: write}\n"
+    together = ledger(compare)
+    told = play(together, drift, [x * 2 * (1 + 0.002 * (i % 2)) for i, x in enumerate(drift)])
+    assert len(told) == 6, "each alone is noisy, but the ratio within a block is steady"
+    apart = ledger(compare)
+    told = play(apart, [10, 10.001, 9.999, 10, 10, 10], [20, 30, 25, 22, 28, 21])
+    assert len(told) == 12, "the steady baseline goes on as long as the ratio needs it"
+
+
+def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
+    extra = "compare: {factor: send, baseline: write}\ninclude: [{send: write, chunk: 8K}, {send: sendfile, chunk: 64K}]\n"
+    book = ledger(extra)
+    cells = [unit.cell.id for unit in book._units.values()]
+    write, sendfile = (
+        next((c, "here>here") for c in cells if name in c)
+        for name in ("send=write", "send=sendfile")
+    )
+    for block in range(3):
+        for key, value in ((write, 10.0 + block * 3), (sendfile, 20.0 + block * 6)):
+            book.add(record(2 * block + 1, key, block, value))
+    book.next_block()
+    assert book.open_keys == [], "their ratio is steady, though neither is"
+
+
+BOOTS = """\
+netbench: 1
+name: b
+hosts: {h: {ssh: h, address: 192.0.2.1}}
+sweep: {kernel: [a, b], send: [write, sendfile]}
+repeat: {min: 4, boots: 2, max: 30}
+"""
+
+
+def booted(run: int, cell: str, block: int, status: str = "ok", reason: str = "") -> dict[str, Any]:
+    return record(run, (cell, "h>h"), block, 10 + block / 10, status, reason) | {
+        "boot": block // 2 + 1
+    }
+
+
+def in_boots() -> tuple[Plan, Ledger]:
+    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
+    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
+
+
+def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
+    plan, book = in_boots()
+    assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
+    run = 0
+    for block in range(8):
+        for unit in plan.wanted(block, book.is_open, ()):
+            run += 1
+            book.add(
+                booted(
+                    run,
+                    unit.cell.id,
+                    block,
+                    "failed" if run == 5 else "ok",
+                    "reset" if run == 5 else "",
+                )
+            )
+        assert not book.finished
+        book.next_block()
+    assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
+
+
+def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
+    plan, book = in_boots()
+    lost = next(boot.kernel for boot in plan.all_boots() if boot.number == 1)
+    for run, unit in enumerate(plan.wanted(0, book.is_open, ()), 1):
+        book.add(booted(run, unit.cell.id, 0, "failed", "boot: it panicked"))
+    assert [key[0] for key in book.open_keys] == [
+        key[0] for key in book.open_keys if f"kernel={lost}" not in key[0]
+    ]
+    assert book.is_possible(7, 3), "blocks of the lost kernel have no records"
+    assert not book.is_possible(8, 100)
+    assert book.failed
+
+
+def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) -> None:
+    plan, _ = in_boots()
+    store = Store.create(tmp_path, "b", BOOTS, plan.to_json() | {"rows": []})
+    store.lock()
+    store.facts({"h": [{"boot": 1, "boot_id": "x", "clock_ticks": 100, "facts": {}}]})
+    order = [
+        (block, unit.cell.id)
+        for block in range(8)
+        for unit in plan.wanted(block, lambda key: True, ())
+    ]
+    for run, (block, cell) in enumerate(order[:-1], 1):
+        store.append(booted(run, cell, block))
+    assert not is_finished(store.path, plan.campaign)
+    store.append(booted(len(order), order[-1][1], order[-1][0]))
+    assert is_finished(store.path, plan.campaign)
+    store.close()

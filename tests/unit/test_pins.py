@@ -1,0 +1,49 @@
+"""Which CPU each side runs on."""
+
+from __future__ import annotations
+
+import pytest
+
+from netbench.conductor.pins import Cpus, choose, parse_cpu_list
+from netbench.errors import RequestError
+from netbench.model import Pin
+
+FOUR = Cpus((0, 1, 2, 3), {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)})
+ONE = Cpus((5,), {5: (5,)})
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("0-3,8\n", (0, 1, 2, 3, 8)), ("0", (0,)), ("2,4-5", (2, 4, 5)), ("\n", ())]
+)
+def test_cpu_lists_of_the_kernel(text: str, cpus: tuple[int, ...]) -> None:
+    assert parse_cpu_list(text) == cpus
+
+
+@pytest.mark.parametrize(
+    ("pin", "one_machine", "chosen"),
+    [
+        (Pin(), True, (None, None)),
+        (Pin("same"), True, (0, 0)),
+        (Pin("apart"), True, (0, 2)),  # another core, not the sibling
+        (Pin("same"), False, (0, 0)),
+        (Pin("cpus", 3, None), True, (3, None)),
+        (Pin("cpus", None, 1), True, (None, 1)),
+    ],
+)
+def test_choice(pin: Pin, one_machine: bool, chosen: tuple[int | None, int | None]) -> None:
+    assert choose(pin, FOUR, FOUR, one_machine) == chosen
+
+
+def test_apart_takes_the_sibling_when_there_is_no_other_core() -> None:
+    two = Cpus((0, 1), {0: (0, 1), 1: (0, 1)})
+    assert choose(Pin("apart"), two, two, True) == (0, 1)
+
+
+def test_what_is_not_there_is_refused_with_what_is() -> None:
+    with pytest.raises(RequestError, match="apart needs two CPUs"):
+        choose(Pin("apart"), ONE, ONE, True)
+    with pytest.raises(
+        RequestError,
+        match="receiver: CPU 9 is not there or not allowed; the worker may use 0, 1, 2, 3",
+    ):
+        choose(Pin("cpus", 0, 9), FOUR, FOUR, True)

@@ -1,0 +1,140 @@
+"""Steps from a campaign: complete blocks, a stored seed, strata outermost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netbench.model import Campaign, Cell, Factor, Host, Pair, Repeat, Transfer
+from netbench.plan import Apply, Plan, Run, Unit, Verify, run_seconds
+
+
+def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
+    cells: list[dict[str, str]] = [{}]
+    for name, levels in sweep.items():
+        cells = [cell | {name: level} for cell in cells for level in levels]
+    return Campaign(
+        name="c",
+        about="",
+        hosts={"a": Host("a")},
+        pairs=tuple(Pair("a", f"b{i}") for i in range(pairs)),
+        factors=tuple(
+            Factor(name, tuple(levels), name in ("mtu", "kernel")) for name, levels in sweep.items()
+        ),
+        cells=tuple(
+            Cell(",".join(f"{k}={v}" for k, v in cell.items()), cell, Transfer()) for cell in cells
+        ),
+        repeat=Repeat(min=3, max=5),
+        seed=seed,
+        meters=("rusage",),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def always(key: object) -> bool:
+    return True
+
+
+def runs(plan: Plan, block: int) -> list[Run]:
+    return [step for step in plan.block(block, always) if isinstance(step, Run)]
+
+
+names = st.text("abcdefgh", min_size=1, max_size=3)
+sweeps = st.dictionaries(
+    names,
+    st.lists(st.text("xyz0123", min_size=1, max_size=4), min_size=1, max_size=4, unique=True),
+    max_size=3,
+)
+
+
+@given(
+    sweep=sweeps, seed=st.integers(0, 2**40), block=st.integers(0, 1000), pairs=st.integers(1, 3)
+)
+@settings(max_examples=60)
+def test_every_block_runs_every_unit_once(
+    sweep: dict[str, list[str]], seed: int, block: int, pairs: int
+) -> None:
+    plan = Plan(make(sweep, seed, pairs))
+    found = [step.unit.key for step in runs(plan, block)]
+    assert sorted(found) == sorted(unit.key for unit in plan.units)
+    assert len(set(found)) == len(found)
+
+
+def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
+    sweep = {"x": [str(i) for i in range(20)]}
+    assert Plan(make(sweep, 7)).order() == Plan(make(sweep, 7)).order()
+    assert Plan(make(sweep, 7)).order() != Plan(make(sweep, 8)).order()
+
+
+def test_blocks_differ_in_order() -> None:
+    plan = Plan(make({"x": [str(i) for i in range(20)]}))
+    assert [s.unit for s in runs(plan, 0)] != [s.unit for s in runs(plan, 1)]
+
+
+def test_each_unit_has_every_place_in_the_order_about_equally_often() -> None:
+    plan = Plan(make({"x": ["1", "2", "3", "4"]}))
+    first = [runs(plan, block)[0].unit.cell.id for block in range(400)]
+    assert all(60 < first.count(f"x={i}") < 140 for i in "1234")
+
+
+def test_costly_factors_are_outermost() -> None:
+    plan = Plan(make({"send": ["a", "b", "c"], "mtu": ["1500", "9000"]}))
+    for block in range(10):
+        order = [step.unit.cell.factors["mtu"] for step in runs(plan, block)]
+        assert order in (["1500"] * 3 + ["9000"] * 3, ["9000"] * 3 + ["1500"] * 3)
+    assert len({runs(plan, b)[0].unit.cell.factors["mtu"] for b in range(10)}) == 2
+
+
+def test_verification_comes_once_before_the_first_run_of_a_cell() -> None:
+    plan = Plan(make({"x": ["1", "2"]}))
+    first, second = list(plan.block(0, always)), list(plan.block(1, always))
+    assert [type(step) for step in first] == [Verify, Run, Verify, Run]
+    assert [type(step) for step in second] == [Run, Run]
+    assert not any(
+        isinstance(step, Verify) for step in Plan(make({"x": ["1"]}, verify=False)).block(0, always)
+    )
+
+
+def test_settings_are_applied_before_the_run_that_needs_them() -> None:
+    steps = list(Plan(make({"x": ["1"]}, settings={"mtu": "9000"})).block(1, always))
+    assert [type(step) for step in steps] == [Apply, Run]
+
+
+def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
+    plan = Plan(make({"x": ["1", "2", "3"]}))
+    closed: set[tuple[str, str]] = set()
+    ran: list[Unit] = []
+    for step in plan.block(0, lambda key: key not in closed):
+        if isinstance(step, Verify):
+            closed.add(step.unit.key)
+        elif isinstance(step, Run):
+            ran.append(step.unit)
+    assert ran == []
+
+
+def test_what_has_run_in_a_block_is_not_run_again() -> None:
+    plan = Plan(make({"x": ["1", "2", "3"]}))
+    order = runs(plan, 0)
+    rest = list(plan.block(0, always, {order[0].unit.key}))
+    assert [step.unit for step in rest if isinstance(step, Run)] == [
+        step.unit for step in order[1:]
+    ]
+
+
+def test_estimated_time_counts_warmup_duration_and_blocks() -> None:
+    plan = Plan(make({"x": ["1", "2"]}, verify=False))
+    once = run_seconds(plan.units[0])
+    assert once > 11
+    assert plan.seconds() == pytest.approx((2 * 3 * once, 2 * 5 * once))
+    assert Plan(make({"x": ["1", "2"]}, limit=10**10)).seconds() == (10, 10)
+
+
+def test_json_has_the_words_of_the_contract() -> None:
+    found = Plan(make({"x": ["1", "2"]})).to_json()
+    assert found["cells"] == [
+        {"cell": "x=1", "factors": {"x": "1"}},
+        {"cell": "x=2", "factors": {"x": "2"}},
+    ]
+    assert sorted(found["order"]) == ["x=1"] * 3 + ["x=2"] * 3  # type: ignore[call-overload]
+    assert isinstance(found["seconds"], float)

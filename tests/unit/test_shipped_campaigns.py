@@ -1,0 +1,69 @@
+"""The campaigns that come with netbench: each plans as it stands, and sosend is Oppermann's sweep."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from netbench.campaign import load, parse
+from netbench.model import Campaign, Lab
+from netbench.plan import Plan
+from tests.support.hand_catalogue import catalogue
+from tests.support.paths import ROOT
+
+FILES = sorted((ROOT / "campaigns").glob("*.yaml"))
+SOSEND = next(file for file in FILES if file.name == "sosend.yaml")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_each_campaign_plans_and_can_be_executed(file: Path) -> None:
+    campaign = load(file)
+    assert campaign.name == file.stem
+    assert campaign.about
+    assert campaign.unbuilt == ()
+    assert Plan(campaign).to_json()["cells"]
+
+
+def factors(campaign: Campaign, *names: str) -> set[tuple[str, ...]]:
+    return {tuple(cell.factors[name] for name in names) for cell in campaign.cells}
+
+
+def test_sosend_crosses_buffers_with_tso_and_sends_a_buffer_a_message() -> None:
+    campaign = load(SOSEND, catalogue=catalogue())
+    assert factors(campaign, "socket_buffer", "tso") == {
+        (b, t) for b in ("32K", "64K", "128K") for t in ("on", "off")
+    }
+    for cell in campaign.cells:
+        t = cell.transfer
+        assert (
+            t.chunk
+            == t.send_buffer
+            == t.receive_buffer
+            == int(cell.factors["socket_buffer"].removesuffix("K")) * 1024
+        )
+        assert t.source.kind in ("file", "files")
+        assert cell.settings == {"tso": cell.factors["tso"]}
+    assert (campaign.repeat.confidence, campaign.repeat.precision) == (0.95, 0.025)
+    assert {"rusage", "procstat"} <= set(campaign.meters)
+
+
+def test_sosend_runs_in_a_lab_with_nothing_but_a_set() -> None:
+    campaign = load(SOSEND, ["lab=netns"], catalogue())
+    assert campaign.lab == Lab("netns")
+    assert campaign.cells == load(SOSEND, catalogue=catalogue()).cells
+    assert list(campaign.hosts) == ["snd", "rcv"]
+
+
+def test_sosends_kernels_are_there_to_be_uncommented() -> None:
+    text = SOSEND.read_text()
+    lines = re.sub(r"(?m)^( *)# (?=kernel: |kernels:|  (?:old|new): |compare: )", r"\1", text)
+    chosen = re.sub(r"(?m)^compare: \{factor: tso.*\n", "", lines)
+    campaign = parse(chosen, "sosend.yaml", catalogue=catalogue())
+    assert campaign.compare is not None
+    assert campaign.compare.factor == "kernel"
+    assert factors(campaign, "kernel", "tso") == {
+        (k, t) for k in ("old", "new") for t in ("on", "off")
+    }
+    assert len(campaign.cells) == 12

@@ -1,0 +1,152 @@
+"""Result folders: whole or not at all, append-only, nothing lost but the run in flight."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench.errors import ReportError, StoreError
+from netbench.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.create(tmp_path / "results", "name", "netbench: 1\n", {"cells": []})
+    made.lock()
+    return made
+
+
+def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
+    names = sorted(path.name for path in store.path.iterdir())
+    assert names == [
+        "campaign.yaml",
+        "journal.jsonl",
+        "log.txt",
+        "plan.json",
+        "records.jsonl",
+        "samples",
+    ]
+    assert sorted(store.path.parent.iterdir()) == [store.path]
+    assert json.loads((store.path / "plan.json").read_text()) == {"schema": 1, "cells": []}
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file is in the way")
+    with pytest.raises(StoreError, match=r"cannot make the result folder .*--results"):
+        Store.create(tmp_path / "results", "name", "", {})
+
+
+def test_a_record_is_on_disk_before_append_returns(store: Store) -> None:
+    store.append({"run": 1})
+    assert (store.path / "records.jsonl").read_text() == '{"schema":1,"run":1}\n'
+
+
+def test_what_was_written_is_read_back(store: Store) -> None:
+    written = [{"run": n, "reason": "a\nb \u2028 ü"} for n in range(5)]
+    for record in written:
+        store.append(record)
+    assert list(store.records()) == [{"schema": 1, **record} for record in written]
+
+
+@pytest.mark.parametrize("cut", range(1, 24))
+def test_a_line_cut_short_by_a_kill_is_dropped_and_the_rest_kept(store: Store, cut: int) -> None:
+    store.append({"run": 1})
+    store.append({"run": 2, "x": "y"})
+    store.close()
+    file = store.path / "records.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-cut])
+    assert [r["run"] for r in store.records()] == [1]
+    again = Store.open(store.path)
+    again.lock()
+    again.append({"run": 3})
+    assert [r["run"] for r in again.records()] == [1, 3]
+
+
+def test_a_first_line_cut_short_leaves_an_empty_file(store: Store) -> None:
+    store.close()
+    (store.path / "records.jsonl").write_bytes(b'{"schema":1,"run"')
+    store.lock()
+    store.append({"run": 1})
+    assert [r["run"] for r in store.records()] == [1]
+
+
+def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
+    store.journal({"what": "one"})
+    store.close()
+    with (store.path / "journal.jsonl").open("a") as journal:
+        journal.write('{"what":"tw')
+    store.lock()
+    store.journal({"what": "three"})
+    assert [entry["what"] for entry in store.journal_entries()] == ["one", "three"]
+
+
+@pytest.fixture
+def page_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one page."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
+    store, numbers = Store(page_disk), itertools.count()
+
+    def fill() -> None:
+        while True:
+            store.journal({"what": next(numbers)})
+
+    with pytest.raises(
+        StoreError, match=r"journal\.jsonl: No space left on device; free some space there"
+    ):
+        fill()
+    assert (page_disk / "journal.jsonl").read_text().endswith("\n")
+    assert [entry["what"] for entry in store.journal_entries()] == list(range(next(numbers) - 1))
+
+
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> None:
+    (store.path / "records.jsonl").write_text('{"run": 1}\nnonsense\n{"run": 2}\n')
+    with pytest.raises(StoreError, match=r"records\.jsonl:2: not JSON"):
+        list(store.records())
+
+
+def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
+    code = (
+        "import sys; from pathlib import Path; from netbench.store import Store; from netbench.errors import StoreError\n"
+        "try: Store.open(Path(sys.argv[1])).lock()\n"
+        "except StoreError as e: print(e); sys.exit(3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, store.path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "is being written by another netbench" in done.stdout
+
+
+def test_a_full_disk_says_so_and_keeps_what_was_written(store: Store) -> None:
+    store.append({"run": 1})
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, store._records)  # type: ignore[arg-type]  # the disk fills up between two records
+    with pytest.raises(StoreError, match="No space left on device; free some space"):
+        store.append({"run": 2})
+    assert [r["run"] for r in store.records()] == [1]
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="holds no result"):
+        Store.open(tmp_path)
+
+
+def test_samples_appear_whole(store: Store) -> None:
+    store.samples(7, [{"ns": 1}, {"ns": 2}])
+    assert (store.path / "samples" / "000007.jsonl").read_text() == '{"ns":1}\n{"ns":2}\n'
+    assert len(list((store.path / "samples").iterdir())) == 1
