@@ -19,7 +19,7 @@ from netbench.model import BootWay, Campaign, Host, Kernel
 
 if TYPE_CHECKING:
     from netbench.conductor.check import Finding
-    from netbench.conductor.conduct import Conclusion
+    from netbench.conductor.conductor import Conclusion
     from netbench.lab import Lab, LabHost
     from netbench.report.build import Report
     from netbench.report.compared import Compared
@@ -64,24 +64,24 @@ def check(campaign: Campaign) -> list[Finding]:
     HostError, WorkerLost.
     """
     from netbench.conductor.check import Finding, check
-    from netbench.conductor.crew import Crew
-    from netbench.conductor.quiet import LOOK_SECONDS
+    from netbench.conductor.host_load import LOOK_SECONDS
+    from netbench.conductor.worker_pool import WorkerPool
 
     if campaign.unbuilt:
         return [Finding("error", "", what) for what in campaign.unbuilt]
-    with made_hosts(campaign) as made, Crew(made) as crew:
-        return check(made, crew, look=LOOK_SECONDS)
+    with made_hosts(campaign) as made, WorkerPool(made) as pool:
+        return check(made, pool, look=LOOK_SECONDS)
 
 
 def start(campaign: Campaign, results: Path) -> Conclusion:
     """Run a campaign, with progress on standard error. Errors: RequestError before anything is run;
     StoreError.
     """
-    from netbench.conductor import conduct
+    from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
 
     with made_hosts(campaign) as made:
-        return _said(conduct.start(made, results, for_terminal()))
+        return _said(conductor.start(made, results, for_terminal()))
 
 
 def resume(path: Path) -> Conclusion | None:
@@ -89,17 +89,17 @@ def resume(path: Path) -> Conclusion | None:
     RequestError.
     """
     from netbench import campaign
-    from netbench.conductor import conduct
+    from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
     from netbench.store import Store
 
     progress = for_terminal()
     found = campaign.parse(Store.open(path).campaign_text(), str(path / "campaign.yaml"))
-    if conduct.is_finished(path, found):
+    if conductor.is_finished(path, found):
         progress.say(f"{path} is finished; nothing to do")
         return None
     with made_hosts(found) as made:
-        return _said(conduct.resume(path, made, progress))
+        return _said(conductor.resume(path, made, progress))
 
 
 @contextmanager
@@ -112,19 +112,19 @@ def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
         return
     from netbench import lab
 
-    wish = campaign.lab
+    spec = campaign.lab
     lab.reap()
     kernels = list(campaign.kernels.values())
-    if wish.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
+    if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
-            f"hosts of lab: {wish.kind} share this machine's kernel, which is not booted; lab: qemu"
+            f"hosts of lab: {spec.kind} share this machine's kernel, which is not booted; lab: qemu"
             " has its own kernels"
         )
     made = lab.up(
-        wish.kind,
+        spec.kind,
         list(campaign.hosts),
-        rate=wish.rate,
-        delay=wish.delay,
+        rate=spec.rate,
+        delay=spec.delay,
         name=lab.own_name(),
         kernels=kernels,
     )
@@ -197,7 +197,7 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     failed.
     """
     from netbench import campaign
-    from netbench.conductor import conduct
+    from netbench.conductor import conductor
 
     with ExitStack() as stack:
         cell = stack.enter_context(
@@ -206,7 +206,7 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
             )
         )
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        conclusion = conduct.start(cell, Path(folder))
+        conclusion = conductor.start(cell, Path(folder))
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         found = load(conclusion.path)
@@ -368,14 +368,14 @@ def _settings() -> list[dict[str, Any]]:
     """Every setting, with the reason where this machine has no such thing; families of settings
     have none.
     """
-    from netbench.conductor.crew import open_channel
+    from netbench.conductor.worker_pool import open_channel
     from netbench.engine.worker import Worker
-    from netbench.settings.base import Place
+    from netbench.settings.base import SettingContext
     from netbench.settings.catalogue import known
 
     worker = Worker(open_channel(Host("here")).start_worker(), "here")
     try:
-        place = Place("here", worker, "127.0.0.1")
+        place = SettingContext("here", worker, "127.0.0.1")
         return [
             {
                 "kind": "setting",
@@ -418,7 +418,7 @@ def meter(name: str, seconds: float) -> dict[str, Any]:
     from difflib import get_close_matches
 
     from netbench.conductor import record
-    from netbench.conductor.crew import open_channel
+    from netbench.conductor.worker_pool import open_channel
     from netbench.engine.binding import Edge
     from netbench.engine.worker import Worker
 

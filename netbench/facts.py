@@ -27,7 +27,7 @@ def words(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Way:
+class FactSource:
     """One way to learn a fact: an operation of the worker, its target, and how its text becomes the
     fact.
 
@@ -53,7 +53,7 @@ class Fact:
 
     name: str
     about: str
-    ways: tuple[Way, ...] = ()
+    ways: tuple[FactSource, ...] = ()
     group: str = KERNEL
     row: str = ""
     must_match: bool = False
@@ -341,19 +341,19 @@ _CPUINFO_KEYS = (
 )
 
 
-def _file(path: str, parse: Parse = words) -> tuple[Way, ...]:
-    return (Way("file", (path,), parse),)
+def _file(path: str, parse: Parse = words) -> tuple[FactSource, ...]:
+    return (FactSource("file", (path,), parse),)
 
 
-def _cpuinfo(parse: Parse) -> tuple[Way, ...]:
+def _cpuinfo(parse: Parse) -> tuple[FactSource, ...]:
     """Of hundreds of CPUs the whole file is more than an operation reads."""
-    return Way("file", ("/proc/cpuinfo",), parse), Way(
+    return FactSource("file", ("/proc/cpuinfo",), parse), FactSource(
         "exec", ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo"), parse
     )
 
 
-def _driver(key: str) -> tuple[Way, ...]:
-    return (Way("driver", ("{interface}",), field(key)),)
+def _driver(key: str) -> tuple[FactSource, ...]:
+    return (FactSource("driver", ("{interface}",), field(key)),)
 
 
 def _sysctl(folder: str, name: str, about: str, fact: str = "") -> Fact:
@@ -398,7 +398,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "mitigations",
         "mitigations of the CPU's vulnerabilities",
-        (Way("files", (_CPUS + "vulnerabilities",), mitigations),),
+        (FactSource("files", (_CPUS + "vulnerabilities",), mitigations),),
         must_match=True,
     ),
     Fact("engine", "version of the engine", row="engine", must_match=True),
@@ -415,14 +415,16 @@ FACTS: tuple[Fact, ...] = (
         "emulated",
         "which program emulates the CPU",
         (
-            Way("exec", ("grep", "-m", "4", "-E", _NAME_KEYS, "/proc/cpuinfo"), emulated_by_name),
-            Way(
+            FactSource(
+                "exec", ("grep", "-m", "4", "-E", _NAME_KEYS, "/proc/cpuinfo"), emulated_by_name
+            ),
+            FactSource(
                 "exec",
                 ("systemd-detect-virt", "--vm"),
                 lambda text: _EMULATORS.get(words(text), NOT_EMULATED),
                 ("exit status 1:", NOT_EMULATED),  # none
             ),
-            Way("file", (_CLOCKS + "available_clocksource",), emulated_by_clock),
+            FactSource("file", (_CLOCKS + "available_clocksource",), emulated_by_clock),
         ),
         CPU,
         must_match=True,
@@ -468,8 +470,8 @@ FACTS: tuple[Fact, ...] = (
         "turbo",
         "frequencies above the nominal one",
         (
-            Way("file", (_CPUS + "intel_pstate/no_turbo",), choice({"0": "on", "1": "off"})),
-            Way("file", (_CPUS + "cpufreq/boost",), choice({"1": "on", "0": "off"})),
+            FactSource("file", (_CPUS + "intel_pstate/no_turbo",), choice({"0": "on", "1": "off"})),
+            FactSource("file", (_CPUS + "cpufreq/boost",), choice({"1": "on", "0": "off"})),
         ),
         CPU,
         "frequency",
@@ -480,13 +482,18 @@ FACTS: tuple[Fact, ...] = (
         "irqbalance",
         "whether irqbalance moves interrupts between CPUs",
         (
-            Way("exec", ("pidof", "irqbalance"), lambda text: "running", _IRQBALANCE),
-            Way("exec", ("pgrep", "-x", "irqbalance"), lambda text: "running", _IRQBALANCE),
+            FactSource("exec", ("pidof", "irqbalance"), lambda text: "running", _IRQBALANCE),
+            FactSource("exec", ("pgrep", "-x", "irqbalance"), lambda text: "running", _IRQBALANCE),
         ),
         CPU,
         must_match=True,
     ),
-    Fact("interface", "interface of the data address", (Way("name", ("{interface}",)),), NETWORK),
+    Fact(
+        "interface",
+        "interface of the data address",
+        (FactSource("name", ("{interface}",)),),
+        NETWORK,
+    ),
     Fact(
         "nic_driver",
         "driver of the interface",
@@ -541,7 +548,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "mtu",
         "MTU of the interface",
-        (Way("link", ("{interface}", "mtu")), Way("file", (_NIC + "mtu",))),
+        (FactSource("link", ("{interface}", "mtu")), FactSource("file", (_NIC + "mtu",))),
         NETWORK,
         "link",
         must_match=True,
@@ -550,7 +557,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "channels",
         "queues of the device",
-        (Way("channels", ("{interface}",), of_most),),
+        (FactSource("channels", ("{interface}",), of_most),),
         NETWORK,
         must_match=True,
         setting="channels",
@@ -558,7 +565,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "rings",
         "ring sizes",
-        (Way("rings", ("{interface}",), of_most),),
+        (FactSource("rings", ("{interface}",), of_most),),
         NETWORK,
         must_match=True,
         setting="rings",
@@ -566,7 +573,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "coalesce",
         "interrupt coalescing",
-        (Way("coalesce", ("{interface}",), not_zero),),
+        (FactSource("coalesce", ("{interface}",), not_zero),),
         NETWORK,
         must_match=True,
         setting="coalesce",
@@ -574,20 +581,24 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "features",
         "offloads",
-        (Way("features", ("{interface}",), features),),
+        (FactSource("features", ("{interface}",), features),),
         NETWORK,
         must_match=True,
     ),
     Fact(
         "qdisc",
         "queueing disciplines",
-        (Way("qdisc", ("{interface}",), qdiscs),),
+        (FactSource("qdisc", ("{interface}",), qdiscs),),
         NETWORK,
         must_match=True,
         setting="qdisc",
     ),
     Fact(
-        "route", "route to the peer", (Way("route", ("{peer}",), route),), NETWORK, must_match=True
+        "route",
+        "route to the peer",
+        (FactSource("route", ("{peer}",), route),),
+        NETWORK,
+        must_match=True,
     ),
     _sysctl(_V4, "tcp_congestion_control", "default congestion control", "congestion_default"),
     Fact(
@@ -616,14 +627,14 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "source_mount",
         "file system of the source",
-        (Way("mount", ("{source}",), mounted),),
+        (FactSource("mount", ("{source}",), mounted),),
         STORAGE,
         must_match=True,
     ),
     Fact(
         "sink_mount",
         "file system of the sink",
-        (Way("mount", ("{sink}",), mounted),),
+        (FactSource("mount", ("{sink}",), mounted),),
         STORAGE,
         must_match=True,
     ),

@@ -27,11 +27,11 @@ OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
 FETCH = """\
 import sys
 from netbench.lab import command, debian, qemu
-from netbench.lab.base import Wish
+from netbench.lab.base import LabSpec
 from netbench.model import Kernel
-wish = Wish("qemu", "fetch", ("a",), None, None, kernels=tuple(Kernel(name, release=name) for name in ("6.1", "6.12")))
-tools = command.find(qemu.QEMU.needs(wish))
-qemu.prepare(wish, tools)
+spec = LabSpec("qemu", "fetch", ("a",), None, None, kernels=tuple(Kernel(name, release=name) for name in ("6.1", "6.12")))
+tools = command.find(qemu.QEMU.needs(spec))
+qemu.prepare(spec, tools)
 for package in sys.argv[1:]:
     debian.unpacked(package, tools)
 """

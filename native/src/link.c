@@ -142,7 +142,7 @@ static void let_go(struct nb_door *door, size_t guest)
 static void send_away(struct nb_door *door, size_t guest)
 {
 	close(door->guests[guest].socket);
-	door->strangers++;
+	door->rejected_connections++;
 	let_go(door, guest);
 }
 

@@ -19,7 +19,7 @@ struct nb_guest {
 struct nb_door {
 	int socket; /* listening; -1: shut */
 	uint64_t port;
-	uint64_t strangers;
+	uint64_t rejected_connections;
 	struct nb_guest guests[NB_GUESTS_MAX];
 	size_t guests_count;
 };

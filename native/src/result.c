@@ -45,7 +45,7 @@ const struct nb_field nb_readbacks[] = {
 			     .about = "bytes in the source",
 			     .unit = NB_UNIT_BYTES,
 			     .type = NB_SIZE },
-	[RB_STRANGERS] = { .name = "strangers",
+	[RB_STRANGERS] = { .name = "rejected_connections",
 			   .about = "connections to the data port that did not know the token" },
 	[RB_LOST] = { .name = "samples_lost", .about = "samples that found no room" },
 	[RB_DIGEST] = { .name = "digest",
@@ -168,7 +168,7 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 	if (run->job.role == NB_ROLE_RECEIVE)
 		/* who has said nothing until now knows no token either */
 		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED,
-			   run->door.strangers + run->door.guests_count);
+			   run->door.rejected_connections + run->door.guests_count);
 	put_number(writer, RB_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	if (run->tool.pid)
 		put_tool(run, writer);

@@ -14,7 +14,7 @@ static void adopt(struct nb_run *run, int fd, uint32_t stream)
 	if (run->flows[stream].socket >=
 	    0) { /* the token is known, the stream is taken: a stranger all the same */
 		close(fd);
-		run->door.strangers++;
+		run->door.rejected_connections++;
 		return;
 	}
 	run->flows[stream].socket = fd;

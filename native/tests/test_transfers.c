@@ -711,7 +711,7 @@ static void strangers_are_sent_away_and_counted(void **state)
 	assert_int_equal(10000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
 	assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
 		    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
-	assert_int_equal(6, /* the silent one too */ vector_number(&pair.received, "", "strangers",
+	assert_int_equal(6, /* the silent one too */ vector_number(&pair.received, "", "rejected_connections",
 								   NB_EDGE_DRAINED, 0));
 	forget(&pair);
 	close(silent);

@@ -149,7 +149,7 @@ def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
 
 
 @dataclass(frozen=True)
-class Purchase:
+class BootGain:
     """What a number of boots buys, before there is any data: `half_width` as multiple of a boot's
     deviation (NaN: no interval), `lines` in words, and `warning` where it proves too little (""
     else).
@@ -169,7 +169,7 @@ def what_boots_buy(
     *,
     kernels: int = 1,
     confidence: float = 0.95,
-) -> Purchase:
+) -> BootGain:
     """What to expect of so many boots of each kernel with so many runs of each cell a boot.
 
     between_sd: how far boots lie apart as a fraction of the mean, where an earlier result has told.
@@ -198,7 +198,7 @@ def what_boots_buy(
             f"the ratio of two kernels has {boots} pairs of boots: ± {_sds(mine * math.sqrt(2))}"
             " such deviations"
         )
-    return Purchase(boots, runs_a_boot, mine, tuple(lines), _warning(boots, kernels, confidence))
+    return BootGain(boots, runs_a_boot, mine, tuple(lines), _warning(boots, kernels, confidence))
 
 
 def _sds(multiple: float) -> str:

@@ -733,14 +733,16 @@ def coarse(seen: Evidence) -> Iterator[Caution]:
         )
 
 
-def strangers(seen: Evidence) -> Iterator[Caution]:
+def rejected_connections(seen: Evidence) -> Iterator[Caution]:
     """Connections that did not show the run's token."""
-    dropped: Mapping[str, int] = {cell: n for cell, n in seen.loaded.strangers.items() if n}
+    dropped: Mapping[str, int] = {
+        cell: n for cell, n in seen.loaded.rejected_connections.items() if n
+    }
     if dropped:
         evidence = f"{count(sum(dropped.values()), 'connection')} dropped"
         what = "Something else connected to the data port."
         yield Caution(
-            "strangers",
+            "rejected_connections",
             what,
             tuple(dropped),
             evidence,
@@ -794,6 +796,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Caution]], ...] = (
     page_cache,
     cut_off,
     coarse,
-    strangers,
+    rejected_connections,
     one_kernel,
 )

@@ -103,14 +103,14 @@ class Loaded:
     others: facts that changed) noise (what disturbed its block), one column a factor, one a metric
     (NaN: that run has none). proofs: (cell, pair, side, counter) -> Moved. readbacks: what was
     asked and read of each setting. moved: (cell, pair, what) -> runs in which it moved unasked.
-    strangers: connections dropped, by cell. partly_cached: (cell, pair) -> runs whose source was
-    not in the page cache, or out of it, as asked. cuts: (cell, pair) -> (runs in which a worker was
-    cut off from the controller for a while, the longest time in seconds). windows: (cell, pair) ->
-    the shortest window in seconds of runs with procstat. used: (cell, pair, side, counter) -> Used,
-    for the counters of rusage and for `seconds`, the measured window. asked: what campaign.yaml
-    says of the transfer and of settings, `transfer.chunk` to its words; None without one. noise:
-    the entries of noise.jsonl. truncated: the last line was cut. repeat: where hosts are booted its
-    `max` is its `min`, since nothing stops early there.
+    rejected_connections: connections dropped, by cell. partly_cached: (cell, pair) -> runs whose
+    source was not in the page cache, or out of it, as asked. cuts: (cell, pair) -> (runs in which a
+    worker was cut off from the controller for a while, the longest time in seconds). windows:
+    (cell, pair) -> the shortest window in seconds of runs with procstat. used: (cell, pair, side,
+    counter) -> Used, for the counters of rusage and for `seconds`, the measured window. asked: what
+    campaign.yaml says of the transfer and of settings, `transfer.chunk` to its words; None without
+    one. noise: the entries of noise.jsonl. truncated: the last line was cut. repeat: where hosts
+    are booted its `max` is its `min`, since nothing stops early there.
     """
 
     path: Path
@@ -125,7 +125,7 @@ class Loaded:
     proofs: Mapping[tuple[str, str, str, str], Moved]
     readbacks: Sequence[Readback]
     moved: Mapping[tuple[str, str, str], int]
-    strangers: Mapping[str, int]
+    rejected_connections: Mapping[str, int]
     partly_cached: Mapping[tuple[str, str], int]
     cuts: Mapping[tuple[str, str], tuple[int, float]]
     windows: Mapping[tuple[str, str], float]
@@ -377,7 +377,7 @@ class _Reader:
     settings: dict[tuple[str, str], list[list[Any]]] = field(
         default_factory=dict
     )  # distinct settings of a cell, each with its number of runs
-    strangers: dict[str, int] = field(default_factory=dict)
+    rejected_connections: dict[str, int] = field(default_factory=dict)
     partly_cached: dict[tuple[str, str], int] = field(default_factory=dict)
     cuts: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
     windows: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -539,9 +539,9 @@ class _Reader:
         if cut:
             runs, longest = self.cuts.get((cell, pair), (0, 0.0))
             self.cuts[cell, pair] = runs + 1, max(longest, *map(float, cut.values()))
-        dropped = (record.get("receiver") or {}).get("strangers")
+        dropped = (record.get("receiver") or {}).get("rejected_connections")
         if dropped:
-            self.strangers[cell] = self.strangers.get(cell, 0) + int(dropped)
+            self.rejected_connections[cell] = self.rejected_connections.get(cell, 0) + int(dropped)
 
     def readbacks(self) -> list[Readback]:
         return [
@@ -591,7 +591,7 @@ class _Reader:
             },
             readbacks=self.readbacks(),
             moved=self.moves(),
-            strangers=self.strangers,
+            rejected_connections=self.rejected_connections,
             partly_cached=self.partly_cached,
             cuts=self.cuts,
             windows=self.windows,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from netbench.boot.base import GLANCE_SECONDS, Machine, State, Target, Way
+from netbench.boot.base import GLANCE_SECONDS, BootMethod, Machine, State, Target
 
-__all__ = ["GLANCE_SECONDS", "WAYS", "Machine", "State", "Target", "Way", "way"]
+__all__ = ["GLANCE_SECONDS", "METHODS", "BootMethod", "Machine", "State", "Target", "way"]
 
-WAYS = {"kexec": "Kexec", "grub": "Grub", "qemu": "Qemu", "command": "Command"}
+METHODS = {"kexec": "Kexec", "grub": "Grub", "qemu": "Qemu", "command": "Command"}
 
 
-def way(kind: str) -> Way:
+def way(kind: str) -> BootMethod:
     """The way of that name."""
-    made: Way = getattr(import_module(f"netbench.boot.{kind}"), WAYS[kind])()
+    made: BootMethod = getattr(import_module(f"netbench.boot.{kind}"), METHODS[kind])()
     return made

@@ -137,7 +137,7 @@ class Machine:
         return State(*(line.strip() for line in lines[: len(_STATE)]))
 
 
-class Way(Protocol):
+class BootMethod(Protocol):
     """A way to boot. `seconds`: how long a boot may take where the campaign says nothing; `remote`:
     whether it needs no help of the host.
     """
@@ -150,7 +150,7 @@ class Way(Protocol):
         HostError.
         """
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         """Everything that can fail while the host is still well: find, copy and load the kernel;
         None is the one that the host came with. Errors: BootError, HostError.
         """
@@ -165,7 +165,7 @@ class Way(Protocol):
         (A GRUB that cannot write keeps its choice.) Errors: HostError.
         """
 
-    def back(self, machine: Machine, came_with: State) -> Target:
+    def back(self, machine: Machine, original_kernel: State) -> Target:
         """The same as prepare of the kernel that the host came with; the host need not answer.
         Errors: BootError, HostError.
         """

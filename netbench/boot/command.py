@@ -30,13 +30,13 @@ class Command:
             )
         return ""
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, came_with)
+            return self.back(machine, original_kernel)
         return Target(kernel.name, kernel.release, append=kernel.append, loose=True)
 
-    def back(self, machine: Machine, came_with: State) -> Target:
-        return Target("", came_with.release)
+    def back(self, machine: Machine, original_kernel: State) -> Target:
+        return Target("", original_kernel.release)
 
     def go(self, machine: Machine, target: Target) -> None:
         words = {

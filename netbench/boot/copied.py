@@ -61,7 +61,7 @@ def _bytes(machine: Machine, path: str, at: int, count: int) -> bytes:
     return read
 
 
-def bring(machine: Machine, kernel: Kernel, came_with: State) -> Installed:
+def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed:
     """Copy a kernel of this machine (`deb`, `tree`) to a host, which makes an initrd for it.
     Errors: BootError, HostError.
     """

@@ -49,18 +49,18 @@ class Grub:
             )
         return installed.missing(machine, kernels)
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, came_with)
+            return self.back(machine, original_kernel)
         release = installed.find(machine, kernel.release).release
         self._choose(machine, release)
         return Target(kernel.name, release)
 
-    def back(self, machine: Machine, came_with: State) -> Target:
+    def back(self, machine: Machine, original_kernel: State) -> Target:
         """By its own entry, since it need not have been the default one."""
         with contextlib.suppress(BootError):  # the default entry is the next best
-            self._choose(machine, came_with.release)
-        return Target("", came_with.release)
+            self._choose(machine, original_kernel.release)
+        return Target("", original_kernel.release)
 
     def _choose(self, machine: Machine, release: str) -> None:
         path = next((path for path in CONFIGURATIONS if machine.exists(path)), CONFIGURATIONS[0])

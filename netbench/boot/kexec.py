@@ -35,9 +35,9 @@ class Kexec:
             )
         return installed.missing(machine, kernels)
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, came_with)
+            return self.back(machine, original_kernel)
         if kernel.release:
             found = installed.find(machine, kernel.release)
         elif kernel.image:
@@ -54,24 +54,24 @@ class Kexec:
                 copied.release_of(machine, kernel.image), kernel.image, kernel.initrd
             )
         else:
-            found = copied.bring(machine, kernel, came_with)
-        line = f"{came_with.words} {kernel.append}".strip()
+            found = copied.bring(machine, kernel, original_kernel)
+        line = f"{original_kernel.words} {kernel.append}".strip()
         target = Target(kernel.name, found.release, found.image, found.initrd, line)
         self._load(machine, target)
         return target
 
-    def back(self, machine: Machine, came_with: State) -> Target:
+    def back(self, machine: Machine, original_kernel: State) -> Target:
         """By kexec too where that can be had, else by the firmware, whose default entry nobody has
         touched.
         """
         try:
-            found = installed.find(machine, came_with.release)
-            if found.release != came_with.release:
-                return Target("", came_with.release)
-            target = Target("", found.release, found.image, found.initrd, came_with.words)
+            found = installed.find(machine, original_kernel.release)
+            if found.release != original_kernel.release:
+                return Target("", original_kernel.release)
+            target = Target("", found.release, found.image, found.initrd, original_kernel.words)
             self._load(machine, target)
         except BootError:
-            return Target("", came_with.release)
+            return Target("", original_kernel.release)
         return target
 
     def _load(self, machine: Machine, target: Target) -> None:

@@ -29,22 +29,26 @@ class Qemu:
             return str(error)
         return ""
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, came_with)
+            return self.back(machine, original_kernel)
         with _told(machine.host):
             return self._target(
                 kernel.name, lab.kernel_for(lab.find(machine.host.boot.lab), kernel)
             )
 
-    def back(self, machine: Machine, came_with: State) -> Target:
+    def back(self, machine: Machine, original_kernel: State) -> Target:
         with _told(machine.host):
             found = lab.find(machine.host.boot.lab)
             own = (
-                kernel for kernel in found.kernels.values() if kernel.release == came_with.release
+                kernel
+                for kernel in found.kernels.values()
+                if kernel.release == original_kernel.release
             )
             return self._target(
-                "", next(own, None) or lab.kernel_for(found, Kernel("", release=came_with.release))
+                "",
+                next(own, None)
+                or lab.kernel_for(found, Kernel("", release=original_kernel.release)),
             )
 
     def _target(self, name: str, kernel: lab.LabKernel) -> Target:

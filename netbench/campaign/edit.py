@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netbench.campaign.grow import grow_value
 from netbench.campaign.tree import Listing, Node, Table, Word
+from netbench.campaign.yaml_tree import grow_value
 from netbench.errors import CampaignError, Problem
 
 QUICK = {

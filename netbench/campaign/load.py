@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.campaign import edit
-from netbench.campaign.grow import BYTES_MAX, decode, grow, grow_value
+from netbench.campaign.build import understand
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
-from netbench.campaign.understand import understand
+from netbench.campaign.yaml_tree import BYTES_MAX, decode, grow, grow_value
 from netbench.engine.catalogue import Catalogue, local
 from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, create_model
 
-from netbench.campaign import shapes, words
+from netbench.campaign import transfer_values, words
 from netbench.campaign.keys import Keys
 from netbench.campaign.transfer import PLANNED_METERS, TransferKeys, transfer_model, with_planned
 from netbench.campaign.tree import compact
@@ -278,7 +278,7 @@ class ProfileKeys(Keys):
     """Which cells are profiled, and for how long."""
 
     cells: Annotated[str, Kind(_cells, {"type": ["string", "array"]})] = "changed"
-    seconds: Annotated[int, shapes.SECONDS] = 5 * 10**9
+    seconds: Annotated[int, transfer_values.SECONDS] = 5 * 10**9
 
 
 class CompareKeys(Keys):

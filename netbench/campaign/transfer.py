@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
-from netbench.campaign import shapes, words
+from netbench.campaign import transfer_values, words
 from netbench.campaign.keys import Keys
 from netbench.campaign.words import Kind
 from netbench.engine.catalogue import Catalogue, Row
@@ -60,8 +60,8 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
     return {
         "send": (send, "how the sender moves data"),
         "receive": (receive, "how the receiver moves data"),
-        "source": (shapes.SOURCE, "where the sender takes bytes from"),
-        "sink": (shapes.SINK, "where the receiver puts bytes"),
+        "source": (transfer_values.SOURCE, "where the sender takes bytes from"),
+        "sink": (transfer_values.SINK, "where the receiver puts bytes"),
         "chunk": (
             words.keyword({"file": WHOLE_FILE}, size("chunk", 1)),
             "bytes per send call; file: the whole file per call",
@@ -79,7 +79,7 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
             "SO_RCVBUF of the receiver; overrides socket_buffer",
         ),
         "streams": (streams, "connections at the same time"),
-        "pin": (shapes.PIN, "CPUs of the two sides"),
+        "pin": (transfer_values.PIN, "CPUs of the two sides"),
         "congestion": (words.keyword({"default": None}, cubic), "TCP congestion control"),
         "rate": (
             words.keyword({"none": None}, words.rate(*_bounds(catalogue, "rate", 1))),
@@ -90,8 +90,8 @@ def _kinds(catalogue: Catalogue) -> dict[str, tuple[Kind, str]]:
         "bytes": (size("bytes", 1), "bytes to move, over all streams, instead of a duration"),
         "warmup": (time("warmup", 0), "time before the measured window"),
         "cache": (words.choice("", ("warm", "cold")), "state of the page cache for files"),
-        "tool": (shapes.TOOL, "an external program instead of the engine"),
-        "port": (shapes.PORT, "data port, or range of ports"),
+        "tool": (transfer_values.TOOL, "an external program instead of the engine"),
+        "port": (transfer_values.PORT, "data port, or range of ports"),
         "sample": (words.keyword({"none": 0}, time("sample", 0)), "interval between samples"),
     }
 

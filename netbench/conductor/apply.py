@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from netbench.conductor.crew import Crew, roles
+from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.errors import EngineError, HostError
 from netbench.model import Campaign
 from netbench.plan import Unit
-from netbench.settings.base import Peers, Place
+from netbench.settings.base import Peers, SettingContext
 from netbench.settings.catalogue import find, side_of
 from netbench.settings.scope import HostSettings, layers, outstanding, put_back
 
@@ -63,16 +63,18 @@ def holder_of(campaign: Campaign, path: Path) -> str:
     return f"{campaign.name[:24]}/{path.name}"
 
 
-def place_of(campaign: Campaign, crew: Crew, host: str, worker: Any) -> Place:
+def context_of(campaign: Campaign, pool: WorkerPool, host: str, worker: Any) -> SettingContext:
     """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
     ip = campaign.cells[0].transfer.ip
     files = [
         cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"
     ]
-    receivers = [crew.address(pair.receiver, ip) for pair in campaign.pairs if pair.sender == host]
-    senders = [crew.address(pair.sender, ip) for pair in campaign.pairs if pair.receiver == host]
+    receivers = [pool.address(pair.receiver, ip) for pair in campaign.pairs if pair.sender == host]
+    senders = [pool.address(pair.sender, ip) for pair in campaign.pairs if pair.receiver == host]
     peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
-    return Place(host, worker, crew.address(host, ip), campaign.hosts[host].interface, peers)
+    return SettingContext(
+        host, worker, pool.address(host, ip), campaign.hosts[host].interface, peers
+    )
 
 
 class Applier:
@@ -83,13 +85,13 @@ class Applier:
     def __init__(
         self,
         campaign: Campaign,
-        crew: Crew,
+        pool: WorkerPool,
         holder: str,
         write: Callable[[Mapping[str, Any]], None],
         entries: Callable[[], Sequence[Mapping[str, Any]]],
     ) -> None:
         self._campaign = campaign
-        self._crew = crew
+        self._pool = pool
         self._holder = holder
         self._write = write
         self._entries = entries
@@ -111,7 +113,7 @@ class Applier:
         def claim(host: str) -> None:
             self._claim(host)
 
-        self._crew.each(claim)
+        self._pool.each(claim)
 
     def enter(self, unit: Unit) -> Applied:
         """Bring both hosts to a unit's settings: what they read, and what else moved (`HOST.NAME`
@@ -149,7 +151,7 @@ class Applier:
         for host, held in sorted(
             self._hosts.items(), key=lambda one: self._roles[one[0]]
         ):  # receivers first
-            if self._crew.has(host, self._roles[host], self._workers[host]):
+            if self._pool.has(host, self._roles[host], self._workers[host]):
                 try:
                     held.undo()
                 except EngineError as error:
@@ -172,7 +174,7 @@ class Applier:
 
     def _claim(self, host: str) -> HostSettings:
         """The settings of a host, through the worker that it has now."""
-        worker = self._crew.worker(host, self._roles[host])
+        worker = self._pool.worker(host, self._roles[host])
         if self._workers.get(host) is worker:
             return self._hosts[host]
         self.lock(host)
@@ -184,7 +186,7 @@ class Applier:
             lambda number: self._write({"restored": [number], "host": host}),
         ):
             pass
-        place = place_of(self._campaign, self._crew, host, worker)
+        place = context_of(self._campaign, self._pool, host, worker)
         self._workers[host] = worker
         self._hosts[host] = HostSettings(
             place, self._campaign.commands, self._write, self._number, worker.hello.boot_id
@@ -200,7 +202,7 @@ class Applier:
         """Lock a host for this campaign, waiting for a worker of its own that has lost its
         controller. Errors: HostBusy.
         """
-        worker = self._crew.worker(host, self._roles[host])
+        worker = self._pool.worker(host, self._roles[host])
         name = self._another_name() if host in self._locked else self._name
         self._take(host, worker, "host", name)
         if self._needs_kernel():
@@ -217,7 +219,7 @@ class Applier:
         """Whether a worker that this campaign has now holds a lock, of a host that shares it."""
         locked = dict(self._locked).items()
         return any(
-            name == holder and self._crew.has(host, self._roles[host], worker)
+            name == holder and self._pool.has(host, self._roles[host], worker)
             for host, (worker, name) in locked
         )
 
@@ -253,17 +255,17 @@ class Applier:
         return any(setting.is_whole_kernel(what) for setting, what in filter(None, found))
 
 
-def refuse_busy(campaign: Campaign, crew: Crew) -> None:
+def refuse_busy(campaign: Campaign, pool: WorkerPool) -> None:
     """Look whether another campaign uses a host, before anything is made for this one. Errors:
     HostBusy.
     """
 
     def look(host: str) -> None:
-        holder = _holder(crew.worker(host, roles(campaign)[host]), "host")
+        holder = _holder(pool.worker(host, roles(campaign)[host]), "host")
         if holder:
             raise HostBusy(f"{host}: {_BUSY.format(_result(holder))}")
 
-    crew.each(look)
+    pool.each(look)
 
 
 class HostBusy(HostError):

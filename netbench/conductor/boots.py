@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from netbench.boot import GLANCE_SECONDS, Machine, State, Target, Way, way
+from netbench.boot import GLANCE_SECONDS, BootMethod, Machine, State, Target, way
 from netbench.boot.base import is_of
-from netbench.conductor.crew import AT_ONCE, Crew, roles
+from netbench.conductor.worker_pool import AT_ONCE, WorkerPool, roles
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
 from netbench.model import Campaign, Host, Kernel
 
@@ -49,17 +49,17 @@ class Boots:
     def __init__(
         self,
         campaign: Campaign,
-        crew: Crew,
+        pool: WorkerPool,
         write: Write,
         entries: Entries,
         say: Callable[[str], None],
     ) -> None:
         self._campaign = campaign
-        self._crew = crew
+        self._pool = pool
         self._write = write
         self._say = say
         self._hosts = [campaign.hosts[name] for name in roles(campaign)]
-        self._ways: dict[str, Way] = {host.name: way(host.boot.kind) for host in self._hosts}
+        self._ways: dict[str, BootMethod] = {host.name: way(host.boot.kind) for host in self._hosts}
         self._entries = entries
         self._came_with = (
             {} if campaign.lab else _came_with(entries())
@@ -217,10 +217,10 @@ class Boots:
                 "boot_id": before,
             }
         )
-        self._crew.release(host.name)
+        self._pool.release(host.name)
         stale = self._ways[host.name].console(host)
         self._ways[host.name].go(self._machine(host), target)
-        self._crew.hang_up(host.name)
+        self._pool.hang_up(host.name)
         state = self._awaited(host, before, stale=stale)
         if state is None:
             raise BootError(
@@ -313,7 +313,7 @@ class Boots:
         try:
             state = self._machine(host).state(seconds)
         except HostError:
-            self._crew.hang_up(host.name)
+            self._pool.hang_up(host.name)
             self._silent.add(host.name)
             return None
         self._silent.discard(host.name)
@@ -328,7 +328,7 @@ class Boots:
         return "".join(f"\n  console of {host.name}: {line}" for line in lines)
 
     def _machine(self, host: Host) -> Machine:
-        return Machine(host, self._crew.channel(host.name))
+        return Machine(host, self._pool.channel(host.name))
 
     def _remember(self, host: Host) -> None:
         """What a host came with, known to the journal before the host is touched, again after it
@@ -347,7 +347,7 @@ class Boots:
             "release": state.release,
             "command_line": state.command_line,
         }
-        self._write({"came_with": known, "host": host.name})
+        self._write({"original_kernel": known, "host": host.name})
         self._came_with[host.name] = state
 
     def settle(self) -> list[str]:
@@ -403,44 +403,44 @@ class Boots:
         """One host back on the kernel that it came with; what was done. Errors: BootError,
         HostError.
         """
-        came_with = self._came_with[host.name]
+        original_kernel = self._came_with[host.name]
         if _last(self._entries(), host.name) not in ("boot", "booted"):
             self._cancel([host])
             return ""
         state = self._left(host) or self._present(host)
         if state is not None:
             self._refuse_own(host, state.boot_id)
-        booted = state is None or not state.same_kernel(came_with)
+        booted = state is None or not state.same_kernel(original_kernel)
         before = self._known_boot_id(host)
         for attempt in range(ATTEMPTS if booted else 0):
             before = state.boot_id if state else before
             try:
-                target = self._ways[host.name].back(self._machine(host), came_with)
-                self._crew.release(host.name)
+                target = self._ways[host.name].back(self._machine(host), original_kernel)
+                self._pool.release(host.name)
                 stale = self._ways[host.name].console(host)
                 self._ways[host.name].go(self._machine(host), target)
             except (BootError, HostError) as error:
                 raise BootError(
-                    f"{host.name}: it is not back on {came_with.release}: {error}"
+                    f"{host.name}: it is not back on {original_kernel.release}: {error}"
                 ) from error
-            self._crew.hang_up(host.name)
+            self._pool.hang_up(host.name)
             state = self._awaited(host, before, stale=stale)
-            if state is not None and state.same_kernel(came_with):
+            if state is not None and state.same_kernel(original_kernel):
                 break
             if attempt + 1 == ATTEMPTS:
                 now = (
-                    f"it came up on {_other(state, came_with.release, came_with.words)}"
+                    f"it came up on {_other(state, original_kernel.release, original_kernel.words)}"
                     if state
                     else self._absent(host, before, stale)
                 )
                 raise BootError(
-                    f"{host.name}: it is not back on {came_with.release}:"
+                    f"{host.name}: it is not back on {original_kernel.release}:"
                     f" {now}{self._console(host)}"
                 )
         assert state is not None
         self._cancel([host])
         self._write({"back": state.boot_id, "host": host.name})
-        return f"{host.name}: {'back' if booted else 'is'} on {came_with.release}"
+        return f"{host.name}: {'back' if booted else 'is'} on {original_kernel.release}"
 
     def _left(self, host: Host) -> State | None:
         """What a host runs that was told to boot and may not have left yet; None where it is not
@@ -532,8 +532,8 @@ def _came_with(entries: Iterable[Mapping[str, Any]]) -> dict[str, State]:
     """What hosts came with that are not back on it, as far as a journal knows."""
     found: dict[str, State] = {}
     for entry in entries:
-        if "came_with" in entry:
-            found[str(entry["host"])] = State(**entry["came_with"])
+        if "original_kernel" in entry:
+            found[str(entry["host"])] = State(**entry["original_kernel"])
         elif "back" in entry:
             found.pop(str(entry["host"]), None)
     return found

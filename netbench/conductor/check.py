@@ -10,16 +10,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from netbench.conductor import job, pins, tools
-from netbench.conductor.apply import asked_of, place_of
+from netbench.conductor.apply import asked_of, context_of
 from netbench.conductor.boots import Boots, are_wanted
-from netbench.conductor.crew import Crew, roles
-from netbench.conductor.quiet import warnings
+from netbench.conductor.host_load import warnings
+from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
 from netbench.model import Campaign, Transfer
 from netbench.plan import Plan, Unit
-from netbench.settings.base import Place, fields
+from netbench.settings.base import SettingContext, fields
 from netbench.settings.catalogue import find
 
 ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
@@ -43,7 +43,10 @@ class Finding:
 
 
 def check(
-    campaign: Campaign, crew: Crew, made: Collection[tuple[str, str]] = (), look: float = 0.0
+    campaign: Campaign,
+    pool: WorkerPool,
+    made: Collection[tuple[str, str]] = (),
+    look: float = 0.0,
 ) -> list[Finding]:
     """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this
     campaign made itself; `look`: seconds in which to see what else uses the CPUs.
@@ -51,30 +54,30 @@ def check(
     Errors: those of reaching a host.
     """
     findings = [Finding("error", "", what) for what in campaign.unbuilt]
-    entries = crew.all_facts()
+    entries = pool.all_facts()
     for name, role in roles(campaign).items():
         findings.append(_host(name, entries[name]))
-        findings += _meters(name, campaign.meters, crew.worker(name, role).catalogue.meters)
+        findings += _meters(name, campaign.meters, pool.worker(name, role).catalogue.meters)
     seen: set[Finding] = set()
     for unit in Plan(campaign).units:
-        for finding in _unit(unit, crew, made):
+        for finding in _unit(unit, pool, made):
             if finding not in seen:
                 seen.add(finding)
                 findings.append(finding)
-    findings += _settings(campaign, crew)
-    findings += _boots(campaign, crew)
+    findings += _settings(campaign, pool)
+    findings += _boots(campaign, pool)
     findings += (
         Finding("warning", one.host, one.what, one.remedy)
-        for one in warnings(campaign, crew, entries, look)
+        for one in warnings(campaign, pool, entries, look)
     )
     order = ("error", "warning", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
 
-def _boots(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
+def _boots(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Hosts that cannot be booted on the campaign's kernels."""
     if are_wanted(campaign):
-        boots = Boots(campaign, crew, lambda _: None, lambda: [], lambda _: None)
+        boots = Boots(campaign, pool, lambda _: None, lambda: [], lambda _: None)
         yield from (
             Finding("error", host, f"cannot be booted: {why}")
             for host, why in boots.why_not().items()
@@ -90,9 +93,9 @@ def _host(name: str, entry: Mapping[str, Any]) -> Finding:
     return Finding("ok", name, what)
 
 
-def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
+def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change."""
-    places: dict[str, Place] = {}
+    places: dict[str, SettingContext] = {}
     wanted: dict[tuple[str, str, str], None] = {}
     for unit in Plan(campaign).units:
         for host, side in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
@@ -100,7 +103,9 @@ def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
             wanted |= dict.fromkeys((host, key, level) for key, level in asked.items())
     for host, key, level in wanted:
         if host not in places:
-            places[host] = place_of(campaign, crew, host, crew.worker(host, roles(campaign)[host]))
+            places[host] = context_of(
+                campaign, pool, host, pool.worker(host, roles(campaign)[host])
+            )
         why = _why_no_level(places[host], key, level, campaign)
         if why:
             yield Finding(
@@ -111,7 +116,7 @@ def _settings(campaign: Campaign, crew: Crew) -> Iterator[Finding]:
             )
 
 
-def _why_no_level(place: Place, key: str, level: str, campaign: Campaign) -> str:
+def _why_no_level(place: SettingContext, key: str, level: str, campaign: Campaign) -> str:
     found = find(key, campaign.commands)
     if found is None:
         return "no such setting"
@@ -122,19 +127,22 @@ def _why_no_level(place: Place, key: str, level: str, campaign: Campaign) -> str
         return str(error)
 
 
-def _unit(unit: Unit, crew: Crew, made: Collection[tuple[str, str]]) -> Iterator[Finding]:
+def _unit(unit: Unit, pool: WorkerPool, made: Collection[tuple[str, str]]) -> Iterator[Finding]:
     transfer, pair = unit.cell.transfer, unit.pair
-    sender, receiver = crew.worker(pair.sender, "sender"), crew.worker(pair.receiver, "receiver")
+    sender, receiver = (
+        pool.worker(pair.sender, "sender"),
+        pool.worker(pair.receiver, "receiver"),
+    )
     yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
     yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
-    yield from _pin(unit, crew)
-    yield from _congestion(transfer, pair.sender, crew)
+    yield from _pin(unit, pool)
+    yield from _congestion(transfer, pair.sender, pool)
     if transfer.source.kind == "file":
-        yield from _readable(pair.sender, transfer.source.path, crew)
+        yield from _readable(pair.sender, transfer.source.path, pool)
     for path in job.sink_paths(transfer):
         if (pair.receiver, path) not in made:
-            yield from _writable(pair.receiver, path, transfer.sink.overwrite, crew)
-    yield from _tool(transfer, unit, crew)
+            yield from _writable(pair.receiver, path, transfer.sink.overwrite, pool)
+    yield from _tool(transfer, unit, pool)
 
 
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
@@ -166,19 +174,22 @@ def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iter
         )
 
 
-def _pin(unit: Unit, crew: Crew) -> Iterator[Finding]:
+def _pin(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
     pin = unit.cell.transfer.pin
     if pin.kind == "none":
         return
-    cpus = crew.cpus(unit.pair.sender, "sender"), crew.cpus(unit.pair.receiver, "receiver")
+    cpus = (
+        pool.cpus(unit.pair.sender, "sender"),
+        pool.cpus(unit.pair.receiver, "receiver"),
+    )
     try:
-        pins.choose(pin, *cpus, crew.share_kernel(unit.pair))
+        pins.choose(pin, *cpus, pool.share_kernel(unit.pair))
     except RequestError as error:
         yield Finding("error", unit.pair.sender, str(error))
 
 
-def _congestion(transfer: Transfer, host: str, crew: Crew) -> Iterator[Finding]:
-    worker = crew.worker(host, "sender")
+def _congestion(transfer: Transfer, host: str, pool: WorkerPool) -> Iterator[Finding]:
+    worker = pool.worker(host, "sender")
     available, _ = worker.operate("file", "/proc/sys/net/ipv4/tcp_available_congestion_control")
     if transfer.congestion is None:
         default, _ = worker.operate("file", "/proc/sys/net/ipv4/tcp_congestion_control")
@@ -234,8 +245,8 @@ def _test(worker: Worker, *words: str) -> bool:
     return True
 
 
-def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
-    worker = crew.worker(host, "sender")
+def _readable(host: str, path: str, pool: WorkerPool) -> Iterator[Finding]:
+    worker = pool.worker(host, "sender")
     if not _test(worker, "-e", path):
         yield Finding(
             "error",
@@ -261,8 +272,8 @@ def _readable(host: str, path: str, crew: Crew) -> Iterator[Finding]:
         yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
 
 
-def _writable(host: str, path: str, overwrite: bool, crew: Crew) -> Iterator[Finding]:
-    worker = crew.worker(host, "receiver")
+def _writable(host: str, path: str, overwrite: bool, pool: WorkerPool) -> Iterator[Finding]:
+    worker = pool.worker(host, "receiver")
     folder = str(PurePosixPath(path).parent)
     if _test(worker, "-c", path):
         return
@@ -282,7 +293,7 @@ def _writable(host: str, path: str, overwrite: bool, crew: Crew) -> Iterator[Fin
         )
 
 
-def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:
+def _tool(transfer: Transfer, unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
     if transfer.tool.kind != "iperf3":
         return
     why = tools.unable(transfer)
@@ -295,7 +306,7 @@ def _tool(transfer: Transfer, unit: Unit, crew: Crew) -> Iterator[Finding]:
         )
     for host, role in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
         try:
-            crew.worker(host, role).operate("exec", ["iperf3", "--version"])
+            pool.worker(host, role).operate("exec", ["iperf3", "--version"])
         except EngineError:
             yield Finding(
                 "error",

@@ -1,5 +1,5 @@
-"""The noise gate: cheap readings of every host around each block, and what moved between them, kept
-beside the records.
+"""The noise monitor: cheap readings of every host around each block, and what moved between them,
+kept beside the records.
 
 What is of a whole kernel is read once for all hosts that share it, what is of a network once for
 all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from netbench.conductor.crew import Crew, roles
+from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, NetbenchError
 from netbench.model import Campaign
@@ -263,10 +263,10 @@ class Noise:
     """Readings around blocks. `keep` gets each entry of samples/noise.jsonl."""
 
     def __init__(
-        self, campaign: Campaign, crew: Crew, keep: Callable[[Mapping[str, Any]], None]
+        self, campaign: Campaign, pool: WorkerPool, keep: Callable[[Mapping[str, Any]], None]
     ) -> None:
         self._campaign = campaign
-        self._crew = crew
+        self._pool = pool
         self._keep = keep
         known = roles(campaign)
         self._roles = {host: known[host] for host in campaign.hosts if host in known}
@@ -367,7 +367,7 @@ class Noise:
         """Whether kernel threads move data in some cell: then what is not our workers' may be the
         transfer's all the same.
         """
-        workers = self._crew.workers().values()
+        workers = self._pool.workers().values()
         send = next(iter(workers)).catalogue.send if workers else {}
         used = {
             cell.transfer.send for cell in self._campaign.cells if cell.transfer.tool.kind == "none"
@@ -376,7 +376,7 @@ class Noise:
 
     def _workers(self, host: str) -> list[Worker]:
         """The workers that a host has now, the one that is asked about the host first."""
-        there = self._crew.workers()
+        there = self._pool.workers()
         first = there.get((host, self._roles[host]))
         others = [
             worker
@@ -422,12 +422,12 @@ class Noise:
         if len(self._roles) == 1:
             read(next(iter(self._roles)))
         else:
-            self._crew.each(read)
+            self._pool.each(read)
         return {host: found[host] for host in self._roles if host in found}
 
     def _interface(self, host: str) -> str:
         try:
-            return self._crew.interface(
+            return self._pool.interface(
                 host, self._roles[host], self._campaign.cells[0].transfer.ip
             )
         except EngineError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from netbench.conductor.apply import Applier, HostBusy, holder_of
 from netbench.conductor.boots import Boots
-from netbench.conductor.crew import ChannelFactory, Crew, open_channel, roles
+from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel, roles
 from netbench.errors import HostError, NetbenchError, ProtocolError, WorkerLost
 from netbench.model import Campaign
 from netbench.settings.scope import outstanding, put_back
@@ -24,10 +24,10 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         entries = store.journal_entries()
         left = {host: changes for host in campaign.hosts if (changes := outstanding(entries, host))}
         lines: list[str] = []
-        with Crew(campaign, channels) as crew:
-            boots = Boots(campaign, crew, store.journal, store.journal_entries, store.note)
+        with WorkerPool(campaign, channels) as pool:
+            boots = Boots(campaign, pool, store.journal, store.journal_entries, store.note)
             locks = Applier(
-                campaign, crew, holder_of(campaign, store.path), store.journal, lambda: []
+                campaign, pool, holder_of(campaign, store.path), store.journal, lambda: []
             )
             failed: list[NetbenchError] = []
 
@@ -38,7 +38,7 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
 
             def put_settings_back(host: str, changes: Sequence[Mapping[str, Any]]) -> None:
                 locks.lock(host)
-                worker = crew.worker(host, roles(campaign)[host])
+                worker = pool.worker(host, roles(campaign)[host])
                 for line in put_back(
                     worker,
                     worker.hello.boot_id,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netbench.conductor import job, pins, record, tools
-from netbench.conductor.crew import Crew, HostGone
 from netbench.conductor.exchange import (
     SETTLE_SECONDS,
     SLACK_SECONDS,
@@ -19,6 +18,7 @@ from netbench.conductor.exchange import (
     give_up,
 )
 from netbench.conductor.lanes import lanes
+from netbench.conductor.worker_pool import HostGone, WorkerPool
 from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
@@ -28,7 +28,7 @@ from netbench.plan import Run, Unit
 from netbench.store import now
 
 KEPT = ("resident", "source_size")  # read-backs that a record keeps beside the counters
-COUNTED = ("strangers", "samples_lost")  # and those that it keeps where there were any
+COUNTED = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
 
 
 CUT_SECONDS = 4.5  # workers say something every three
@@ -38,7 +38,7 @@ Sink = tuple[str, str]  # host, path
 
 
 @dataclass
-class Taken:
+class RunResult:
     """A run's record and what goes beside it: lines of samples, and a tool's output."""
 
     record: dict[str, Any]
@@ -52,7 +52,7 @@ class Runner:
     def __init__(
         self,
         campaign: Campaign,
-        crew: Crew,
+        pool: WorkerPool,
         made_sinks: Collection[Sink] = (),
         made: Callable[[Sink], None] | None = None,
     ) -> None:
@@ -60,16 +60,16 @@ class Runner:
         told of each new one.
         """
         self._campaign = campaign
-        self._crew = crew
+        self._pool = pool
         self._made_sinks = set(made_sinks)
         self._made = made
 
-    def run(self, step: Run, number: int) -> Taken:
+    def run(self, step: Run, number: int) -> RunResult:
         """One measured run. What a run can meet becomes the record's status and reason. Errors:
         HostGone, before it began.
         """
         unit = step.unit
-        taken = Taken(
+        result = RunResult(
             {
                 "run": number,
                 "cell": unit.cell.id,
@@ -83,52 +83,52 @@ class Runner:
             }
         )
         try:
-            self._measure(unit, number, taken)
-            self._note_cuts(unit, taken)
+            self._measure(unit, number, result)
+            self._note_cuts(unit, result)
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
-            taken.record |= {"status": status_of(error), "reason": str(error)}
+            result.record |= {"status": status_of(error), "reason": str(error)}
         except HostGone:
             raise
         except (HostError, WorkerLost, ProtocolError) as error:
-            taken.record |= {"status": "interrupted", "reason": str(error)}
+            result.record |= {"status": "interrupted", "reason": str(error)}
             self.replace_workers(unit)
         except KeyboardInterrupt:
-            taken.record |= {"status": "interrupted", "reason": "interrupted from the keyboard"}
-            raise Interrupted(taken) from None
-        return taken
+            result.record |= {"status": "interrupted", "reason": "interrupted from the keyboard"}
+            raise Interrupted(result) from None
+        return result
 
-    def _note_cuts(self, unit: Unit, taken: Taken) -> None:
+    def _note_cuts(self, unit: Unit, result: RunResult) -> None:
         """A worker that was silent for longer than its heart allows was cut off for a while; the
         run went on without us.
         """
         for side, worker in zip(("sender", "receiver"), self._workers(unit), strict=True):
             if worker.silence > CUT_SECONDS:
-                taken.record.setdefault("cut", {})[side] = round(worker.silence, 1)
+                result.record.setdefault("cut", {})[side] = round(worker.silence, 1)
 
     def lanes(self) -> list[tuple[Pair, ...]]:
         """Pairs in groups that can run side by side."""
-        return lanes(self._campaign.pairs, self._crew.kernel)
+        return lanes(self._campaign.pairs, self._pool.kernel)
 
     def interrupt(self) -> None:
         """End the runs in flight, in whatever thread: each is interrupted."""
-        self._crew.interrupt()
+        self._pool.interrupt()
 
     def replace_workers(self, unit: Unit) -> None:
         """After one was lost: both, since the other may hold half a run."""
-        self._crew.dismiss(unit.pair.sender, "sender")
-        self._crew.dismiss(unit.pair.receiver, "receiver")
+        self._pool.dismiss(unit.pair.sender, "sender")
+        self._pool.dismiss(unit.pair.receiver, "receiver")
 
-    def _measure(self, unit: Unit, number: int, taken: Taken) -> None:
+    def _measure(self, unit: Unit, number: int, result: RunResult) -> None:
         sender, receiver = self._workers(unit)
         if unit.cell.transfer.tool.kind != "none":
-            self._tool(unit, number, taken)
+            self._tool(unit, number, result)
             return
         send, receive = self._jobs(unit, unit.cell.transfer)
         done = exchange(sender, receiver, send, receive, prepared=lambda: self._remember_sink(unit))
-        self._fill(unit, taken, sender, done.sender, receiver, done.receiver)
+        self._fill(unit, result, sender, done.sender, receiver, done.receiver)
 
     def _workers(self, unit: Unit) -> tuple[Worker, Worker]:
-        return self._crew.worker(unit.pair.sender, "sender"), self._crew.worker(
+        return self._pool.worker(unit.pair.sender, "sender"), self._pool.worker(
             unit.pair.receiver, "receiver"
         )
 
@@ -138,7 +138,7 @@ class Runner:
         """
         known = worker.catalogue.meters
         wanted = [name for name in self._campaign.meters if name in known]
-        if side == "receiver" and self._crew.share_kernel(unit.pair):
+        if side == "receiver" and self._pool.share_kernel(unit.pair):
             wanted = [name for name in wanted if not known[name].has("host_wide")]
         return wanted
 
@@ -146,14 +146,14 @@ class Runner:
         pin = unit.cell.transfer.pin
         if pin.kind == "none":
             return None, None
-        sender = self._crew.cpus(unit.pair.sender, "sender")
-        receiver = self._crew.cpus(unit.pair.receiver, "receiver")
-        return pins.choose(pin, sender, receiver, self._crew.share_kernel(unit.pair))
+        sender = self._pool.cpus(unit.pair.sender, "sender")
+        receiver = self._pool.cpus(unit.pair.receiver, "receiver")
+        return pins.choose(pin, sender, receiver, self._pool.share_kernel(unit.pair))
 
     def _jobs(self, unit: Unit, transfer: Transfer) -> tuple[job.Options, job.Options]:
         sender, receiver = self._workers(unit)
         token, cpus = os.urandom(16), self._pins(unit)
-        address = self._crew.address(unit.pair.receiver, transfer.ip)
+        address = self._pool.address(unit.pair.receiver, transfer.ip)
         declared = (
             [row.name for row in sender.catalogue.send[transfer.send].options],
             [row.name for row in receiver.catalogue.receive[transfer.receive].options],
@@ -166,9 +166,9 @@ class Runner:
             transfer, token, cpus[1], self._meters(unit, receiver, "receiver"), declared[1], made
         )
         if receiver.catalogue.receive[transfer.receive].has("fetches"):
-            receive |= job.fetched(transfer, self._crew.address(unit.pair.sender, transfer.ip))
+            receive |= job.fetched(transfer, self._pool.address(unit.pair.sender, transfer.ip))
         if self._campaign.hosts[unit.pair.sender].address:
-            send["local_address"] = self._crew.address(unit.pair.sender, transfer.ip)
+            send["local_address"] = self._pool.address(unit.pair.sender, transfer.ip)
         return send | {"address": address}, receive | {"address": address}
 
     def _remember_sink(self, unit: Unit) -> None:
@@ -185,7 +185,7 @@ class Runner:
     def _fill(
         self,
         unit: Unit,
-        taken: Taken,
+        result: RunResult,
         sender: Worker,
         sent: Outcome,
         receiver: Worker,
@@ -203,13 +203,13 @@ class Runner:
             notes = {name: read[name] for name in KEPT if read.get(name) is not None}
             notes |= {name: read[name] for name in COUNTED if read.get(name)}
             notes |= {"cache": transfer.cache} if "resident" in notes else {}
-            taken.record[side] = (
+            result.record[side] = (
                 {"host": host} | record.counters(outcome.result, worker.catalogue) | notes
             )
             settings[side] = record.asked_and_read(_asked(transfer, side), read)
             proof[side] = record.proofs(outcome.result, worker.catalogue)
-            taken.samples += _lines(side, outcome.result, outcome.samples, worker.catalogue)
-        taken.record |= {"settings": settings | {"moved": {}}, "proof": proof}
+            result.samples += _lines(side, outcome.result, outcome.samples, worker.catalogue)
+        result.record |= {"settings": settings | {"moved": {}}, "proof": proof}
 
     def verify(self, unit: Unit) -> str:
         """Show that what arrives is what was sent. Returns what went wrong, or "" (also where
@@ -247,10 +247,10 @@ class Runner:
             )
         return ""
 
-    def _tool(self, unit: Unit, number: int, taken: Taken) -> None:
+    def _tool(self, unit: Unit, number: int, result: RunResult) -> None:
         sender, receiver = self._workers(unit)
         transfer = unit.cell.transfer
-        address = self._crew.address(unit.pair.receiver, transfer.ip)
+        address = self._pool.address(unit.pair.receiver, transfer.ip)
         cpus = self._pins(unit)
         lines = tools.commands(transfer, address, tools.port_of(transfer, number), cpus)
         client = _tool_options(
@@ -268,26 +268,26 @@ class Runner:
         sent, received = _both_tools(sender, receiver, client, server, lines.window)
         read = record.readbacks(sent.result, sender.catalogue)
         output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
-        taken.output = f"$ {' '.join(lines.client)}\n{output}{errors}"
+        result.output = f"$ {' '.join(lines.client)}\n{output}{errors}"
         said = tools.reading(transfer, output, errors, int(read.get("tool_status", 0)))
-        taken.record["sender"] = {"host": unit.pair.sender} | record.counters(
+        result.record["sender"] = {"host": unit.pair.sender} | record.counters(
             sent.result, sender.catalogue
         )
         theirs = record.counters(received.result, receiver.catalogue) if received else {}
-        taken.record["receiver"] = {"host": unit.pair.receiver} | theirs | {"tool": said}
-        taken.record |= {
+        result.record["receiver"] = {"host": unit.pair.receiver} | theirs | {"tool": said}
+        result.record |= {
             "settings": {"sender": {}, "receiver": {}, "moved": {}},
             "proof": {"sender": {}, "receiver": {}},
         }
-        taken.samples += record.edge_lines("sender", sent.result, sender.catalogue)
+        result.samples += record.edge_lines("sender", sent.result, sender.catalogue)
 
 
 class Interrupted(Exception):
-    """Ctrl-C in a run: carries what was taken of it."""
+    """Ctrl-C in a run: carries what was result of it."""
 
-    def __init__(self, taken: Taken) -> None:
+    def __init__(self, result: RunResult) -> None:
         super().__init__("interrupted")
-        self.taken = taken
+        self.result = result
 
 
 def status_of(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """The controller's side of the protocol: one Worker is one engine process on a host.
 
-A worker is talked to by one thread; the Heart's thread only adds heartbeats between whole frames.
+A worker is talked to by one thread; the Heartbeat's thread only adds heartbeats between whole
+frames.
 """
 
 from __future__ import annotations
@@ -404,7 +405,7 @@ class Worker:
             self._stream.finish(ABANDON_SECONDS)
 
 
-class Heart:
+class Heartbeat:
     """Tells all workers every few seconds that the controller is alive; a channel that is stuck
     does not hold up others.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from netbench.errors import EngineError
-from netbench.facts import FACTS, Fact, Way
+from netbench.facts import FACTS, Fact, FactSource
 
 Question = tuple[str, tuple[str, ...]]
 """An operation that only reads, and its target."""
@@ -71,7 +71,7 @@ class _Texts:
             f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True)
         )
 
-    def targets(self, way: Way) -> list[tuple[str, ...]]:
+    def targets(self, way: FactSource) -> list[tuple[str, ...]]:
         """A way's target for each thing that the host has of what it names. Errors: ValueError when
         that is not known.
         """
@@ -135,7 +135,7 @@ def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
     return None, "; ".join(whys)
 
 
-def _follow(way: Way, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iterator[str]:
+def _follow(way: FactSource, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iterator[str]:
     for target in targets:
         try:
             text = texts.of(way.op, target)
@@ -147,7 +147,7 @@ def _follow(way: Way, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iter
             yield _parsed(way, target, text)
 
 
-def _parsed(way: Way, target: tuple[str, ...], text: str) -> str:
+def _parsed(way: FactSource, target: tuple[str, ...], text: str) -> str:
     """Errors: ValueError that names what was read."""
     try:
         value = way.parse(text)

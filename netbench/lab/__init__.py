@@ -14,14 +14,14 @@ from netbench.lab.base import (
     Lab,
     LabHost,
     LabKernel,
+    LabSpec,
     LabStatus,
-    Wish,
     host_names,
     lab_name,
 )
 from netbench.lab.netns import NETNS
 from netbench.lab.qemu import QEMU, boot, console, find, kernel_for
-from netbench.lab.takedown import remove
+from netbench.lab.teardown import remove
 from netbench.model import Kernel
 
 __all__ = [
@@ -63,22 +63,22 @@ def up(
     `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a
     kernel's files, LabError when making it failed.
     """
-    wish = _wish(kind, hosts, rate, delay, name)
-    wish = _with_kernels(wish, kernels, disk)
+    spec = _spec_of(kind, hosts, rate, delay, name)
+    spec = _with_kernels(spec, kernels, disk)
     maker = KINDS[kind]
     _need_root("making a lab")
     if maker.prepare:
-        _refuse_second(wish.name)
-        wish = maker.prepare(wish, command.find(maker.needs(wish)))
+        _refuse_second(spec.name)
+        spec = maker.prepare(spec, command.find(maker.needs(spec)))
     with state.locked() as lock:
-        tools = command.find(maker.needs(wish), lock)
-        _refuse_second(wish.name)
-        folder = state.begin(wish.name)
+        tools = command.find(maker.needs(spec), lock)
+        _refuse_second(spec.name)
+        folder = state.begin(spec.name)
         try:
-            lab = maker.make(wish, folder, tools)
+            lab = maker.make(spec, folder, tools)
             state.write(lab)
         except BaseException:
-            remove(wish.name, tools)
+            remove(spec.name, tools)
             raise
     return lab
 
@@ -123,9 +123,9 @@ def _status(name: str) -> LabStatus:
     return LabStatus(name, lab.kind, "up" if whole else "broken", folder, hosts, tuple(spaces))
 
 
-def _wish(
+def _spec_of(
     kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None
-) -> Wish:
+) -> LabSpec:
     if kind not in KINDS:
         raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
     for key, value in (("rate", rate), ("delay", delay)):
@@ -136,20 +136,20 @@ def _wish(
             f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got"
             f" {name!r}"
         )
-    return Wish(kind, lab_name(name), host_names(hosts), rate, delay)
+    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay)
 
 
-def _with_kernels(wish: Wish, kernels: Sequence[Kernel], disk: bool) -> Wish:
-    if wish.kind != "qemu" and (kernels or disk):
+def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSpec:
+    if spec.kind != "qemu" and (kernels or disk):
         raise LabRefused(
-            f"hosts of {wish.kind} share this machine's kernel and files: kernels and a disk are"
+            f"hosts of {spec.kind} share this machine's kernel and files: kernels and a disk are"
             " for a lab of qemu"
         )
     names = [kernel.name for kernel in kernels]
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise LabRefused(f"expected each kernel once, got {twice} again")
-    return replace(wish, kernels=tuple(kernels), disk=disk)
+    return replace(spec, kernels=tuple(kernels), disk=disk)
 
 
 def _need_root(what: str) -> None:

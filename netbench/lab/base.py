@@ -123,7 +123,7 @@ class LabStatus:
 
 
 @dataclass(frozen=True)
-class Wish:
+class LabSpec:
     """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as
     fast as the machine is.
 
@@ -144,18 +144,18 @@ class Wish:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make hosts: the tools that a wish needs, and the making of it in an empty folder;
+    """A way to make hosts: the tools that a spec needs, and the making of it in an empty folder;
     names lead back to all of it.
 
     `alive` says whether a host's server is there, from the lab's folder and the host's name.
     `prepare`, if there is one, does what takes long and leaves nothing but a cache, before labs are
-    locked: a wish as it can be made.
+    locked: a spec as it can be made.
     """
 
-    needs: Callable[[Wish], Sequence[str]]
-    make: Callable[[Wish, Path, Tools], Lab]
+    needs: Callable[[LabSpec], Sequence[str]]
+    make: Callable[[LabSpec, Path, Tools], Lab]
     alive: Callable[[Path, str], bool]
-    prepare: Callable[[Wish, Tools], Wish] | None = None
+    prepare: Callable[[LabSpec, Tools], LabSpec] | None = None
 
 
 def interface_name(lab: str) -> str:

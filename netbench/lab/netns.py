@@ -22,7 +22,7 @@ from typing import Any
 
 from netbench.errors import LabError, LabRefused
 from netbench.lab import sshd
-from netbench.lab.base import SWITCH, Kind, Lab, LabHost, Wish, interface_name, namespace_name
+from netbench.lab.base import SWITCH, Kind, Lab, LabHost, LabSpec, interface_name, namespace_name
 from netbench.lab.command import Tools, together
 from netbench.units import format_rate, format_time
 
@@ -39,26 +39,26 @@ _NETEM_LIMIT = 100_000
 _TBF_SECONDS = 0.025
 
 
-def _needs(wish: Wish) -> Sequence[str]:
-    return ("ip", "sshd", "ssh-keygen", *shaping(wish))
+def _needs(spec: LabSpec) -> Sequence[str]:
+    return ("ip", "sshd", "ssh-keygen", *shaping(spec))
 
 
-def shaping(wish: Wish) -> Sequence[str]:
-    """The programs that the wish's rate and delay need."""
-    return ("tc",) if _shaped(wish) else ()
+def shaping(spec: LabSpec) -> Sequence[str]:
+    """The programs that the spec's rate and delay need."""
+    return ("tc",) if _shaped(spec) else ()
 
 
-def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
+def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until
     then is left to `remove`.
     """
     network = management_network(taken(tools))
     ipv6 = has_ipv6()
-    hosts = {name: _host(wish.name, i, name, network, ipv6) for i, name in enumerate(wish.hosts, 1)}
+    hosts = {name: _host(spec.name, i, name, network, ipv6) for i, name in enumerate(spec.hosts, 1)}
     config = sshd.prepare(folder, hosts.values(), tools)
-    _links(wish, list(hosts.values()), network, ipv6, tools)
+    _links(spec, list(hosts.values()), network, ipv6, tools)
     sshd.start(folder, hosts.values(), tools)
-    return Lab(wish.name, wish.kind, folder, hosts, config)
+    return Lab(spec.name, spec.kind, folder, hosts, config)
 
 
 NETNS = Kind(_needs, make, sshd.alive)
@@ -119,22 +119,22 @@ def has_ipv6() -> bool:
 
 
 def _links(
-    wish: Wish, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools
+    spec: LabSpec, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools
 ) -> None:
-    switch = namespace_name(wish.name, SWITCH)
-    direct = len(hosts) == 2 and not _shaped(wish)
+    switch = namespace_name(spec.name, SWITCH)
+    direct = len(hosts) == 2 and not _shaped(spec)
     tools.batch(
         ("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))]
     )
-    probe(wish, switch, tools)
-    tools.batch(("ip",), _cables(wish.name, switch, hosts, direct))
+    probe(spec, switch, tools)
+    tools.batch(("ip",), _cables(spec.name, switch, hosts, direct))
     tools.batch(("ip", "-n", switch), _switch(len(hosts), direct, ipv6))
-    shape_ports(wish, switch, [f"data{i}" for i in range(1, len(hosts) + 1)], tools)
+    shape_ports(spec, switch, [f"data{i}" for i in range(1, len(hosts) + 1)], tools)
     together(
         lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts
     )
     tools.batch(
-        ("ip",), configure(interface_name(wish.name), f"{network[_GATE]}/{network.prefixlen}", ipv6)
+        ("ip",), configure(interface_name(spec.name), f"{network[_GATE]}/{network.prefixlen}", ipv6)
     )
 
 
@@ -190,47 +190,47 @@ def configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
     yield f"link set {interface} up"
 
 
-def shape(wish: Wish) -> str:
+def shape(spec: LabSpec) -> str:
     """The qdisc, in tc's words, that holds a data link to its rate (bits/s) and delay (ns):
     tc-tbf(8), tc-netem(8).
     """
-    if wish.delay is not None:
-        rate = f" rate {wish.rate}bit" if wish.rate is not None else ""
-        return f"netem delay {wish.delay}ns{rate} limit {_NETEM_LIMIT}"
-    bytes_a_second = (wish.rate or 0) / 8
+    if spec.delay is not None:
+        rate = f" rate {spec.rate}bit" if spec.rate is not None else ""
+        return f"netem delay {spec.delay}ns{rate} limit {_NETEM_LIMIT}"
+    bytes_a_second = (spec.rate or 0) / 8
     burst = max(65536, int(bytes_a_second / 1000))
     return (
-        f"tbf rate {wish.rate}bit burst {burst}b limit"
+        f"tbf rate {spec.rate}bit burst {burst}b limit"
         f" {burst + max(65536, int(bytes_a_second * _TBF_SECONDS))}b"
     )
 
 
-def shape_ports(wish: Wish, switch: str, ports: Iterable[str], tools: Tools) -> None:
-    """Hold the switch's ports to the wish's rate and delay, if it has any. Errors: LabError."""
-    if _shaped(wish):
+def shape_ports(spec: LabSpec, switch: str, ports: Iterable[str], tools: Tools) -> None:
+    """Hold the switch's ports to the spec's rate and delay, if it has any. Errors: LabError."""
+    if _shaped(spec):
         tools.batch(
-            ("tc", "-n", switch), [f"qdisc add dev {port} root {shape(wish)}" for port in ports]
+            ("tc", "-n", switch), [f"qdisc add dev {port} root {shape(spec)}" for port in ports]
         )
 
 
-def _shaped(wish: Wish) -> bool:
-    return wish.rate is not None or wish.delay is not None
+def _shaped(spec: LabSpec) -> bool:
+    return spec.rate is not None or spec.delay is not None
 
 
-def probe(wish: Wish, switch: str, tools: Tools) -> None:
+def probe(spec: LabSpec, switch: str, tools: Tools) -> None:
     """Try the qdisc, if one is needed, where it harms nobody. Errors: LabRefused."""
-    if not _shaped(wish):
+    if not _shaped(spec):
         return
     done = tools.attempt(
-        ("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(wish).split())
+        ("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(spec).split())
     )
     if done.returncode:
         words = {
-            "rate": wish.rate and format_rate(wish.rate),
-            "delay": wish.delay and format_time(wish.delay),
+            "rate": spec.rate and format_rate(spec.rate),
+            "delay": spec.delay and format_time(spec.delay),
         }
         asked = " and ".join(f"{key} {word}" for key, word in words.items() if word)
-        qdisc = shape(wish).split(maxsplit=1)[0]
+        qdisc = shape(spec).split(maxsplit=1)[0]
         said = " ".join(done.stderr.split())
         raise LabRefused(
             f"{asked}: this kernel has no {qdisc} qdisc (tc: {said}); leave it out, or load the"

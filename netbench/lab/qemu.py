@@ -28,7 +28,7 @@ from netbench import kernels
 from netbench.errors import LabError, LabRefused
 from netbench.lab import command as programs
 from netbench.lab import debian, emulator, guest, modules, netns, sshd, state
-from netbench.lab.base import SWITCH, Kind, Lab, LabHost, LabKernel, Wish, namespace_name
+from netbench.lab.base import SWITCH, Kind, Lab, LabHost, LabKernel, LabSpec, namespace_name
 from netbench.lab.command import Tools, together
 from netbench.model import Kernel
 from netbench.units import parse_size
@@ -47,20 +47,20 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b.|[^\x20-\x7e\t\u00a0-\U0010f
 _TAIL = 64 * 1024
 
 
-def _needs(wish: Wish) -> Sequence[str]:
-    return (*_NEEDS, *(_DISK_NEEDS if wish.disk else ()), *netns.shaping(wish))
+def _needs(spec: LabSpec) -> Sequence[str]:
+    return (*_NEEDS, *(_DISK_NEEDS if spec.disk else ()), *netns.shaping(spec))
 
 
-def prepare(wish: Wish, tools: Tools) -> Wish:
+def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     """Find or build everything that the guests start from. Errors: LabRefused; RequestError about a
     kernel's files.
     """
     if not emulator.TUN.exists():
         raise LabRefused(f"guests need {emulator.TUN}, which is not here: modprobe tun")
     userland = guest.userland(tools)
-    asked = wish.kernels or (_own_kernel(tools),)
+    asked = spec.kernels or (_own_kernel(tools),)
     ready = {kernel.name: build(kernel, userland, tools) for kernel in asked}
-    return replace(wish, ready=ready, versions=userland.versions | {"qemu": _version(tools)})
+    return replace(spec, ready=ready, versions=userland.versions | {"qemu": _version(tools)})
 
 
 def _own_kernel(tools: Tools) -> Kernel:
@@ -136,20 +136,20 @@ def _write(file: Path, content: bytes) -> None:
     draft.rename(file)
 
 
-def make(wish: Wish, folder: Path, tools: Tools) -> Lab:
+def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     """Make keys, the data link and the guests. Errors: LabError; what was made until then is left
     to `remove`.
     """
-    ports = _free_ports(len(wish.hosts))
+    ports = _free_ports(len(spec.hosts))
     hosts = {
-        name: _host(wish.name, i, name, port)
-        for i, (name, port) in enumerate(zip(wish.hosts, ports, strict=True), 1)
+        name: _host(spec.name, i, name, port)
+        for i, (name, port) in enumerate(zip(spec.hosts, ports, strict=True), 1)
     }
     config = sshd.keys(folder, hosts.values(), tools)
-    lab = Lab(wish.name, wish.kind, folder, hosts, config, dict(wish.ready), dict(wish.versions))
-    _links(wish, tools)
+    lab = Lab(spec.name, spec.kind, folder, hosts, config, dict(spec.ready), dict(spec.versions))
+    _links(spec, tools)
     first = next(iter(lab.kernels.values()))
-    together(lambda host: _make_host(lab, host, first, wish.disk, tools), hosts.values())
+    together(lambda host: _make_host(lab, host, first, spec.disk, tools), hosts.values())
     together(lambda host: await_login(lab, host, tools), hosts.values())
     return lab
 
@@ -180,11 +180,11 @@ def _host(lab: str, number: int, name: str, port: int) -> LabHost:
     )
 
 
-def _links(wish: Wish, tools: Tools) -> None:
-    switch = namespace_name(wish.name, SWITCH)
-    ports = [_tap(i) for i in range(1, len(wish.hosts) + 1)]
+def _links(spec: LabSpec, tools: Tools) -> None:
+    switch = namespace_name(spec.name, SWITCH)
+    ports = [_tap(i) for i in range(1, len(spec.hosts) + 1)]
     tools.batch(("ip",), [f"netns add {switch}"])
-    netns.probe(wish, switch, tools)
+    netns.probe(spec, switch, tools)
     ipv6 = netns.has_ipv6()
     lines = [
         "link set lo up",
@@ -198,7 +198,7 @@ def _links(wish: Wish, tools: Tools) -> None:
             *netns.configure(port, "", ipv6),
         ]
     tools.batch(("ip", "-n", switch), lines)
-    netns.shape_ports(wish, switch, ports, tools)
+    netns.shape_ports(spec, switch, ports, tools)
 
 
 def _tap(number: int) -> str:

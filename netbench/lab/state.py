@@ -118,8 +118,8 @@ def read(name: str) -> Lab | None:
 
 def _kernel(fields: dict[str, str]) -> LabKernel:
     return LabKernel(
-        **{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()}
-    )  # type: ignore[arg-type]
+        **{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()}  # type: ignore[arg-type]
+    )
 
 
 def namespaces(name: str) -> list[str]:

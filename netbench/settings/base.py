@@ -63,7 +63,7 @@ class Peers:
 ALONE = Peers()
 
 
-class Place:
+class SettingContext:
     """Where a setting is made: a host, through its worker, and the interface that carries the data
     there.
 
@@ -139,18 +139,18 @@ class Setting(ABC):
         """A level as it reads back. Errors: ValueError when it is none."""
 
     @abstractmethod
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         """The level that the host has. Errors: EngineError; ValueError when it has no
         such thing.
         """
 
     @abstractmethod
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         """What to do so that the host has this level (as `parse` gives it); nothing when it has it
         already. Errors: as read.
         """
 
-    def reading(self, what: str, level: str, place: Place) -> str:
+    def reading(self, what: str, level: str, place: SettingContext) -> str:
         """What the host has, in the words of this level. Errors: EngineError; ValueError when it
         has no such thing.
         """
@@ -169,7 +169,7 @@ class Setting(ABC):
         del what
         return self.whole_kernel
 
-    def why_not(self, what: str, level: str, place: Place) -> str:
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
         """Why this host cannot have this level, as far as can be told without a change; or "".
         Errors: as read.
         """
@@ -177,7 +177,7 @@ class Setting(ABC):
         self.read(what, place)
         return ""
 
-    def absent(self, place: Place) -> str:
+    def absent(self, place: SettingContext) -> str:
         """Why a host has no such thing at all, or "". For settings, not families."""
         try:
             self.read("", place)
@@ -185,7 +185,7 @@ class Setting(ABC):
             return str(error)
         return ""
 
-    def is_settled(self, place: Place) -> bool:
+    def is_settled(self, place: SettingContext) -> bool:
         """Whether the host has got over the change."""
         del place
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import Operation, Place, Setting, whole
+from netbench.settings.base import Operation, Setting, SettingContext, whole
 
 FILES = ("/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll")
 
@@ -19,10 +19,10 @@ class BusyPoll(Setting):
     def parse(self, level: str) -> str:
         return whole(level, 0, 10**6)
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in FILES))
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return [
             Operation("file", (file,), level)
             for file in FILES

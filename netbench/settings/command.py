@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netbench.model import Command
-from netbench.settings.base import Operation, Place, Setting
+from netbench.settings.base import Operation, Setting, SettingContext
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class CommandSetting(Setting):
     def parse(self, level: str) -> str:
         return level.strip()
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return place.read("exec", *_filled(self.command.read, "", place)).strip()
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         before = self.read(what, place)
         if before == level:
             return []
@@ -38,7 +38,7 @@ class CommandSetting(Setting):
         return [Operation("exec", argv, undo=undo, look=_filled(self.command.read, "", place))]
 
 
-def _filled(argv: tuple[str, ...], level: str, place: Place) -> tuple[str, ...]:
+def _filled(argv: tuple[str, ...], level: str, place: SettingContext) -> tuple[str, ...]:
     def fill(word: str) -> str:
         word = word.replace("{level}", level)
         return word.replace("{interface}", place.interface) if "{interface}" in word else word

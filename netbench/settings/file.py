@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 
-from netbench.settings.base import Operation, Place, Setting
+from netbench.settings.base import Operation, Setting, SettingContext
 
 CHOICE = re.compile(r"\[([^\]\s]+)\]")
 
@@ -26,12 +26,12 @@ class KernelFile(Setting):
             raise ValueError(self.levels)
         return " ".join(level.split())
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         text = place.read("file", self.path(what))
         chosen = CHOICE.search(text)
         return chosen[1] if chosen else " ".join(text.split())
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return (
             []
             if self.read(what, place) == level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import Operation, Place, Setting
+from netbench.settings.base import Operation, Setting, SettingContext
 
 FOLDER = "/sys/devices/system/cpu/cpufreq"
 
@@ -20,7 +20,7 @@ class Governor(Setting):
             raise ValueError(self.levels)
         return level
 
-    def _files(self, place: Place) -> list[str]:
+    def _files(self, place: SettingContext) -> list[str]:
         policies = [
             name for name in place.read("list", FOLDER).split() if name.startswith("policy")
         ]
@@ -30,12 +30,12 @@ class Governor(Setting):
             )
         return [f"{FOLDER}/{name}/scaling_governor" for name in policies]
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return " and ".join(
             dict.fromkeys(place.read("file", file).strip() for file in self._files(place))
         )
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return [
             Operation("file", (file,), level)
             for file in self._files(place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import Operation, Place, Setting, cpu_list
+from netbench.settings.base import Operation, Setting, SettingContext, cpu_list
 
 
 class IrqAffinity(Setting):
@@ -16,7 +16,7 @@ class IrqAffinity(Setting):
             raise ValueError(self.levels)
         return cpu_list(level)
 
-    def _files(self, place: Place) -> list[str]:
+    def _files(self, place: SettingContext) -> list[str]:
         device = f"/sys/class/net/{place.interface}/device"
         if "device" not in place.read("list", f"/sys/class/net/{place.interface}").split():
             raise ValueError(f"{place.interface} has no interrupts: no device is behind it")
@@ -27,12 +27,12 @@ class IrqAffinity(Setting):
             for irq in place.read("list", f"{device}/msi_irqs").split()
         ]
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return " and ".join(
             dict.fromkeys(place.read("file", file).strip() for file in self._files(place))
         )
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return [
             Operation("file", (file,), level)
             for file in self._files(place)

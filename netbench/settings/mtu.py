@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import LINK, Operation, Place, Setting, whole
+from netbench.settings.base import LINK, Operation, Setting, SettingContext, whole
 
 
 class Mtu(Setting):
@@ -14,15 +14,15 @@ class Mtu(Setting):
     def parse(self, level: str) -> str:
         return whole(level, 68, 65535)
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return place.read("link", place.interface, "mtu").strip()
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return (
             []
             if self.read(what, place) == level
             else [Operation("link", (place.interface, "mtu"), level)]
         )
 
-    def is_settled(self, place: Place) -> bool:
+    def is_settled(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

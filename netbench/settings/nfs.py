@@ -12,7 +12,7 @@ import re
 from pathlib import PurePosixPath
 
 from netbench.errors import EngineError
-from netbench.settings.base import LINK, Operation, Place, Setting
+from netbench.settings.base import LINK, Operation, Setting, SettingContext
 from netbench.units import parse_size
 
 MOUNT = "/run/netbench.nfs"
@@ -67,10 +67,10 @@ class Nfs(Setting):
         """A sender's server is the same for all options, and goes on while they change."""
         return level if side != "sender" else "off" if self.parse(level) == "off" else "on"
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return self.reading(what, "on", place)
 
-    def reading(self, what: str, level: str, place: Place) -> str:
+    def reading(self, what: str, level: str, place: SettingContext) -> str:
         mounts = [
             _in_words(level, place.read("mount", _mount(sender))) for sender in place.peers.senders
         ]
@@ -78,7 +78,7 @@ class Nfs(Setting):
             return "off"  # with level off it is of no account what others export
         return next((mount for mount in mounts if mount != level), level)
 
-    def why_not(self, what: str, level: str, place: Place) -> str:
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
         if level == "off":
             return ""
         if place.peers.receivers:
@@ -90,7 +90,7 @@ class Nfs(Setting):
             return "a host that others mount from cannot mount from others: use other pairs"
         return ""
 
-    def absent(self, place: Place) -> str:
+    def absent(self, place: SettingContext) -> str:
         reasons = []
         for op, target in (("export", ("/", place.address, place.address)), ("mount", (MOUNT,))):
             try:
@@ -99,7 +99,7 @@ class Nfs(Setting):
                 reasons.append(str(error))
         return "; ".join(reasons)
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if level == "off":
             return []
         found: list[Operation] = []
@@ -116,7 +116,7 @@ class Nfs(Setting):
                 )
         return found
 
-    def is_settled(self, place: Place) -> bool:
+    def is_settled(self, place: SettingContext) -> bool:
         """A server that has just been started lets nobody open a file until its grace period is
         over (RFC 8881, 8.4.2.1).
         """
@@ -129,7 +129,7 @@ class Nfs(Setting):
                 continue  # the server is not this one
         return True
 
-    def _folder(self, place: Place) -> str:
+    def _folder(self, place: SettingContext) -> str:
         folders = dict.fromkeys(str(PurePosixPath(file).parent) for file in place.peers.files)
         if len(folders) != 1 or not next(iter(folders)).startswith("/"):
             raise ValueError(
@@ -138,11 +138,11 @@ class Nfs(Setting):
             )
         return next(iter(folders))
 
-    def _export(self, place: Place) -> tuple[str, str, str]:
+    def _export(self, place: SettingContext) -> tuple[str, str, str]:
         """The target of the operation `export`."""
         return self._folder(place), place.address, " ".join(place.peers.receivers)
 
-    def _is_exported(self, place: Place) -> bool:
+    def _is_exported(self, place: SettingContext) -> bool:
         return place.read("export", *self._export(place)).strip() == "exported"
 
 
@@ -155,12 +155,12 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _source(sender: str, place: Place) -> str:
+def _source(sender: str, place: SettingContext) -> str:
     folders = {str(PurePosixPath(file).parent) for file in place.peers.files}
     return f"{_bracketed(sender)}:{min(folders)}"
 
 
-def _options(level: str, sender: str, place: Place) -> str:
+def _options(level: str, sender: str, place: SettingContext) -> str:
     options = "" if level == "on" else f",{level}"
     locks = ",nolock" if re.search(r"\bvers=3\b", level) else ""
     return f"vers=4.2,addr={sender},clientaddr={place.address},{DEFAULTS}{locks}{options}"

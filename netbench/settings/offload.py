@@ -7,7 +7,7 @@ from __future__ import annotations
 import fnmatch
 from typing import ClassVar
 
-from netbench.settings.base import Operation, Place, Setting, fields, on_or_off
+from netbench.settings.base import Operation, Setting, SettingContext, fields, on_or_off
 
 
 class Offload(Setting):
@@ -20,7 +20,7 @@ class Offload(Setting):
     def parse(self, level: str) -> str:
         return on_or_off(level)
 
-    def _features(self, what: str, place: Place) -> dict[str, str]:
+    def _features(self, what: str, place: SettingContext) -> dict[str, str]:
         """Those of the interface that belong to this setting, with their state: `on`, `off
         [fixed]`, `off [requested on]`.
         """
@@ -38,14 +38,14 @@ class Offload(Setting):
             )
         return found
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return (
             "on"
             if any(state.startswith("on") for state in self._features(what, place).values())
             else "off"
         )
 
-    def why_not(self, what: str, level: str, place: Place) -> str:
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
         features = self._features(what, place)
         if self.read(what, place) == level or not all(
             "[fixed]" in state for state in features.values()
@@ -56,7 +56,7 @@ class Offload(Setting):
             f" {level}"
         )
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if self.read(what, place) == level:
             return []
         names = [

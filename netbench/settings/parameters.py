@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from netbench.settings.base import LINK, Operation, Place, Setting, fields
+from netbench.settings.base import LINK, Operation, Setting, SettingContext, fields
 
 _PAIR = re.compile(r"\s*([a-z][a-z0-9_]*)\s*:\s*([0-9]+|on|off)\s*")
 _SWITCH = {"on": "1", "off": "0"}
@@ -36,19 +36,19 @@ class Parameters(Setting):
             raise ValueError(self.levels)
         return found
 
-    def _now(self, place: Place) -> Mapping[str, str]:
+    def _now(self, place: SettingContext) -> Mapping[str, str]:
         return fields(place.read(self.op, place.interface))
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return ", ".join(
             f"{key}: {value}" for key, value in self._now(place).items() if not key.endswith("_max")
         )
 
-    def reading(self, what: str, level: str, place: Place) -> str:
+    def reading(self, what: str, level: str, place: SettingContext) -> str:
         now = self._now(place)
         return ", ".join(f"{key}: {now.get(key, 'none')}" for key in self._wanted(level))
 
-    def why_not(self, what: str, level: str, place: Place) -> str:
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
         now = self._now(place)
         for key, value in self._wanted(level).items():
             if key not in now:
@@ -62,11 +62,11 @@ class Parameters(Setting):
                 )
         return ""
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         now = self._now(place)
         moved = {key: value for key, value in self._wanted(level).items() if now.get(key) != value}
         value = "".join(f"{key} {number}\n" for key, number in moved.items())
         return [Operation(self.op, (place.interface,), value)] if moved else []
 
-    def is_settled(self, place: Place) -> bool:
+    def is_settled(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import Operation, Place, Setting
+from netbench.settings.base import Operation, Setting, SettingContext
 
 
 class Qdisc(Setting):
@@ -20,11 +20,11 @@ class Qdisc(Setting):
             raise ValueError(self.levels)
         return level
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         lines = (line.split() for line in place.read("qdisc", place.interface).splitlines())
         return next((words[1] for words in lines if words[0] == "root"), "none")
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         return (
             []
             if self.read(what, place) == level

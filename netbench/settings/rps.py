@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import Operation, Place, Setting, cpu_list, ranges
+from netbench.settings.base import Operation, Setting, SettingContext, cpu_list, ranges
 
 
 def mask(cpus: str) -> str:
@@ -38,7 +38,7 @@ class Rps(Setting):
     def parse(self, level: str) -> str:
         return cpu_list(level)
 
-    def _files(self, place: Place) -> list[str]:
+    def _files(self, place: SettingContext) -> list[str]:
         folder = f"/sys/class/net/{place.interface}/queues"
         return [
             f"{folder}/{name}/rps_cpus"
@@ -46,10 +46,10 @@ class Rps(Setting):
             if name.startswith("rx-")
         ]
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         found = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))
         return " and ".join(found)
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         files = [file for file in self._files(place) if unmask(place.read("file", file)) != level]
         return [Operation("file", (file,), mask(level)) for file in files]

@@ -15,7 +15,7 @@ from typing import Any
 
 from netbench.errors import EngineError, SettingRefused
 from netbench.model import Command
-from netbench.settings.base import HOST, LINK, Operation, Place, Setting, fields
+from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext, fields
 from netbench.settings.catalogue import find, side_of
 
 SETTLE_SECONDS = 20.0
@@ -66,7 +66,7 @@ class HostSettings:
 
     def __init__(
         self,
-        place: Place,
+        place: SettingContext,
         commands: Mapping[str, Command],
         write: Write,
         number: Callable[[], int],
@@ -256,7 +256,7 @@ class HostSettings:
 class _refusal:
     """What a host says against a setting, as SettingRefused."""
 
-    def __init__(self, place: Place, key: str, word: str) -> None:
+    def __init__(self, place: SettingContext, key: str, word: str) -> None:
         self._host = f"{place.host}: "
         self._what = f"{key}: {word}: "
 

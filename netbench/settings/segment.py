@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from netbench.errors import EngineError
-from netbench.settings.base import Operation, Place, Setting
+from netbench.settings.base import Operation, Setting, SettingContext
 from netbench.units import parse_size
 
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
@@ -24,24 +24,24 @@ class SegmentSize(Setting):
             raise ValueError(self.levels)
         return str(size)
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         return place.read("link", place.interface, self.key).strip()
 
-    def reading(self, what: str, level: str, place: Place) -> str:
+    def reading(self, what: str, level: str, place: SettingContext) -> str:
         """With the limit of IPv4 where that is another and is not one of those that the kernel
         moves along.
         """
         now, ipv4 = self.read(what, place), self._ipv4(place)
         return now if ipv4 in (now, "") or int(now) <= SMALL else f"{now} (IPv4: {ipv4})"
 
-    def _ipv4(self, place: Place) -> str:
+    def _ipv4(self, place: SettingContext) -> str:
         """The limit of IPv4; "" of a kernel that has none (before 6.3)."""
         try:
             return place.read("link", place.interface, self.key_ipv4).strip()
         except EngineError:
             return ""
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         """That of IPv4 first, also where it is right: put back last, it is as it was whatever the
         other one moved along.
         """

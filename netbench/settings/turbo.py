@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netbench.errors import EngineError
-from netbench.settings.base import Operation, Place, Setting, on_or_off
+from netbench.settings.base import Operation, Setting, SettingContext, on_or_off
 
 INTEL, OTHERS = (
     "/sys/devices/system/cpu/intel_pstate/no_turbo",
@@ -19,7 +19,7 @@ class Turbo(Setting):
     def parse(self, level: str) -> str:
         return on_or_off(level)
 
-    def _switch(self, place: Place) -> tuple[str, dict[str, str]]:
+    def _switch(self, place: SettingContext) -> tuple[str, dict[str, str]]:
         """The file, and what it holds for each level."""
         try:
             place.read("file", INTEL)
@@ -27,11 +27,11 @@ class Turbo(Setting):
             return OTHERS, {"on": "1", "off": "0"}
         return INTEL, {"on": "0", "off": "1"}
 
-    def read(self, what: str, place: Place) -> str:
+    def read(self, what: str, place: SettingContext) -> str:
         file, words = self._switch(place)
         text = place.read("file", file).strip()
         return next((level for level, word in words.items() if word == text), text)
 
-    def changes(self, what: str, level: str, place: Place) -> list[Operation]:
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         file, words = self._switch(place)
         return [] if self.read(what, place) == level else [Operation("file", (file,), words[level])]

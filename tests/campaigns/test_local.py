@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.conductor.check import check
-from netbench.conductor.crew import Crew
 from netbench.conductor.runner import Runner
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
@@ -30,8 +30,8 @@ def records(path: Path) -> list[dict[str, Any]]:
     return list(Store.open(path).records())
 
 
-def run(text: str, results: Path) -> tuple[conduct.Conclusion, list[dict[str, Any]]]:
-    conclusion = conduct.start(campaign.parse(text, "c.yaml"), results)
+def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
+    conclusion = conductor.start(campaign.parse(text, "c.yaml"), results)
     return conclusion, records(conclusion.path)
 
 
@@ -42,7 +42,7 @@ SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
 def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(
     small: Campaign, tmp_path: Path
 ) -> None:
-    conclusion = conduct.start(small, tmp_path)
+    conclusion = conductor.start(small, tmp_path)
     assert (conclusion.why, conclusion.exit_code) == ("done", 0)
     found = records(conclusion.path)
     assert [r["run"] for r in found] == [1, 2, 3, 4]
@@ -61,7 +61,7 @@ def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(
 
 
 def test_samples_tell_bytes_in_time_order(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conduct.start(small, tmp_path)
+    conclusion = conductor.start(small, tmp_path)
     lines = [
         json.loads(line)
         for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()
@@ -75,7 +75,7 @@ def test_samples_tell_bytes_in_time_order(small: Campaign, tmp_path: Path) -> No
 
 
 def test_facts_are_kept_by_host_and_boot(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conduct.start(small, tmp_path)
+    conclusion = conductor.start(small, tmp_path)
     facts = json.loads((conclusion.path / "facts.json").read_text())["hosts"]["here"]
     assert len(facts) == 1
     assert facts[0]["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -225,7 +225,7 @@ def test_verification_finds_what_was_changed_on_the_way(
         return found
 
     monkeypatch.setattr(runner.record, "readbacks", bent)
-    conclusion = conduct.start(small, tmp_path)
+    conclusion = conductor.start(small, tmp_path)
     found = records(conclusion.path)
     assert conclusion.exit_code == 1
     assert {r["status"] for r in found} == {"failed"}
@@ -234,8 +234,8 @@ def test_verification_finds_what_was_changed_on_the_way(
 
 def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
     found = campaign.parse(BASE + "transfer: {congestion: tahoe}\n", "c.yaml")
-    with Crew(found) as crew:
-        errors = [str(f) for f in check(found, crew) if f.level == "error"]
+    with WorkerPool(found) as pool:
+        errors = [str(f) for f in check(found, pool) if f.level == "error"]
     assert len(errors) == 1
     assert "congestion: tahoe is not there; the kernel has" in errors[0]
 
@@ -261,8 +261,8 @@ def test_a_congestion_control_that_the_user_may_not_choose_is_an_error_of_check(
     ]
     argv = ["unshare", "--mount", "sh", "-c", AS_ANYONE, str(tmp_path / "allowed"), *worker]
     found = campaign.parse(BASE + "transfer: {congestion: reno}\n", "c.yaml")
-    with Crew(found, lambda host: LocalChannel(host.name, argv)) as crew:
-        errors = [str(f) for f in check(found, crew) if f.level == "error"]
+    with WorkerPool(found, lambda host: LocalChannel(host.name, argv)) as pool:
+        errors = [str(f) for f in check(found, pool) if f.level == "error"]
     assert len(errors) == says
     what = "error: here: congestion: the worker's user may not choose reno, only tahoe; let the worker be root, or allow it there: "
     assert (
@@ -284,7 +284,7 @@ def test_a_port_range_that_is_taken_says_so(tmp_path: Path) -> None:
 
 
 def test_the_limit_ends_a_campaign_with_what_there_is(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conduct.start(replace(small, limit=1), tmp_path)
+    conclusion = conductor.start(replace(small, limit=1), tmp_path)
     assert (conclusion.why, conclusion.exit_code) == ("limit", 0)
     assert records(conclusion.path) == []
 
@@ -302,12 +302,12 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
 
     def deadly(self: Runner, unit: Any, number: int, taken: Any) -> None:
         if not killed:
-            killed.append(self._crew.worker("here", "sender").hello.pid)
+            killed.append(self._pool.worker("here", "sender").hello.pid)
             os.kill(killed[0], signal.SIGKILL)
         honest(self, unit, number, taken)
 
     monkeypatch.setattr(Runner, "_measure", deadly)
-    conclusion = conduct.start(small, tmp_path)
+    conclusion = conductor.start(small, tmp_path)
     found = records(conclusion.path)
     assert found[0]["status"] == "interrupted"
     assert "the worker is gone" in found[0]["reason"]
@@ -334,11 +334,11 @@ def test_ipv6(tmp_path: Path) -> None:
 
 def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path: Path) -> None:
     """This machine can't reboot in a test: the first boot's id in facts.json is made another one."""
-    first = conduct.start(replace(small, limit=1), tmp_path)
+    first = conductor.start(replace(small, limit=1), tmp_path)
     facts = json.loads((first.path / "facts.json").read_text())
     facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"
     (first.path / "facts.json").write_text(json.dumps(facts))
-    conduct.resume(first.path, small)
+    conductor.resume(first.path, small)
     assert {r["boot"] for r in records(first.path)} == {1}
     after = json.loads((first.path / "facts.json").read_text())["hosts"]["here"]
     assert [entry["boot"] for entry in after] == [0, 1]

@@ -9,7 +9,7 @@ import pytest
 
 from netbench import campaign
 from netbench.conductor.apply import Applier, HostBusy
-from netbench.conductor.crew import Crew
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.model import Campaign
 
 TEXT = """\
@@ -27,24 +27,24 @@ def two() -> Campaign:
     return campaign.parse(TEXT, "locks.yaml")
 
 
-def applier(two: Campaign, crew: Crew, holder: str = "locks/result") -> Applier:
+def applier(two: Campaign, pool: WorkerPool, holder: str = "locks/result") -> Applier:
     journal: list[Any] = []
-    return Applier(two, crew, holder, journal.append, lambda: journal)
+    return Applier(two, pool, holder, journal.append, lambda: journal)
 
 
 def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:
-    with Crew(two) as crew:
-        ours = applier(two, crew)
+    with WorkerPool(two) as pool:
+        ours = applier(two, pool)
         ours.claim()
         for lost in (("snd", "rcv"), ("snd",), ("rcv",)):
             for host in lost:
-                crew.dismiss(host, "sender" if host == "snd" else "receiver")
+                pool.dismiss(host, "sender" if host == "snd" else "receiver")
             ours.claim()
         with (
-            Crew(two) as strangers,
+            WorkerPool(two) as other_campaign,
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
-            applier(two, strangers, "other/result").claim()
+            applier(two, other_campaign, "other/result").claim()
 
 
 def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(
@@ -52,9 +52,9 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
 ) -> None:
     """Of the same result: what its worker still puts back would undo what is set now."""
     order: list[str] = []
-    with Crew(two) as later:
+    with WorkerPool(two) as later:
         ours = applier(two, later)
-        with Crew(two) as earlier:
+        with WorkerPool(two) as earlier:
             applier(two, earlier).claim()
             later.start_all()
 
@@ -69,7 +69,7 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
         waiting.join()
         assert order == ["earlier one leaves", "later one has it"]
         with (
-            Crew(two) as strangers,
+            WorkerPool(two) as other_campaign,
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
-            applier(two, strangers, "other/result").claim()
+            applier(two, other_campaign, "other/result").claim()

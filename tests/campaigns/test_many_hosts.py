@@ -2,7 +2,7 @@
 more in memory.
 
 The hosts are a fake: so many real ones cannot exist here. What is real is the whole controller: the
-campaign, the crew with its heart, facts, locks, lanes, the protocol as it is decoded, the ledger
+campaign, the pool with its heart, facts, locks, lanes, the protocol as it is decoded, the ledger
 and the result folder. What is not is each worker, which answers every frame at once with numbers
 that are made up, and moves no data.
 """
@@ -24,7 +24,7 @@ import pytest
 
 from netbench import campaign
 from netbench.analysis.stopping import Assessment
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.conductor.ledger import Ledger
 from netbench.engine import binding
 from netbench.engine.binding import Code, Edge, Frame, ffi
@@ -244,7 +244,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
         "transfer: {duration: 1s, warmup: 0s, congestion: cubic}\nmeters: [rusage, procstat]\n",
         BLOCKS,
     )
-    conclusion = conduct.start(many, tmp_path, channels=channels)
+    conclusion = conductor.start(many, tmp_path, channels=channels)
     assert (conclusion.why, conclusion.failed) == ("done", False)
     records = list(Store.open(conclusion.path).records())
     assert [record["status"] for record in records] == ["ok"] * (PAIRS * BLOCKS)

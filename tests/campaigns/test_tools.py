@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conduct, tools
+from netbench.conductor import conductor, tools
 from netbench.model import Source, Tool, Transfer
 from netbench.store import Store
 
@@ -18,7 +18,7 @@ BASE = "netbench: 1\nname: t\nrepeat: {min: 1, max: 1}\n"
 
 
 def run(text: str, results: Path) -> tuple[Path, list[dict[str, Any]]]:
-    conclusion = conduct.start(campaign.parse(text, "t.yaml"), results)
+    conclusion = conductor.start(campaign.parse(text, "t.yaml"), results)
     return conclusion.path, list(Store.open(conclusion.path).records())
 
 

@@ -75,7 +75,7 @@ def python(folder: Path, code: str) -> object:
     imports.
     """
     check = f"import json, netbench; assert netbench.__file__.startswith({str(folder)!r}), netbench.__file__\n"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT / "tests")))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
     command = [sys.executable, "-c", f"{check}{code}\nprint(json.dumps(answer))"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -209,10 +209,10 @@ import sys
 from pathlib import Path
 from tests.support.local import SMALL
 from netbench import campaign
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.report import build, html, markdown, text
 import netbench.report.json as as_json
-path = conduct.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
+path = conductor.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
 report = build.build(path)
 answer = [("Spread of the runs" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
 """
@@ -236,7 +236,7 @@ SETTING = """
 import json, subprocess
 from pathlib import Path
 from netbench import campaign
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 subprocess.run("ip link add nba0 type veth peer name nba1; ip addr add 10.199.8.1/24 dev nba0; ip link set nba0 up; ip link set nba1 up",
                shell=True, check=True)
 length = lambda: json.loads(subprocess.check_output(["ip", "-j", "link", "show", "nba0"]))[0]["txqlen"]
@@ -249,7 +249,7 @@ repeat: {min: 1, max: 1}
 '''
 before = length()
 try:
-    path = conduct.start(campaign.parse(text, "toy.yaml"), Path("results")).path
+    path = conductor.start(campaign.parse(text, "toy.yaml"), Path("results")).path
     records = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
     answer = [sorted((r["status"], r["settings"]["sender"]["txqueuelen"]["read"]) for r in records), length() == before]
 finally:

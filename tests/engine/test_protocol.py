@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from netbench.engine import binding
 from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
-from netbench.engine.worker import Heart, Worker
+from netbench.engine.worker import Heartbeat, Worker
 from netbench.errors import EngineError, ProtocolError, WorkerLost
 from netbench.hosts.local import LocalProcess
 from tests.support.engine_pair import MS, PATIENCE, WORKER, Pair, Side, open_pair
@@ -334,7 +334,7 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
     """A running worker beats and is not lost while nothing else happens; a stopped one is, and no
     sooner than the contract says.
     """
-    heart = Heart()
+    heart = Heartbeat()
     with worker() as (one, process):
         heart.add(one)
         one.prepare({"role": "observe", "duration": (binding.SILENCE_SECONDS + 2) * 10**9})

@@ -20,7 +20,7 @@ import pytest
 
 from netbench.analysis.load import load
 from netbench.campaign import parse
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.engine.binding import Edge
 from netbench.errors import EngineError
 from netbench.report.build import build
@@ -138,7 +138,7 @@ transfer: {{duration: 30ms, warmup: 5ms, sample: 0}}
 sweep: {{send: [write, {METHOD}]}}
 repeat: {{min: 2, max: 2}}
 """
-    path = conduct.start(parse(text, "marked.yaml"), tmp_path).path
+    path = conductor.start(parse(text, "marked.yaml"), tmp_path).path
     runs = load(path).runs
     engaged = {send: set(group["engaged"]) for send, group in runs.groupby("send", observed=True)}
     assert engaged["write"] == {""}

@@ -26,10 +26,10 @@ from typing import Any
 import pytest
 
 from netbench import api, campaign
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.engine import build_native
-from netbench.engine.worker import Heart, Worker
+from netbench.engine.worker import Heartbeat, Worker
 from netbench.errors import RequestError, StoreError, WorkerLost
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
@@ -66,7 +66,7 @@ def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatc
     sabotage(
         monkeypatch,
         lambda runner: os.kill(
-            runner._crew.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid,
+            runner._pool.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid,
             signal.SIGKILL,
         ),
         0.3,
@@ -152,7 +152,7 @@ def test_strangers_at_the_data_port_change_nothing_and_are_counted(
     for guest in guests:
         guest.close()
     assert record["status"] == "ok"
-    assert record["receiver"]["strangers"] == 2
+    assert record["receiver"]["rejected_connections"] == 2
 
 
 def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
     script.chmod(0o755)
     found = campaign.parse(BASE, "f.yaml")
     with pytest.raises(Exception, match=r"no frame of netbench's protocol.*Welcome to") as caught:
-        conduct.start(
+        conductor.start(
             found, tmp_path / "r", channels=lambda host: LocalChannel(host.name, [str(script)])
         )
     assert not isinstance(caught.value, RequestError)
@@ -172,7 +172,7 @@ def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interject(runner: Runner) -> None:
-        stream: Any = runner._crew.worker("here", "receiver")._stream
+        stream: Any = runner._pool.worker("here", "receiver")._stream
         Path(f"/proc/self/fd/{stream._out.fileno()}").write_bytes(
             b"general protection fault\n"
         )  # the pipe's other end
@@ -544,7 +544,7 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
         honest(self, *args)
 
     monkeypatch.setattr(Runner, "_measure", deadly)
-    conclusion = conduct.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
+    conclusion = conductor.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
     assert (conclusion.why, conclusion.exit_code) == ("lost", 1)
     assert "3 times in a row" in conclusion.reason
     assert [r["status"] for r in Store.open(conclusion.path).records()] == ["interrupted"] * 3
@@ -552,10 +552,10 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:
     text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{chunk: [4K, 64K]}}\n"
-    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path)
+    first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path)
     before = (first.path / "records.jsonl").read_bytes()
     with pytest.raises(StoreError, match=r"does not give the cells of plan\.json any more"):
-        conduct.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
+        conductor.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
     assert (first.path / "records.jsonl").read_bytes() == before
 
 
@@ -567,7 +567,7 @@ def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: 
     from netbench.engine import binding
     from netbench.engine.binding import Frame
 
-    channel, heart = LocalChannel("here"), Heart()
+    channel, heart = LocalChannel("here"), Heartbeat()
     worker = Worker(channel.start(channel.worker_argv()), "here")
     heart.add(worker)
     rows = {

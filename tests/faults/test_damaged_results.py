@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api, campaign
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.errors import NetbenchError
 
 CAMPAIGN = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\n"
@@ -79,7 +79,7 @@ DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
 @pytest.fixture(scope="module")
 def broken_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result that has two runs of three: the third was cut off."""
-    path = conduct.start(campaign.parse(CAMPAIGN, "d.yaml"), tmp_path_factory.mktemp("r")).path
+    path = conductor.start(campaign.parse(CAMPAIGN, "d.yaml"), tmp_path_factory.mktemp("r")).path
     records = path / "records.jsonl"
     records.write_bytes(records.read_bytes()[:-1])
     return path

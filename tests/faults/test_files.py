@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.engine.catalogue import local
 from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
@@ -115,7 +115,7 @@ def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
     )
     with pytest.raises(RequestError, match=f"error: here: source: {source} {says}"):
         run(text, tmp_path / "r", powerless)
-    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    monkeypatch.setattr(conductor, "check", lambda *_: [])
     record, *_ = run(text, tmp_path / "r", powerless)
     assert record["status"] == "failed"
     assert record["reason"].startswith(f"here: open source: {tmp_path}/closed/a long name")
@@ -208,7 +208,7 @@ def test_no_stream_writes_over_a_file_that_was_there(
     with pytest.raises(RequestError, match=rf"sink: {precious} exists"):
         run(text, tmp_path / "r")
     assert not sink.exists()
-    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    monkeypatch.setattr(conductor, "check", lambda *_: [])
     found = {record["factors"]["streams"]: record for record in run(text, tmp_path / "r")}
     assert (found["1"]["status"], found["2"]["status"]) == ("ok", "failed")
     assert f"{precious} exists and is a file" in found["2"]["reason"]
@@ -228,7 +228,7 @@ def test_a_block_device_is_refused_by_check_and_by_the_worker(
     text = f"transfer: {{sink: {{file: {device}}}, {SHORT}}}\n"
     with pytest.raises(RequestError, match="device exists"):
         run(text, tmp_path / "r")
-    monkeypatch.setattr(conduct, "check", lambda *_: [])
+    monkeypatch.setattr(conductor, "check", lambda *_: [])
     record, *_ = run(text, tmp_path / "r")
     assert record["status"] == "failed"
     assert "is a block device; choose another path" in record["reason"]
@@ -251,16 +251,16 @@ def test_a_sink_survives_an_interrupt_of_its_first_run(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(choreography, "_bounded", interrupted)
-    first = conduct.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
+    first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
     assert (first.why, sink.exists()) == ("interrupted", True)
     monkeypatch.setattr(choreography, "_bounded", honest)
     if made:
-        conduct.resume(first.path, campaign.parse(text, "f.yaml"))
+        conductor.resume(first.path, campaign.parse(text, "f.yaml"))
         assert sink.stat().st_size == 100000
     else:
         (first.path / "journal.jsonl").write_text("")
         with pytest.raises(RequestError, match=r"sink: .* exists"):
-            conduct.resume(first.path, campaign.parse(text, "f.yaml"))
+            conductor.resume(first.path, campaign.parse(text, "f.yaml"))
 
 
 # Results
@@ -391,7 +391,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
 
 
 def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path) -> None:
-    conclusion = conduct.start(campaign.parse(LONG + "limit: 200ms\n", "d.yaml"), tmp_path / "r")
+    conclusion = conductor.start(campaign.parse(LONG + "limit: 200ms\n", "d.yaml"), tmp_path / "r")
     assert conclusion.why == "limit"
     before = (conclusion.path / "records.jsonl").read_bytes()
     report = on_read_only(tmp_path / "r", ["report", conclusion.path])

@@ -26,7 +26,7 @@ import yaml
 
 from netbench import lab
 from netbench.campaign import parse
-from netbench.conductor import conduct
+from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.lab import command
 from netbench.lab.base import Lab, LabHost
@@ -160,7 +160,7 @@ def kill(*pids: int) -> None:
 
 def with_values(**values: float) -> list[str]:
     """A prefix of netbench's command line that sets constants of its modules, as
-    `conductor__crew__NAME=2`.
+    `conductor__worker_pool__NAME=2`.
     """
     code = "import sys, importlib\n"
     for key, value in values.items():
@@ -297,7 +297,7 @@ def test_a_worker_that_is_lost_over_verification_is_replaced(
 
     monkeypatch.setattr(Runner, "verify", verify)
     text = BASE.replace("verify: off\n", "") + SHORT
-    conclusion = conduct.start(parse(text, "f.yaml"), tmp_path)
+    conclusion = conductor.start(parse(text, "f.yaml"), tmp_path)
     assert (
         conclusion.why,
         [record["status"] for record in Store.open(conclusion.path).records()],
@@ -394,7 +394,7 @@ def test_sessions_that_are_killed_are_replaced(own: Lab, begin: Begin) -> None:
 def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: str) -> None:
     before = state(own)
     campaign = begin(
-        own, ONCE + settings + ENDLESS, with_values(conductor__crew__RECONNECT_SECONDS=1.0)
+        own, ONCE + settings + ENDLESS, with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
     )
     in_flight(campaign, own)
     kill(*(pid for host in own.hosts.values() for pid in processes(host, "sshd")))
@@ -726,5 +726,7 @@ def test_a_stranger_at_the_data_port_gets_nothing_and_no_port_stays_open(
         finally:
             stranger.kill()
     assert statuses(campaign) == ["ok"] * 3
-    assert sum(record["receiver"].get("strangers", 0) for record in campaign.records()) == 1
+    assert (
+        sum(record["receiver"].get("rejected_connections", 0) for record in campaign.records()) == 1
+    )
     assert listening(pair) == before

@@ -20,7 +20,7 @@ import pytest
 
 from netbench import lab
 from netbench.boot import Machine, State
-from netbench.conductor.crew import open_channel
+from netbench.conductor.worker_pool import open_channel
 from netbench.errors import HostError, LabRefused
 from netbench.lab import Lab, emulator
 from netbench.model import Host
@@ -55,7 +55,7 @@ class Guests:
     def __init__(self, made: Lab, folder: Path) -> None:
         self.lab = made
         self.folder = folder
-        self.came_with = self.states()
+        self.original_kernel = self.states()
 
     def ssh(self, guest: str, script: str) -> str:
         return ssh(self.lab, guest, script)
@@ -77,7 +77,7 @@ class Guests:
         return [
             guest
             for guest, state in self.states().items()
-            if not state.same_kernel(self.came_with[guest])
+            if not state.same_kernel(self.original_kernel[guest])
         ]
 
     def renew(self, guest: str) -> None:
@@ -86,7 +86,7 @@ class Guests:
 
         def answers() -> bool:
             try:
-                return self.state(guest).same_kernel(self.came_with[guest])
+                return self.state(guest).same_kernel(self.original_kernel[guest])
             except HostError:
                 return False
 
@@ -254,7 +254,7 @@ def test_kexec_to_another_kernel_and_back(guests: Guests) -> None:
     assert record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"] == {"asked": "0", "read": "0"}
     state = guests.state("a")
     assert state.release == old
-    assert state.command_line == guests.came_with["a"].command_line
+    assert state.command_line == guests.original_kernel["a"].command_line
     assert len({*(entry["boot_id"] for entry in facts), state.boot_id}) == 3, "three boots"
     assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
 
@@ -473,10 +473,14 @@ def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guest
     done = guests.netbench("resume", guests.result)
     assert done.code == 0, done.err
     assert statuses(guests.records()) == [(NEW, "ok")]
-    came_with = [
-        entry["came_with"]["release"] for entry in guests.journal() if "came_with" in entry
+    original_kernel = [
+        entry["original_kernel"]["release"]
+        for entry in guests.journal()
+        if "original_kernel" in entry
     ]
-    assert came_with == [guests.lab.kernels[OLD].release], "what it came with is known from before"
+    assert original_kernel == [guests.lab.kernels[OLD].release], (
+        "what it came with is known from before"
+    )
 
 
 @pytest.mark.slow

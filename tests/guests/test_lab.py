@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from netbench import lab
-from netbench.conductor.crew import open_channel
+from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import LabRefused
 from netbench.lab import command, debian, emulator, guest, modules, qemu, state

@@ -22,7 +22,7 @@ from netbench.engine.catalogue import local
 from netbench.errors import CampaignError
 from netbench.lab import Lab
 from netbench.plan import Plan
-from netbench.settings.base import Peers, Place
+from netbench.settings.base import Peers, SettingContext
 from netbench.settings.nfs import Nfs, path
 from tests.support.guests import guests_lab, ssh
 from tests.support.local import netbench_argv
@@ -101,7 +101,7 @@ def test_a_sender_exports_and_a_receiver_mounts_and_a_host_that_is_both_does_bot
     export, mount = ("/srv", "10.0.0.1", "10.0.0.2 fd00::2"), "/run/netbench.nfs-10.0.0.1"
     answers = {("export", *export): "none\n", ("mount", mount): "none\n"}
     first, second = Nfs().changes(
-        "", "rsize=4096,hard", Place("h", Told(answers), "10.0.0.1", peers=peers)
+        "", "rsize=4096,hard", SettingContext("h", Told(answers), "10.0.0.1", peers=peers)
     )
     assert (first.op, first.target, first.value) == ("export", export, "exported")
     assert (second.op, second.target) == ("mount", (mount,))
@@ -109,26 +109,30 @@ def test_a_sender_exports_and_a_receiver_mounts_and_a_host_that_is_both_does_bot
     assert source == "10.0.0.1:/srv"
     assert options.startswith("vers=4.2,addr=10.0.0.1,clientaddr=10.0.0.1,soft,")
     assert options.endswith(",rsize=4096,hard")
-    assert Nfs().changes("", "off", Place("h", Told(answers), "10.0.0.1", peers=peers)) == []
+    assert (
+        Nfs().changes("", "off", SettingContext("h", Told(answers), "10.0.0.1", peers=peers)) == []
+    )
 
 
 def test_what_is_mounted_is_read_in_the_words_of_the_level() -> None:
     peers, mount = Peers(("/srv/x",), (), ("fd00::1",)), ("mount", "/run/netbench.nfs-fd00::1")
     shown = "[fd00::1]:/srv ro,relatime,vers=4.2,rsize=131072,wsize=1048576,hard,proto=tcp6\n"
-    place = Place("h", Told({mount: shown}), "fd00::2", peers=peers)
+    place = SettingContext("h", Told({mount: shown}), "fd00::2", peers=peers)
     assert Nfs().reading("", "on", place) == "on"
     assert Nfs().reading("", "rsize=262144,hard,vers=4.2", place) == "rsize=131072,hard,vers=4.2"
     assert Nfs().reading("", "soft,nconnect=2", place) == "no soft,no nconnect"
     assert Nfs().reading("", "off", place) == "on"
     assert (
-        Nfs().reading("", "rsize=8192", Place("h", Told({mount: "none\n"}), "fd00::2", peers=peers))
+        Nfs().reading(
+            "", "rsize=8192", SettingContext("h", Told({mount: "none\n"}), "fd00::2", peers=peers)
+        )
         == "off"
     )
 
 
 @pytest.mark.parametrize("files", [(), ("/a/x", "/b/x"), ("x",)])
 def test_only_one_folder_can_be_exported(files: tuple[str, ...]) -> None:
-    place = Place("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
+    place = SettingContext("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
     with pytest.raises(ValueError, match="all in the same folder"):
         Nfs().why_not("", "on", place)
 

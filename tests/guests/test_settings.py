@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from netbench.conductor.crew import open_channel
+from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.model import Host

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from netbench import campaign, facts
-from netbench.conductor.crew import Crew
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.hosts.probe import Question, read_facts
 
@@ -92,8 +92,8 @@ def test_this_machine_is_what_systemd_says() -> None:
     virt = subprocess.run(
         ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
     ).stdout.strip()
-    with Crew(campaign.parse("netbench: 1\nname: e\n", "e.yaml")) as crew:
-        entry = crew.facts("here", "sender", 0)
+    with WorkerPool(campaign.parse("netbench: 1\nname: e\n", "e.yaml")) as pool:
+        entry = pool.facts("here", "sender", 0)
     assert entry["facts"]["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
     assert facts.emulated(entry) == (virt in ("qemu", "bochs"))
 

@@ -21,12 +21,12 @@ from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.epochs import not_pooled
 from netbench.analysis.load import load
 from netbench.analysis.metrics import ACCOUNTS
-from netbench.conductor import conduct
-from netbench.conductor.crew import Crew
+from netbench.conductor import conductor
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Silent
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
-from netbench.facts import FACTS, Fact, Way
+from netbench.facts import FACTS, Fact, FactSource
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan import Plan
@@ -62,8 +62,8 @@ def entries(interface: str) -> dict[str, dict[str, Any]]:
         "snd": replace(made.hosts["snd"], address=ADDRESS),
         "rcv": replace(made.hosts["rcv"], address=PEER, interface=interface),
     }
-    with Crew(replace(made, hosts=hosts)) as crew:
-        return crew.all_facts()
+    with WorkerPool(replace(made, hosts=hosts)) as pool:
+        return pool.all_facts()
 
 
 @pytest.fixture
@@ -290,8 +290,8 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
         "turbo",
         "",
         (
-            Way("file", ("/a",), facts.choice({"0": "on"})),
-            Way("file", ("/b",), facts.choice({"1": "on"})),
+            FactSource("file", ("/a",), facts.choice({"0": "on"})),
+            FactSource("file", ("/b",), facts.choice({"1": "on"})),
         ),
     )
     assert read_facts(Told({("file", ("/b",)): "1\n"}), {}, [fact]) == ({"turbo": "on"}, {})
@@ -327,13 +327,13 @@ def test_files_of_one_host_on_several_file_systems_are_told_together() -> None:
 def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").symlink_to("/dev/shm")
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
-    with Crew(made) as crew:
-        assert crew.facts("snd", "sender", 0)["facts"]["source_mount"].startswith(f"{SHM}: ")
+    with WorkerPool(made) as pool:
+        assert pool.facts("snd", "sender", 0)["facts"]["source_mount"].startswith(f"{SHM}: ")
 
 
 def test_questions_sent_together_are_answered_in_order() -> None:
-    with Crew(campaign.parse("netbench: 1\nname: q\n", "q.yaml")) as crew:
-        worker = crew.worker("here", "sender")
+    with WorkerPool(campaign.parse("netbench: 1\nname: q\n", "q.yaml")) as pool:
+        worker = pool.worker("here", "sender")
         files = ["/proc/sys/kernel/osrelease", "/nowhere", "/proc/sys/kernel/ostype"] * 50
         answers = worker.ask([("file", (file,)) for file in files])
         assert [a.strip() if isinstance(a, str) else "error" for a in answers] == [
@@ -576,7 +576,7 @@ def test_failures_end_a_cell_whatever_the_host_was_like() -> None:
 def test_a_resumed_campaign_says_what_changed_and_begins_anew(
     small: Campaign, tmp_path: Path
 ) -> None:
-    first = conduct.start(small, tmp_path)
+    first = conductor.start(small, tmp_path)
     lines = (first.path / "records.jsonl").read_text().splitlines(keepends=True)
     (first.path / "records.jsonl").write_text("".join(lines[:3]))
     told = json.loads((first.path / "facts.json").read_text())
@@ -588,7 +588,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
         def say(self, message: str) -> None:
             said.append(message)
 
-    conduct.resume(first.path, small, Ear())
+    conductor.resume(first.path, small, Ear())
     assert any("here: tcp_sack was other, then 1" in line for line in said)
     found = list(Store.open(first.path).records())
     new = [
@@ -596,7 +596,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
     ]
     assert [len(runs) for runs in new] == [2, 2]
     assert [cell.n for cell in cells_of(load(first.path))] == [2, 2]
-    assert conduct.is_finished(first.path, small)
+    assert conductor.is_finished(first.path, small)
 
 
 def test_an_old_change_is_not_said_again() -> None:

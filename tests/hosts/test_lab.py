@@ -22,8 +22,8 @@ import yaml
 
 from netbench import lab
 from netbench.errors import LabError, LabRefused, RequestError
-from netbench.lab import command, netns, state, takedown
-from netbench.lab.base import Lab, Wish
+from netbench.lab import command, netns, state, teardown
+from netbench.lab.base import Lab, LabSpec
 
 TOOLS = {
     "ip": "iproute2",
@@ -390,7 +390,7 @@ def has_netem() -> bool:
 
 def test_a_delay_is_real_or_refused(untouched: None) -> None:
     asked: dict[str, Any] = {"name": NAME, "rate": 10**9, "delay": 5_000_000}
-    assert netns.shape(Wish("netns", NAME, ("a", "b"), 10**9, 5_000_000)).startswith(
+    assert netns.shape(LabSpec("netns", NAME, ("a", "b"), 10**9, 5_000_000)).startswith(
         "netem delay 5000000ns rate 1000000000bit "
     )
     if has_netem():
@@ -611,7 +611,7 @@ def test_programs_on_a_host_may_put_things_back_before_they_are_killed(
 
 
 def test_programs_that_stay_are_killed(untouched: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(takedown, "_GRACE", 0.05)
+    monkeypatch.setattr(teardown, "_GRACE", 0.05)
     here = lab.up("netns", ["a"], name=NAME)
     with subprocess.Popen(
         ("ip", "netns", "exec", here.hosts["a"].namespace, "sleep", "60")

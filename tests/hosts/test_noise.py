@@ -1,5 +1,5 @@
-"""The noise gate: counters against independent tools, real disturbances that are seen, labelled and
-named, and what check warns of.
+"""The noise monitor: counters against independent tools, real disturbances that are seen, labelled
+and named, and what check warns of.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from netbench.analysis.cells import cells_of
 from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.load import load
 from netbench.analysis.noise import signs
-from netbench.conductor import conduct, noise, quiet
+from netbench.conductor import conductor, host_load, noise
 from netbench.conductor.check import check
-from netbench.conductor.crew import Crew
 from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Silent
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import LabError, StoreError
 from netbench.lab import Lab
@@ -52,9 +52,9 @@ def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaig
 def a_block(made: Campaign, block: int = 0) -> Iterator[list[dict[str, Any]]]:
     """Readings around what the test does; the entries are there afterwards."""
     entries: list[dict[str, Any]] = []
-    with Crew(made) as crew:
-        crew.start_all()
-        with Noise(made, crew, entries.append).around(block):  # type: ignore[arg-type]
+    with WorkerPool(made) as pool:
+        pool.start_all()
+        with Noise(made, pool, entries.append).around(block):  # type: ignore[arg-type]
             yield entries
 
 
@@ -177,13 +177,13 @@ def test_what_moved_in_a_block_is_kept_with_both_readings() -> None:
 
 
 def test_load_from_others_is_seen_and_our_own_is_not() -> None:
-    with Crew(one_host()) as crew:
-        crew.start_all()
+    with WorkerPool(one_host()) as pool:
+        pool.start_all()
         entries: list[Any] = []
-        gate = Noise(one_host(), crew, entries.append)
+        gate = Noise(one_host(), pool, entries.append)
         with busy(), gate.around(0):
             work(0.5)
-        ticks = crew.worker("here", "sender").hello.clock_ticks
+        ticks = pool.worker("here", "sender").hello.clock_ticks
     edges, own = entries[0]["cpu"], entries[0]["own"]
     used = sum(edges[name][1] - edges[name][0] for name in ("user", "nice", "system"))
     assert own[1] - own[0] >= 0.5 * ticks * 0.8, "what this process used is ours"
@@ -223,10 +223,10 @@ class Counting(Worker):
 
 
 def test_a_reading_is_one_request_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netbench.conductor.crew.Worker", Counting)
-    with Crew(one_host()) as crew:
-        crew.start_all()
-        gate = Noise(one_host(), crew, lambda entry: None)
+    monkeypatch.setattr("netbench.conductor.worker_pool.Worker", Counting)
+    with WorkerPool(one_host()) as pool:
+        pool.start_all()
+        gate = Noise(one_host(), pool, lambda entry: None)
         gate.before()
         Counting.requests.clear()
         gate.after(0)
@@ -241,15 +241,15 @@ def test_a_reading_is_one_request_a_worker(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_worker_that_is_lost_ends_nothing() -> None:
     made = one_host()
     entries: list[Any] = []
-    with Crew(made) as crew:
-        crew.start_all()
-        gate = Noise(made, crew, entries.append)
+    with WorkerPool(made) as pool:
+        pool.start_all()
+        gate = Noise(made, pool, entries.append)
         with gate.around(0):
-            worker = crew.worker("here", "sender")
+            worker = pool.worker("here", "sender")
             os.kill(int(worker.operate("file", "/proc/self/stat")[0].split()[0]), signal.SIGKILL)
         with gate.around(1):
-            crew.dismiss("here", "sender")
-            crew.worker("here", "sender")
+            pool.dismiss("here", "sender")
+            pool.worker("here", "sender")
         with gate.around(2):
             pass
     assert "gone" in entries[0]["missing"]["all"]
@@ -263,17 +263,17 @@ def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> No
     made = one_host()
     entries: list[Any] = []
 
-    def cut_short(crew: Crew) -> None:
-        with Noise(made, crew, entries.append).around(4):
+    def cut_short(pool: WorkerPool) -> None:
+        with Noise(made, pool, entries.append).around(4):
             refused_datagram()
             if lost:
-                os.kill(crew.worker("here", "sender").hello.pid, signal.SIGKILL)
+                os.kill(pool.worker("here", "sender").hello.pid, signal.SIGKILL)
             raise KeyboardInterrupt
 
-    with Crew(made) as crew:
-        crew.start_all()
+    with WorkerPool(made) as pool:
+        pool.start_all()
         with pytest.raises(KeyboardInterrupt):
-            cut_short(crew)
+            cut_short(pool)
     (entry,) = entries
     assert entry["block"] == 4
     assert (
@@ -289,24 +289,24 @@ def test_no_room_for_an_entry_is_no_reason_for_an_end_that_has_one() -> None:
     def full(entry: Any) -> None:
         raise StoreError("no space left on device")
 
-    def cut_short(crew: Crew) -> None:
-        with Noise(made, crew, full).around(0):
+    def cut_short(pool: WorkerPool) -> None:
+        with Noise(made, pool, full).around(0):
             raise KeyboardInterrupt
 
-    with Crew(made) as crew:
-        crew.start_all()
+    with WorkerPool(made) as pool:
+        pool.start_all()
         with pytest.raises(KeyboardInterrupt):
-            cut_short(crew)
+            cut_short(pool)
 
 
 def test_a_replaced_worker_leaves_no_false_load() -> None:
     made = one_host()
     entries: list[Any] = []
-    with Crew(made) as crew:
-        crew.start_all()
-        with Noise(made, crew, entries.append).around(0):
-            crew.dismiss("here", "receiver")
-            crew.worker("here", "receiver")
+    with WorkerPool(made) as pool:
+        pool.start_all()
+        with Noise(made, pool, entries.append).around(0):
+            pool.dismiss("here", "receiver")
+            pool.worker("here", "receiver")
     assert "cpu" in entries[0]
     assert "own" not in entries[0]
 
@@ -370,7 +370,7 @@ def noises(folder: Path) -> list[Caution]:
 
 
 def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -> None:
-    ended = conduct.start(campaign.parse(TEXT, "n.yaml"), tmp_path, Mischief())
+    ended = conductor.start(campaign.parse(TEXT, "n.yaml"), tmp_path, Mischief())
     lines = [
         json.loads(line)
         for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
@@ -416,7 +416,7 @@ def test_retransmissions_of_a_real_transfer_are_seen(tmp_path: Path, narrow: Non
         .replace("4, max: 4", "1, max: 1"),
         "n.yaml",
     )
-    ended = conduct.start(made, tmp_path)
+    ended = conductor.start(made, tmp_path)
     (line,) = [
         json.loads(line)
         for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
@@ -534,16 +534,17 @@ def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:
 
 def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
     made = one_host(interface)
-    with Crew(made) as crew:
-        entries = crew.all_facts()
+    with WorkerPool(made) as pool:
+        entries = pool.all_facts()
         entries["here"]["facts"] |= facts
-        return [one.what for one in quiet.warnings(made, crew, entries, look)]
+        return [one.what for one in host_load.warnings(made, pool, entries, look)]
 
 
 def test_check_sees_what_else_uses_the_cpus() -> None:
     with busy():
         assert any(
-            "CPUs are busy with something else" in what for what in seen("lo", quiet.LOOK_SECONDS)
+            "CPUs are busy with something else" in what
+            for what in seen("lo", host_load.LOOK_SECONDS)
         )
 
 
@@ -598,31 +599,31 @@ def test_check_warns_of_what_facts_tell(facts: dict[str, str], said: str) -> Non
 def test_check_compares_both_ends_of_a_link() -> None:
     made = one_host("lo", ("snd", "rcv"))
     assert made.pairs == (Pair("snd", "rcv"),)
-    with Crew(made) as crew:
-        entries = crew.all_facts()
+    with WorkerPool(made) as pool:
+        entries = pool.all_facts()
         for host, speed in (("snd", "10000"), ("rcv", "1000")):
             entries[host]["facts"] |= {"speed": speed, "duplex": "full"}
-        said = [one for one in quiet.warnings(made, crew, entries) if "speed" in one.what]
+        said = [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
         assert [(one.host, one.what) for one in said] == [
             ("snd", "its link has speed 10000 Mb/s, that of rcv 1000 Mb/s")
         ]
         entries["rcv"]["facts"]["speed"] = "unknown"
-        assert not [one for one in quiet.warnings(made, crew, entries) if "speed" in one.what]
+        assert not [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
 
 
 def test_clocks_that_differ_are_warned_of() -> None:
-    look = quiet._Look(
+    look = host_load._Look(
         texts={("file", ("/proc/cpuinfo",)): "cpu MHz : 800.1\n\ncpu MHz\t: 3600.0\n"}
     )
-    assert [one.what for one in quiet._cpu("h", {"clock_ticks": 100}, look)] == [
+    assert [one.what for one in host_load._cpu("h", {"clock_ticks": 100}, look)] == [
         "its CPUs run at 800 to 3600 MHz now"
     ]
 
 
 def test_check_says_it_all_as_findings() -> None:
     made = one_host()
-    with Crew(made) as crew, busy():
-        found = check(made, crew, look=quiet.LOOK_SECONDS)
+    with WorkerPool(made) as pool, busy():
+        found = check(made, pool, look=host_load.LOOK_SECONDS)
     assert any(
         finding.level == "warning" and "busy with something else" in finding.what
         for finding in found

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conduct
-from netbench.conductor.crew import open_channel
+from netbench.conductor import conductor
+from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, SettingRefused
 from netbench.model import Command, Host
-from netbench.settings.base import Place
+from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find, known
 from netbench.settings.scope import HostSettings, layers, outstanding, put_back
 from tests.support.local import ADDRESS, out
@@ -47,12 +47,15 @@ def worker() -> Iterator[Worker]:
 
 
 @pytest.fixture
-def place(worker: Worker, interface: str) -> Place:
-    return Place("here", worker, ADDRESS, interface)
+def place(worker: Worker, interface: str) -> SettingContext:
+    return SettingContext("here", worker, ADDRESS, interface)
 
 
 def holder(
-    place: Place, worker: Worker, journal: list[Any], commands: dict[str, Command] | None = None
+    place: SettingContext,
+    worker: Worker,
+    journal: list[Any],
+    commands: dict[str, Command] | None = None,
 ) -> HostSettings:
     numbers = iter(range(1, 1000))
     return HostSettings(
@@ -76,7 +79,7 @@ OFFLOADS = {
 
 @pytest.mark.parametrize("name", OFFLOADS)
 def test_an_offload_switches_and_comes_back(
-    place: Place, worker: Worker, interface: str, name: str
+    place: SettingContext, worker: Worker, interface: str, name: str
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
@@ -135,7 +138,13 @@ def test_an_offload_switches_and_comes_back(
     ids=lambda v: v if isinstance(v, str) else "",
 )
 def test_what_is_set_is_what_tools_see(
-    place: Place, worker: Worker, interface: str, key: str, level: str, read: str, shown: Any
+    place: SettingContext,
+    worker: Worker,
+    interface: str,
+    key: str,
+    level: str,
+    read: str,
+    shown: Any,
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
@@ -146,7 +155,7 @@ def test_what_is_set_is_what_tools_see(
 
 
 def test_what_moves_along_is_told_and_comes_back(
-    place: Place, worker: Worker, interface: str
+    place: SettingContext, worker: Worker, interface: str
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
@@ -158,7 +167,7 @@ def test_what_moves_along_is_told_and_comes_back(
 
 
 def test_layers_are_undone_down_to_what_they_have_in_common(
-    place: Place, worker: Worker, interface: str
+    place: SettingContext, worker: Worker, interface: str
 ) -> None:
     before = state(interface)
     journal: list[Any] = []
@@ -179,7 +188,7 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
 
 
 def test_what_somebody_else_changed_is_applied_anew(
-    place: Place, worker: Worker, interface: str
+    place: SettingContext, worker: Worker, interface: str
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
@@ -201,7 +210,7 @@ TX = "feature.tx-tcp-segmentation"
     "wanted", [[{TX: "on"}, {}, {"sg": "off"}], [{}, {}, {TX: "on", "sg": "off"}]]
 )
 def test_levels_that_exclude_each_other_are_refused(
-    place: Place, worker: Worker, interface: str, wanted: list[dict[str, str]]
+    place: SettingContext, worker: Worker, interface: str, wanted: list[dict[str, str]]
 ) -> None:
     """Each of them reads as asked when it is set; the kernel turns TSO off with SG."""
     before = state(interface)
@@ -220,7 +229,7 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     channel = open_channel(Host("here"))
     process = channel.start_worker()
     first = Worker(process, "here")
-    holder(Place("here", first, ADDRESS, interface), first, journal).hold(
+    holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
         [{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}]
     )
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
@@ -237,7 +246,7 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
 
 
 def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
-    place: Place, worker: Worker, interface: str
+    place: SettingContext, worker: Worker, interface: str
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
@@ -251,7 +260,9 @@ def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
     assert state(interface) == before
 
 
-def test_a_command_of_the_campaigns_own(place: Place, worker: Worker, tmp_path: Path) -> None:
+def test_a_command_of_the_campaigns_own(
+    place: SettingContext, worker: Worker, tmp_path: Path
+) -> None:
     file = tmp_path / "level"
     file.write_text("one\n")
     set_it = ("sh", "-c", 'printf "%s\\n" "$1" > "$0"', str(file))
@@ -272,7 +283,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     odd = Command(
         ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
     )
-    held = holder(Place("here", first, ADDRESS, interface), first, journal, {"odd": odd})
+    held = holder(SettingContext("here", first, ADDRESS, interface), first, journal, {"odd": odd})
     held.hold([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}])
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
@@ -288,7 +299,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
 
 
 def test_an_undo_that_a_worker_has_run_is_not_run_again(
-    place: Place, worker: Worker, tmp_path: Path
+    place: SettingContext, worker: Worker, tmp_path: Path
 ) -> None:
     """A worker that has lost its controller runs it, and the journal cannot know."""
     journal: list[Any] = []
@@ -346,7 +357,11 @@ def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyP
     made = Driver()
     journal: list[Any] = []
     held = HostSettings(
-        Place("here", made, ADDRESS, "nic0"), {}, journal.append, iter(range(99)).__next__, "boot"
+        SettingContext("here", made, ADDRESS, "nic0"),
+        {},
+        journal.append,
+        iter(range(99)).__next__,
+        "boot",
     )
     _, moved = held.hold([{}, {"mtu": "9000"}, {}])
     assert moved["tx-tcp-segmentation"] == ["on", "off"]
@@ -357,10 +372,10 @@ def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyP
 BIG = ("gso_max_size", "gso_ipv4_max_size")
 
 
-@pytest.mark.parametrize("came_with", [(131072, 131072), (65536, 32768)])
+@pytest.mark.parametrize("original_kernel", [(131072, 131072), (65536, 32768)])
 @pytest.mark.parametrize("level", ["32K", "192K"])
 def test_the_limit_of_ipv4_comes_back_too(
-    interface: str, came_with: tuple[int, int], level: str
+    interface: str, original_kernel: tuple[int, int], level: str
 ) -> None:
     channel = open_channel(Host("here"))
     journal: list[Any] = []
@@ -373,10 +388,10 @@ def test_the_limit_of_ipv4_comes_back_too(
         return found
 
     first = Worker(channel.start_worker(), "here")
-    for name, size in zip(BIG, came_with, strict=True):
+    for name, size in zip(BIG, original_kernel, strict=True):
         first.operate("link", (interface, name), str(size))
-    assert sizes() == came_with
-    held = holder(Place("here", first, ADDRESS, interface), first, journal)
+    assert sizes() == original_kernel
+    held = holder(SettingContext("here", first, ADDRESS, interface), first, journal)
     assert held.hold([{}, {}, {"gso_max_size": level}])[0] == {
         "gso_max_size": str(int(level[:-1]) * 1024)
     }
@@ -386,13 +401,13 @@ def test_the_limit_of_ipv4_comes_back_too(
     second = Worker(channel.start_worker(), "here")
     list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), lambda number: None))
     second.close()
-    assert sizes() == came_with
+    assert sizes() == original_kernel
 
 
 @pytest.mark.parametrize(
     "name", ["rings", "coalesce", "irq_affinity", "governor", "turbo", "channels", "lro"]
 )
-def test_what_this_machine_cannot_switch_says_why(place: Place, name: str) -> None:
+def test_what_this_machine_cannot_switch_says_why(place: SettingContext, name: str) -> None:
     setting = known()[name]
     level = {
         "governor": "performance",
@@ -448,7 +463,7 @@ def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
 ) -> None:
     before = state(interface)
     text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
-    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    done = conductor.start(campaign.parse(text, "s.yaml"), tmp_path)
     found = records(done.path)
     assert (done.why, [r["status"] for r in found]) == ("done", ["ok"] * 8)
     for record in found:
@@ -457,7 +472,7 @@ def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
             assert {key: read[key] for key in record["factors"]} == record["factors"]
             assert read["mtu"] == "1400"
     assert state(interface) == before
-    assert outstanding(conduct.Store.open(done.path).journal_entries(), "here") == []
+    assert outstanding(conductor.Store.open(done.path).journal_entries(), "here") == []
 
 
 def test_a_refused_level_refuses_its_cells_and_the_others_finish(
@@ -465,7 +480,7 @@ def test_a_refused_level_refuses_its_cells_and_the_others_finish(
 ) -> None:
     before = state(interface)
     text = SWEEP.format(address=ADDRESS, interface=interface, second="nonsense")
-    done = conduct.start(campaign.parse(text, "s.yaml"), tmp_path)
+    done = conductor.start(campaign.parse(text, "s.yaml"), tmp_path)
     status = {record["cell"]: (record["status"], record["reason"]) for record in records(done.path)}
     assert {cell: s for cell, (s, _) in status.items()} == {
         "tso=on,sysctl.net.ipv4.tcp_slow_start_after_idle=1": "ok",
@@ -490,11 +505,11 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
         f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': odd})}\nsweep: {{mine: [a, b]}}\n"
     )
     text += "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\nrepeat: {min: 1, max: 1}\nverify: off\n"
-    done = conduct.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
+    done = conductor.start(campaign.parse(text, "odd.yaml"), tmp_path / "r")
     assert (done.why, done.exit_code) == ("lost", 1)
     assert "rmdir" in done.reason
     assert f"`restore {done.path}` puts back what is left changed" in done.reason
     assert [record["status"] for record in records(done.path)] == ["ok"]
-    entries = conduct.Store.open(done.path).journal_entries()
+    entries = conductor.Store.open(done.path).journal_entries()
     assert entries[-1]["ended"] == "lost"
     assert [entry["setting"] for entry in outstanding(entries, "here")] == ["mine"]

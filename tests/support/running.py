@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conduct
-from netbench.conductor.crew import ChannelFactory, open_channel
+from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
+from netbench.conductor.worker_pool import ChannelFactory, open_channel
 from netbench.store import Store
 from tests.support.local import netbench_argv
 
@@ -29,7 +29,7 @@ POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions
 
 def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
     """The records of a campaign that begins with BASE."""
-    conclusion = conduct.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
+    conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
     return list(Store.open(conclusion.path).records())
 
 
@@ -50,7 +50,7 @@ def sabotage(
 
 
 def worker_pid(runner: Runner, role: str) -> int:
-    return runner._crew.worker("here", role).hello.pid
+    return runner._pool.worker("here", role).hello.pid
 
 
 def as_anyone(argv: Sequence[str | Path]) -> list[str]:

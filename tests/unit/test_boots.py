@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.boot import WAYS, installed, way
+from netbench.boot import METHODS, installed, way
 from netbench.boot.base import Machine, State, Target, console_file, is_of
 from netbench.boot.command import Command as Ways
 from netbench.boot.copied import release_of
 from netbench.boot.grub import entry_of
 from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, _came_with, _last, excerpt, joined
-from netbench.conductor.crew import Crew
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
@@ -400,7 +400,7 @@ def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.parametrize("kind", METHODS)
 def test_every_way_is_found_by_its_name(kind: str) -> None:
     assert way(kind).seconds > 0
 
@@ -458,8 +458,8 @@ CAME = {"boot_id": "1", "release": "6.1", "command_line": "quiet"}
 
 def test_a_journal_knows_what_hosts_came_with_until_they_are_back() -> None:
     entries: list[dict[str, object]] = [
-        {"came_with": CAME, "host": "a"},
-        {"came_with": CAME, "host": "b"},
+        {"original_kernel": CAME, "host": "a"},
+        {"original_kernel": CAME, "host": "b"},
     ]
     entries += [{"boot": 1, "host": "a"}, {"booted": 1, "host": "a"}, {"boot": 2, "host": "b"}]
     assert set(_came_with(entries)) == {"a", "b"}
@@ -511,10 +511,10 @@ class Simulated:
         pairs = (Pair(next(iter(self.known)), list(self.known)[-1]),)
         kernels = {name: Kernel(name, release="6.12", append=name) for name in ("a", "b")}
         campaign = replace(campaign, hosts=self.known, pairs=pairs, kernels=kernels)
-        crew = cast(Crew, self)  # of which boots use nothing but what is here
+        pool = cast(WorkerPool, self)  # of which boots use nothing but what is here
         return Boots(
             campaign,
-            crew,
+            pool,
             lambda entry: self.journal.append(dict(entry)),
             lambda: self.journal,
             self.said.append,
@@ -567,10 +567,10 @@ def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again
     lab = Simulated(tmp_path, UP)
     real = Ways.prepare
 
-    def once(self: Ways, machine: Machine, kernel: Kernel | None, came_with: State) -> Target:
+    def once(self: Ways, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if lab.release_of("h") == "6.12" and kernel:
             raise BootError("h: this kernel has no kexec")
-        return real(self, machine, kernel, came_with)
+        return real(self, machine, kernel, original_kernel)
 
     monkeypatch.setattr(Ways, "prepare", once)
     with pytest.raises(BootError) as caught:

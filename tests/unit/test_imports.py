@@ -127,10 +127,10 @@ def test_only_main_imports_the_command_line() -> None:
 def test_the_checker_sees_imports_inside_functions(tmp_path: Path) -> None:
     file = tmp_path / "late.py"
     file.write_text(
-        "def f():\n    from netbench.conductor import conduct\n    import fabric.connection\n"
+        "def f():\n    from netbench.conductor import conductor\n    import fabric.connection\n"
     )
-    assert imports(file) == {"netbench.conductor.conduct", "fabric.connection"}
-    assert not allowed("netbench.conductor.conduct", HALL)
+    assert imports(file) == {"netbench.conductor.conductor", "fabric.connection"}
+    assert not allowed("netbench.conductor.conductor", HALL)
     assert allowed("netbench.errors.NetbenchError", HALL)
 
 

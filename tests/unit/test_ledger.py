@@ -9,8 +9,8 @@ import pytest
 
 from netbench import campaign
 from netbench.analysis.metrics import ACCOUNTS
-from netbench.conductor.books import is_finished
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
+from netbench.conductor.run_history import is_finished
 from netbench.plan import Plan
 from netbench.store import Store
 

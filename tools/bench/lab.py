@@ -323,7 +323,7 @@ def _kept(rounds: Sequence[Round]) -> str:
     kept = [r.kept for r in rounds if not math.isnan(r.kept)]
     return (
         "Where TSO is swept and two runs in a row have the same level, the overhead of a run is"
-        f" {_mean(kept):.1f} ms; such gaps all lie between two blocks and hold the noise gate's"
+        f" {_mean(kept):.1f} ms; such gaps all lie between two blocks and hold the noise monitor's"
         " readings too."
     )
 

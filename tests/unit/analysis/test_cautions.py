@@ -132,8 +132,8 @@ def no_call(record: Record) -> Record:
         ("cache", Synth(pairs=TWO, edit=read_again), "send=", "in 40 runs"),
         ("cut", Synth(pairs=TWO, edit=cut), "send=", "for 9 s at most"),
         (
-            "strangers",
-            Synth(pairs=TWO, edit=lambda r: change(r, receiver__strangers=2)),
+            "rejected_connections",
+            Synth(pairs=TWO, edit=lambda r: change(r, receiver__rejected_connections=2)),
             "send=",
             "80 connections",
         ),

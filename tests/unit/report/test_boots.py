@@ -332,7 +332,10 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
         }
         return record
 
-    monkeypatch.setattr("synth.ROWS", [*(row for row in ROWS if row["kind"] != "proof"), *ZEROCOPY])
+    monkeypatch.setattr(
+        "tests.support.synthetic.ROWS",
+        [*(row for row in ROWS if row["kind"] != "proof"), *ZEROCOPY],
+    )
     report = made(
         tmp_path / "r", factors={"send": ("zerocopy",), "pin": ("none", "apart")}, runs=3, edit=sent
     )

@@ -23,7 +23,7 @@ DEPTH_MAX = 32
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Grower:
+class TreeBuilder:
     """Builds one tree; problems that leave a tree to go on with are gathered, others raise
     CampaignError at once.
     """
@@ -213,7 +213,7 @@ def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
         raise CampaignError(
             source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")]
         )
-    grower = Grower(text.removeprefix("\ufeff"), source)
+    grower = TreeBuilder(text.removeprefix("\ufeff"), source)
     root = grower.root()
     if not isinstance(root, Table):
         found = "an empty file" if plain(root) is None else describe(plain(root))
@@ -232,7 +232,7 @@ def grow_value(text: str, source: str, origin: str) -> Node:
             f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
         )
         raise CampaignError(source, [Problem(0, "", message)])
-    grower = Grower(text, source, origin)
+    grower = TreeBuilder(text, source, origin)
     root = grower.root()
     if grower.problems:
         raise CampaignError(source, grower.problems)

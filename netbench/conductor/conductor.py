@@ -16,14 +16,14 @@ from typing import Any
 
 from netbench.analysis.epochs import not_pooled
 from netbench.conductor.apply import Applied, Applier, asked_of, holder_of, meant, refuse_busy
-from netbench.conductor.books import Books, is_finished, made_sinks, rows_as_json
 from netbench.conductor.boots import Boots
 from netbench.conductor.check import Finding, check
-from netbench.conductor.crew import ChannelFactory, Crew, open_channel
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Progress, Silent, standing
+from netbench.conductor.run_history import RunHistory, is_finished, made_sinks, rows_as_json
 from netbench.conductor.runner import Interrupted, Runner, status_of
+from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.errors import (
     BootError,
@@ -92,17 +92,17 @@ def start(
     plan = Plan(campaign)
     if campaign.unbuilt:
         raise RequestError("\n".join(campaign.unbuilt))
-    with Crew(campaign, channels) as crew:
-        crew.start_all()
-        refuse_errors(check(campaign, crew), progress)
-        rows = _rows(crew, campaign)
-        refuse_busy(campaign, crew)
+    with WorkerPool(campaign, channels) as pool:
+        pool.start_all()
+        refuse_errors(check(campaign, pool), progress)
+        rows = _rows(pool, campaign)
+        refuse_busy(campaign, pool)
         store = Store.create(
             results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)}
         )
         store.lock()
         try:
-            return _conduct(store, plan, crew, progress, rows)
+            return _conduct(store, plan, pool, progress, rows)
         finally:
             store.close()
 
@@ -124,11 +124,11 @@ def resume(
     store.lock()
     try:
         _same_plan(store, plan)
-        with Crew(campaign, channels) as crew:
-            _boots(store, campaign, crew, progress).settle()
-            crew.start_all()
-            refuse_errors(check(campaign, crew, made_sinks(store)), progress)
-            return _conduct(store, plan, crew, progress, _rows(crew, campaign))
+        with WorkerPool(campaign, channels) as pool:
+            _boots(store, campaign, pool, progress).settle()
+            pool.start_all()
+            refuse_errors(check(campaign, pool, made_sinks(store)), progress)
+            return _conduct(store, plan, pool, progress, _rows(pool, campaign))
     finally:
         store.close()
 
@@ -143,48 +143,48 @@ def _same_plan(store: Store, plan: Plan) -> None:
             )
 
 
-def _rows(crew: Crew, campaign: Campaign) -> tuple[Row, ...]:
-    catalogue: Catalogue = crew.worker(campaign.pairs[0].sender, "sender").catalogue
+def _rows(pool: WorkerPool, campaign: Campaign) -> tuple[Row, ...]:
+    catalogue: Catalogue = pool.worker(campaign.pairs[0].sender, "sender").catalogue
     return catalogue.rows
 
 
 def _conduct(
-    store: Store, plan: Plan, crew: Crew, progress: Progress, rows: tuple[Row, ...]
+    store: Store, plan: Plan, pool: WorkerPool, progress: Progress, rows: tuple[Row, ...]
 ) -> Conclusion:
-    applier = _applier(store, plan.campaign, crew)
-    books = Books(store, plan, rows)
-    hosts = books.keep_facts(crew.all_facts())
-    ledger = books.ledger(hosts)
+    applier = _applier(store, plan.campaign, pool)
+    history = RunHistory(store, plan, rows)
+    hosts = history.keep_facts(pool.all_facts())
+    ledger = history.ledger(hosts)
     for line in not_pooled(hosts, plan.campaign.handled, ledger.runs):
         progress.say(line)
     runner = Runner(
         plan.campaign,
-        crew,
+        pool,
         made_sinks(store),
         lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}),
     )
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
-    noise = Noise(plan.campaign, crew, store.noise)
-    boots = _boots(store, plan.campaign, crew, progress)
+    noise = Noise(plan.campaign, pool, store.noise)
+    boots = _boots(store, plan.campaign, pool, progress)
     return Conductor(
-        plan, books, crew, runner, applier, boots, ledger, progress, noise, boot
+        plan, history, pool, runner, applier, boots, ledger, progress, noise, boot
     ).conduct()
 
 
-def _boots(store: Store, campaign: Campaign, crew: Crew, progress: Progress) -> Boots:
+def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progress) -> Boots:
     def say(line: str) -> None:
         store.note(line)
         progress.say(line)
 
-    return Boots(campaign, crew, store.journal, store.journal_entries, say)
+    return Boots(campaign, pool, store.journal, store.journal_entries, say)
 
 
-def _applier(store: Store, campaign: Campaign, crew: Crew) -> Applier:
+def _applier(store: Store, campaign: Campaign, pool: WorkerPool) -> Applier:
     """The hosts' settings, with every host locked for this result. Errors: HostBusy;
     EngineError.
     """
     applier = Applier(
-        campaign, crew, holder_of(campaign, store.path), store.journal, store.journal_entries
+        campaign, pool, holder_of(campaign, store.path), store.journal, store.journal_entries
     )
     applier.claim()
     return applier
@@ -196,8 +196,8 @@ class Conductor:
     def __init__(
         self,
         plan: Plan,
-        books: Books,
-        crew: Crew,
+        history: RunHistory,
+        pool: WorkerPool,
         runner: Runner,
         applier: Applier,
         boots: Boots,
@@ -208,9 +208,9 @@ class Conductor:
     ) -> None:
         self._plan = plan
         self._noise = noise
-        self._books = books
-        self._store = books.store
-        self._crew = crew
+        self._history = history
+        self._store = history.store
+        self._pool = pool
         self._boots = boots
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._runner = runner
@@ -302,7 +302,7 @@ class Conductor:
                 step.kernel, lambda number: self._accept(number, step.kernel)
             )
         except BootError as error:
-            self._crew.start_all()
+            self._pool.start_all()
             for unit in self._wanted():
                 self._keep(
                     unit,
@@ -318,18 +318,20 @@ class Conductor:
         """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
         "".
         """
-        self._crew.start_all()
+        self._pool.start_all()
         self._applier.claim()
         deadline = time.monotonic() + SETTLED_SECONDS
         while (
-            why := self._unlike(kernel, read := self._crew.all_facts())
+            why := self._unlike(kernel, read := self._pool.all_facts())
         ) and time.monotonic() < deadline:
             time.sleep(SETTLED_PAUSE)
         if why:
             return why
         block = self._ledger.block
-        self._ledger = self._books.ledger(
-            self._books.keep_facts({n: entry | {"on": kernel} for n, entry in read.items()}, number)
+        self._ledger = self._history.ledger(
+            self._history.keep_facts(
+                {n: entry | {"on": kernel} for n, entry in read.items()}, number
+            )
         )
         while self._ledger.block < block:
             self._ledger.next_block()
@@ -341,7 +343,7 @@ class Conductor:
         """
         known = self._store.stored_facts()
         for name, entry in read.items():
-            if why := self._crew.no_address(name, self._plan.campaign.cells[0].transfer.ip):
+            if why := self._pool.no_address(name, self._plan.campaign.cells[0].transfer.ip):
                 return why
             earlier = next(
                 (e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None
@@ -397,7 +399,7 @@ class Conductor:
     def _restore(self) -> str:
         """Put every setting back; what could not be, and what to do."""
         left: list[str] = []
-        self._crew.calm()
+        self._pool.calm()
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()
@@ -421,7 +423,7 @@ class Conductor:
         self._entered(step.unit)
 
     def _entered(self, unit: Unit) -> bool:
-        """Whether hosts have taken a unit's settings; a cell whose settings they do not take is
+        """Whether hosts have result a unit's settings; a cell whose settings they do not take is
         refused.
         """
         try:
@@ -458,20 +460,20 @@ class Conductor:
     def _one_run(self, step: Run) -> Mapping[str, Any]:
         number = self._next_number()
         try:
-            taken = self._runner.run(step, number)
+            result = self._runner.run(step, number)
             if self._has_settings(step.unit):
-                self._note_settings(step.unit, taken.record)
+                self._note_settings(step.unit, result.record)
         except Interrupted as stopped:
             with self._turn:
-                self._store.append(stopped.taken.record)
+                self._store.append(stopped.result.record)
             raise KeyboardInterrupt from None
         with self._turn:
-            self._keep(step.unit, taken.record)
-        if taken.samples:
-            self._store.samples(number, taken.samples)
-        if taken.output:
-            self._store.text(number, taken.output)
-        return taken.record
+            self._keep(step.unit, result.record)
+        if result.samples:
+            self._store.samples(number, result.samples)
+        if result.output:
+            self._store.text(number, result.output)
+        return result.record
 
     def _next_number(self) -> int:
         with self._turn:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from netbench.conductor.crew import Crew, roles
 from netbench.conductor.noise import Question, cpu_states, interface
+from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.errors import EngineError
 from netbench.model import Campaign
 
@@ -27,7 +27,7 @@ Entries = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Unrest:
+class HostWarning:
     """What makes numbers noisy on a host, and what to do."""
 
     host: str
@@ -48,12 +48,12 @@ class _Look:
 
 
 def warnings(
-    campaign: Campaign, crew: Crew, entries: Entries, look: float = 0.0
-) -> Iterator[Unrest]:
+    campaign: Campaign, pool: WorkerPool, entries: Entries, look: float = 0.0
+) -> Iterator[HostWarning]:
     """Everything noticed. `look`: for how many seconds to watch the CPUs; 0: not at all. Errors:
     those of losing a host.
     """
-    looks = _looks(campaign, crew, entries, look)
+    looks = _looks(campaign, pool, entries, look)
     spoken: set[str] = set()
     for host, entry in entries.items():
         if entry["boot_id"] not in spoken:  # once a kernel
@@ -65,14 +65,16 @@ def warnings(
         yield from _ends(pair.sender, pair.receiver, entries)
 
 
-def _looks(campaign: Campaign, crew: Crew, entries: Entries, seconds: float) -> dict[str, _Look]:
+def _looks(
+    campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
+) -> dict[str, _Look]:
     """Looks at all hosts at the same time."""
     found = {host: _Look() for host in entries}
     here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     who = roles(campaign)
 
     def read(host: str, questions: list[Question]) -> None:
-        answers = dict(zip(questions, crew.worker(host, who[host]).ask(questions), strict=True))
+        answers = dict(zip(questions, pool.worker(host, who[host]).ask(questions), strict=True))
         seen = found[host]
         if (
             STAT in answers
@@ -94,41 +96,41 @@ def _looks(campaign: Campaign, crew: Crew, entries: Entries, seconds: float) -> 
         questions += [("file", ("/proc/net/dev",)), ("link", (name, "state"))] if name else []
         read(host, [*questions, STAT] if seconds else questions)
 
-    crew.each(first)
+    pool.each(first)
     if seconds:
         time.sleep(seconds)
-        crew.each(lambda host: read(host, [STAT]))
+        pool.each(lambda host: read(host, [STAT]))
     return found
 
 
-def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[Unrest]:
+def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[HostWarning]:
     facts = entry["facts"]
     load = facts.get("load")
     if load and float(load.split()[0]) > BUSY_SHARE * int(entry["cpus"]):
-        yield Unrest(
+        yield HostWarning(
             host,
             f"the load average is {load.split()[0]}",
             "stop what else runs here, or expect wider intervals",
         )
     governor = facts.get("governor")
     if governor and governor != "performance":
-        yield Unrest(
+        yield HostWarning(
             host,
             f"the frequency governor is {governor}",
             "set it to performance for steadier numbers",
         )
     if facts.get("turbo") == "on":
-        yield Unrest(
+        yield HostWarning(
             host,
             "turbo is on",
             "turn it off for steadier numbers, or expect drift with temperature",
         )
     if facts.get("irqbalance") == "running":
         what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
-        yield Unrest(host, what, "stop it, and set irq_affinity")
+        yield HostWarning(host, what, "stop it, and set irq_affinity")
 
 
-def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[Unrest]:
+def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[HostWarning]:
     clocks = [
         float(value)
         for line in look.texts.get(("file", ("/proc/cpuinfo",)), "").splitlines()
@@ -137,7 +139,7 @@ def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[Unrest]:
     ]
     if clocks and max(clocks) > min(clocks) * (1 + FREQUENCY_SPREAD):
         what = f"its CPUs run at {min(clocks):.0f} to {max(clocks):.0f} MHz now"
-        yield Unrest(
+        yield HostWarning(
             host, what, "set governor to performance, or warm up longer than clocks take to rise"
         )
     if len(look.cpu) < 2:
@@ -151,24 +153,24 @@ def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[Unrest]:
     others = used / per_second - (look.own[1] - look.own[0]) / seconds
     if others >= BUSY_CPUS:
         what = f"{others:.1f} CPUs are busy with something else"
-        yield Unrest(host, what, "stop what else runs here (`top`), or expect wider intervals")
+        yield HostWarning(host, what, "stop what else runs here (`top`), or expect wider intervals")
     stolen = moved.get("steal", 0) / per_second
     if stolen >= STOLEN_CPUS:
-        yield Unrest(
+        yield HostWarning(
             host,
             f"the hypervisor takes {stolen:.2f} CPUs away",
             "use a machine whose CPUs are not shared",
         )
 
 
-def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterator[Unrest]:
+def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterator[HostWarning]:
     name = facts.get("interface")
     if not name:
         return
     state = look.texts.get(("link", (name, "state")), "up").strip()
     if state != "up":
         what = f"{name} is not up ({state}): no run will get through"
-        yield Unrest(
+        yield HostWarning(
             host,
             what,
             "look at the cable and the other end, bring the link up, or name another interface",
@@ -180,20 +182,20 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
     bad = [f"{key.partition('.')[2]} {value}" for key, value in counted.items() if value]
     if bad:
         what = f"{name} has counted {', '.join(bad)} since it came up"
-        yield Unrest(
+        yield HostWarning(
             host,
             what,
             "see whether they grow (`ethtool -S`); the report says what moves during each block",
         )
     if facts.get("duplex") == "half":
-        yield Unrest(
+        yield HostWarning(
             host,
             f"{name} runs at half duplex",
             "let both ends negotiate, or set full duplex at both",
         )
 
 
-def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[Unrest]:
+def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[HostWarning]:
     """Two ends whose links differ."""
     for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
         one, other = (
@@ -201,6 +203,6 @@ def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[Unrest]:
         )
         if "unknown" not in (one, other) and one != other:
             what = f"its link has {fact} {one}{unit}, that of {receiver} {other}{unit}"
-            yield Unrest(
+            yield HostWarning(
                 sender, what, "the slower end bounds throughput, and a queue on the way may drop"
             )

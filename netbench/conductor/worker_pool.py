@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from netbench.conductor.pins import Cpus, parse_cpu_list
-from netbench.engine.worker import Heart, Worker
+from netbench.engine.worker import Heartbeat, Worker
 from netbench.errors import EngineError, HostError, NetbenchError, ProtocolError, WorkerLost
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
@@ -84,7 +84,7 @@ class HostGone(HostError):
     """
 
 
-class Crew:
+class WorkerPool:
     """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all
     of them.
     """
@@ -103,9 +103,9 @@ class Crew:
         self._interfaces: dict[str, str] = {}
         self._lost: set[str] = set()
         self._boot_ids: dict[str, str] = {}
-        self._heart = Heart()
+        self._heartbeat = Heartbeat()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -120,7 +120,7 @@ class Crew:
             worker = self._restart(host, role) if host in self._lost else self._start(host, role)
             self._refuse_another_boot(host, worker)
             self._workers[key] = worker
-            self._heart.add(worker)
+            self._heartbeat.add(worker)
         return self._workers[key]
 
     def channel(self, host: str) -> Channel:
@@ -195,7 +195,7 @@ class Crew:
         self._lost.add(host)
         worker = self._workers.pop((host, role), None)
         if worker is not None:
-            self._heart.remove(worker)
+            self._heartbeat.remove(worker)
             worker.abandon()
 
     def release(self, host: str) -> None:
@@ -204,7 +204,7 @@ class Crew:
         """
         for key in [key for key in list(self._workers) if key[0] == host]:
             worker = self._workers.pop(key)
-            self._heart.remove(worker)
+            self._heartbeat.remove(worker)
             worker.close()
         self._cpus.pop(host, None)
         self._interfaces.pop(host, None)
@@ -358,7 +358,7 @@ class Crew:
 
     def close(self) -> None:
         """Say goodbye to every worker, at the same time, and let go of the hosts."""
-        self._heart.stop()
+        self._heartbeat.stop()
         if self._workers:
             with ThreadPoolExecutor(max_workers=min(32, len(self._workers))) as pool:
                 list(pool.map(Worker.close, self._workers.values()))

@@ -17,7 +17,7 @@ from netbench.plan import Plan
 from netbench.store import MISSHAPEN, Store, misshapen
 
 
-class Books:
+class RunHistory:
     """What is known of a campaign from its records: a ledger, made anew whenever facts of its hosts
     have come.
     """
