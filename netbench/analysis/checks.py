@@ -19,7 +19,9 @@ from netbench.analysis.epochs import BETWEEN, Epochs
 from netbench.analysis.load import Loaded, Readback
 from netbench.analysis.noise import disturbances
 from netbench.analysis.series import ALPHA, FEWEST, drift, instabilities, outliers
-from netbench.facts import BY_NAME, change, of_entry, same
+from netbench.facts.comparison import change, same
+from netbench.facts.entry import known_facts
+from netbench.facts.registry import BY_NAME
 from netbench.units import count, said_of
 
 FEW = 5
@@ -368,7 +370,7 @@ def mixed_facts(seen: Evidence) -> Iterator[Caution]:
     epochs = Epochs(seen.loaded.hosts, seen.loaded.handled)
     for host, boots in seen.loaded.hosts.items():
         for before, after in _consecutive(boots, seen.loaded.kernels):
-            was, now = of_entry(before), of_entry(after)
+            was, now = known_facts(before), known_facts(after)
             changed = [
                 name
                 for name in was
@@ -432,7 +434,7 @@ def _between_kernels(seen: Evidence, epochs: Epochs) -> Iterator[Caution]:
     the kernel.
     """
     for host, entries in seen.loaded.hosts.items():
-        by_kernel = {kernel_of(entry, seen.loaded.kernels): of_entry(entry) for entry in entries}
+        by_kernel = {kernel_of(entry, seen.loaded.kernels): known_facts(entry) for entry in entries}
         by_kernel.pop("", None)
         for (one, was), (other, now) in itertools.pairwise(by_kernel.items()):
             changed = [

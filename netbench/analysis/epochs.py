@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from netbench import facts
+from netbench.facts import comparison
+from netbench.facts.entry import known_facts
 
 BETWEEN = " | "  # changes
 KERNEL = "kernel"
@@ -36,7 +37,7 @@ class Epochs:
         runs apart.
         """
         own = tuple(handled)
-        self.names = facts.must_match(
+        self.names = comparison.must_match(
             name for name in own if name != KERNEL
         )  # within a stratum kernels are equal
         self._kernels = KERNEL in own
@@ -105,7 +106,7 @@ class Epochs:
         key = pair, one, other
         if key not in self._said:
             found = [
-                f"{host}: {facts.change(name, was, now)}"
+                f"{host}: {comparison.change(name, was, now)}"
                 for host, name, was, now in self.differences(pair, one, other)
             ]
             self._said[key] = BETWEEN.join(found)
@@ -149,7 +150,7 @@ def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) 
     for host, entries in hosts.items():
         new = len(entries) > 1 and last and int(entries[-1].get("from_run", 0)) > last
         if new and (found := epochs.changed(host)):
-            changes = BETWEEN.join(facts.change(*change) for change in found)
+            changes = BETWEEN.join(comparison.change(*change) for change in found)
             said.append(
                 f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
                 " with new ones, and the host's cells begin anew; to go on with them instead, stop"
@@ -196,7 +197,7 @@ def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[st
     """
     if len(entries) < 2:
         return [{} for _ in entries]
-    known = [facts.of_entry(entry) for entry in entries]
+    known = [known_facts(entry) for entry in entries]
     filled: list[dict[str, str]] = [{} for _ in entries]
     kernels = _kernels(entries, swept)
     for kernel in dict.fromkeys(kernels):

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netbench import facts
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.compare import ZERO, Comparison, by_cell, corrected, tested
 from netbench.analysis.intervals import Numbers, sequential_confidence
 from netbench.analysis.load import Loaded
 from netbench.analysis.pairs import Series
+from netbench.facts import comparison
+from netbench.facts.entry import known_facts
 from netbench.model import Repeat
 
 A, B = "A", "B"
@@ -283,7 +284,7 @@ def differences(a: Loaded, b: Loaded) -> list[Difference]:
     own = set(a.handled) & set(b.handled) - {
         "kernel"
     }  # what both set themselves is in what their campaigns say
-    compared = facts.must_match(own)
+    compared = comparison.must_match(own)
     for host, other in _hosts(a, b):
         one, two = _known(a, host), _known(b, other)
         label = host if host == other else f"{host} and {other}"
@@ -291,7 +292,7 @@ def differences(a: Loaded, b: Loaded) -> list[Difference]:
             if name in one and name in two and one[name] != two[name]:
                 found.setdefault((name, one[name], two[name]), []).append(label)
     told = [
-        Difference(", ".join(hosts), name, *facts.apart(x, y))
+        Difference(", ".join(hosts), name, *comparison.shortened(x, y))
         for (name, x, y), hosts in found.items()
     ]
     return [*told, *_words(a, b)]
@@ -312,7 +313,7 @@ def _known(loaded: Loaded, host: str) -> dict[str, str]:
     """Each fact over all entries of a host: one value, or all that there were."""
     values: dict[str, dict[str, None]] = {}
     for entry in loaded.hosts.get(host, ()):
-        for name, value in facts.of_entry(entry).items():
+        for name, value in known_facts(entry).items():
             values.setdefault(name, {})[value] = None
     return {name: " or ".join(sorted(each)) for name, each in values.items()}
 

@@ -31,7 +31,7 @@ from netbench.analysis.noise import labels
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.proofs import Declared
 from netbench.errors import StoreError
-from netbench.facts import emulated
+from netbench.facts.entry import emulated
 from netbench.model import Compare, Repeat
 from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result, unreadable
 

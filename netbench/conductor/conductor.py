@@ -35,7 +35,8 @@ from netbench.errors import (
     StoreError,
     WorkerLost,
 )
-from netbench.facts import change, differences, held_by, of_entry
+from netbench.facts.comparison import change, differences, remedy
+from netbench.facts.entry import known_facts
 from netbench.model import Campaign, Pair
 from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
 from netbench.store import Store, now
@@ -349,10 +350,8 @@ class Conductor:
                 (e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None
             )
             own = [key for key in self._plan.campaign.handled if key != "kernel"]
-            changed = differences(of_entry(earlier), of_entry(entry), own) if earlier else []
-            said = [
-                change(*one) + held_by(one[0]) for one in changed if not one[0].startswith(OURS)
-            ]
+            changed = differences(known_facts(earlier), known_facts(entry), own) if earlier else []
+            said = [change(*one) + remedy(one[0]) for one in changed if not one[0].startswith(OURS)]
             if earlier and said:
                 return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
         return ""

@@ -11,7 +11,7 @@ from typing import Any
 from netbench.analysis.metrics import accounts_of
 from netbench.conductor.ledger import Ledger
 from netbench.engine.catalogue import Row
-from netbench.facts import FACTS
+from netbench.facts.registry import FACTS
 from netbench.model import Campaign
 from netbench.plan import Plan
 from netbench.store import MISSHAPEN, Store, misshapen

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from netbench.errors import EngineError
-from netbench.facts import FACTS, Fact, FactSource
+from netbench.facts.base import Fact, FactSource
+from netbench.facts.registry import FACTS
 
 Question = tuple[str, tuple[str, ...]]
 """An operation that only reads, and its target."""
@@ -97,7 +98,7 @@ def read_facts(
     """
     texts = _Texts(names)
     settled: dict[str, tuple[str | None, str] | None] = {}
-    pending = [fact for fact in wanted if fact.ways]
+    pending = [fact for fact in wanted if fact.sources]
     order = [fact.name for fact in pending]
     while pending:
         needed: dict[Question, None] = {}
@@ -122,7 +123,7 @@ def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
     _Unasked.
     """
     whys: dict[str, None] = {}
-    for way in fact.ways:
+    for way in fact.sources:
         try:
             targets = texts.targets(way)
             values = list(dict.fromkeys(_follow(way, targets, texts)))

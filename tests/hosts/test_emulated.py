@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from netbench import campaign, facts
+from netbench import campaign
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
+from netbench.facts.entry import emulated
+from netbench.facts.registry import BY_NAME
 from netbench.hosts.probe import Question, read_facts
 
-FACT = facts.BY_NAME["emulated"]
+FACT = BY_NAME["emulated"]
 FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
 MAX = "model name\t: QEMU TCG CPU version 2.5+\n" + FLAGS.format(
     "hypervisor lahf_lm"
@@ -35,7 +37,9 @@ TCG_CLOCKS, KVM_CLOCKS, HYPERV_CLOCKS = (
 
 def told(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
     """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
-    answers = dict(zip((way.target[0] for way in FACT.ways), (cpu, virt, clocks), strict=True))
+    answers = dict(
+        zip((source.target[0] for source in FACT.sources), (cpu, virt, clocks), strict=True)
+    )
 
     def ask(questions: Sequence[Question]) -> list[str | EngineError]:
         found = [answers[target[0]] for _, target in questions]
@@ -95,11 +99,11 @@ def test_this_machine_is_what_systemd_says() -> None:
     with WorkerPool(campaign.parse("netbench: 1\nname: e\n", "e.yaml")) as pool:
         entry = pool.facts("here", "sender", 0)
     assert entry["facts"]["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
-    assert facts.emulated(entry) == (virt in ("qemu", "bochs"))
+    assert emulated(entry) == (virt in ("qemu", "bochs"))
 
 
 def test_what_is_not_known_is_no_label() -> None:
-    assert not facts.emulated({"facts": {"emulated": None}})
-    assert not facts.emulated({"facts": {"emulated": "no"}})
-    assert not facts.emulated({})
-    assert facts.emulated({"facts": {"emulated": "QEMU TCG"}})
+    assert not emulated({"facts": {"emulated": None}})
+    assert not emulated({"facts": {"emulated": "no"}})
+    assert not emulated({})
+    assert emulated({"facts": {"emulated": "QEMU TCG"}})

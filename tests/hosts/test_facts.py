@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from netbench import campaign, facts
+from netbench import campaign
 from netbench.analysis.cells import cells_of
 from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.epochs import not_pooled
@@ -26,7 +26,10 @@ from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
-from netbench.facts import FACTS, Fact, FactSource
+from netbench.facts import comparison, cpu, network, storage, system
+from netbench.facts.base import GROUPS, Fact, FactSource
+from netbench.facts.registry import BY_NAME, FACTS
+from netbench.facts.text import choice, fields, not_zero
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan import Plan
@@ -83,7 +86,7 @@ def test_kernel_and_cpus_are_what_uname_and_lscpu_say(found: dict[str, str]) -> 
     assert found["sockets"] == said["Socket(s)"]
     assert int(found["cores"]) == int(said["Core(s) per socket"]) * int(said["Socket(s)"])
     assert found["smt"] == ("on" if int(said["Thread(s) per core"]) > 1 else "off")
-    assert found["memory"] == facts.fields(Path("/proc/meminfo").read_text())["MemTotal"]
+    assert found["memory"] == fields(Path("/proc/meminfo").read_text())["MemTotal"]
     assert (
         found["clock_source"]
         in Path("/sys/devices/system/clocksource/clocksource0/available_clocksource").read_text()
@@ -102,12 +105,12 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
 
 
 def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: str) -> None:
-    driver = facts.fields(out("ethtool", "-i", interface))
+    driver = fields(out("ethtool", "-i", interface))
     assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
-    link = facts.fields(out("ethtool", interface))
+    link = fields(out("ethtool", interface))
     assert (f"{found['speed']}Mb/s", found["duplex"]) == (link["Speed"], link["Duplex"].lower())
     assert found["mtu"] == "1400"
-    state = facts.fields(out("ethtool", "-k", interface))
+    state = fields(out("ethtool", "-k", interface))
     on, off = (part.partition(": ")[2].split() for part in found["features"].split("; "))
     assert "tx-tcp-segmentation" in on
     both = [name for name in (*on, *off) if name in state]  # the tool has names of its own for some
@@ -130,7 +133,7 @@ def test_route_and_qdisc_are_what_ip_and_tc_say(found: dict[str, str], interface
 
 @pytest.mark.parametrize("path", ["/", "/etc/passwd", "/proc/self/status", "/dev/shm", "/sys"])
 def test_mounts_are_what_findmnt_says(path: str) -> None:
-    said = facts.mounted(f"{path}\n{Path('/proc/self/mountinfo').read_text()}")
+    said = storage.mounted(f"{path}\n{Path('/proc/self/mountinfo').read_text()}")
     kind, options = (
         out("findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path).splitlines()[-1].split()
     )
@@ -146,12 +149,12 @@ def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, dict[str, 
 
 
 def test_the_engine_is_known_by_its_content(entries: dict[str, dict[str, Any]]) -> None:
-    files = list((Path(facts.__file__).parent / "engine").glob("_native*.so"))
+    files = list((Path(campaign.__file__).parents[1] / "engine").glob("_native*.so"))
     assert entries["snd"]["facts"]["engine_hash"] in {
         out("sha256sum", str(file))[:16] for file in files
     }
     assert (
-        facts.engine_hash(f"0-1 r-xp 0 0:0 1 /home/u/.cache/netbench/worker-{'ab' * 32}\n")
+        system.engine_hash(f"0-1 r-xp 0 0:0 1 /home/u/.cache/netbench/worker-{'ab' * 32}\n")
         == "ab" * 8
     )
 
@@ -181,7 +184,7 @@ def test_nobody_is_named(entries: dict[str, dict[str, Any]]) -> None:
 
 
 def test_private_words_of_the_command_line_are_hidden() -> None:
-    told = facts.command_line(
+    told = system.command_line(
         "quiet systemd.machine_id=beef0 rd.iscsi.password=geheim mitigations=off luks.key=/k isolcpus=2-3"
     )
     assert (
@@ -208,13 +211,13 @@ MOUNTS = """\
     ],
 )
 def test_the_last_and_longest_mount_holds_a_path_and_names_nobody(path: str, said: str) -> None:
-    assert facts.mounted(f"{path}\n{MOUNTS}") == said
+    assert storage.mounted(f"{path}\n{MOUNTS}") == said
 
 
 def test_queueing_options_show_when_they_change() -> None:
-    assert facts.qdiscs("root fq_codel default \n") == "fq_codel"
-    assert facts.qdiscs("root tbf 1: 0a0b\n") != facts.qdiscs("root tbf 1: 0a0c\n")
-    queues = facts.qdiscs(":1 fq default 01\n:2 fq default 01\nroot mq default \n")
+    assert network.qdiscs("root fq_codel default \n") == "fq_codel"
+    assert network.qdiscs("root tbf 1: 0a0b\n") != network.qdiscs("root tbf 1: 0a0c\n")
+    queues = network.qdiscs(":1 fq default 01\n:2 fq default 01\nroot mq default \n")
     assert queues.startswith("mq, fq (options ")
     assert queues.endswith("x2")
 
@@ -230,28 +233,28 @@ def cpuinfo(places: Sequence[tuple[int, int]], separator: str) -> str:
 def test_sockets_and_cores_where_some_cores_have_two_threads(separator: str) -> None:
     """As /proc/cpuinfo has it, and as grep(1) does, without empty lines."""
     said = cpuinfo([(0, 0), (0, 0), (0, 1), (1, 0), (1, 1)], separator)
-    assert (facts.sockets(said), facts.cores(said)) == ("2", "4")
+    assert (cpu.sockets(said), cpu.cores(said)) == ("2", "4")
     with pytest.raises(ValueError, match="which socket"):
-        facts.cores("processor : 0\nCPU part : 0xd0c\n")
+        cpu.cores("processor : 0\nCPU part : 0xd0c\n")
 
 
 def test_the_two_ways_to_read_cpuinfo_agree() -> None:
     whole = Path("/proc/cpuinfo").read_text()
-    short = out(*facts.BY_NAME["cores"].ways[1].target)
+    short = out(*BY_NAME["cores"].sources[1].target)
     assert len(short) < len(whole)
     for name in ("cores", "sockets", "cpu_model", "microcode"):
-        parse = facts.BY_NAME[name].ways[0].parse
+        parse = BY_NAME[name].sources[0].parse
         assert parse(short) == parse(whole)
 
 
 def test_rings_and_coalescing_in_words() -> None:
     assert (
-        facts.of_most("rx: 256\ntx: 0\nrx_max: 4096\ntx_max: 512\nrx_mini: 0\nrx_mini_max: 0\n")
+        network.of_maximum(
+            "rx: 256\ntx: 0\nrx_max: 4096\ntx_max: 512\nrx_mini: 0\nrx_mini_max: 0\n"
+        )
         == "rx 256 of 4096, tx 0 of 512"
     )
-    assert (
-        facts.not_zero("rx_usecs: 3\ntx_usecs: 0\nadaptive_rx: 1\n") == "rx_usecs 3, adaptive_rx 1"
-    )
+    assert not_zero("rx_usecs: 3\ntx_usecs: 0\nadaptive_rx: 1\n") == "rx_usecs 3, adaptive_rx 1"
 
 
 # --- reading ---
@@ -290,8 +293,8 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
         "turbo",
         "",
         (
-            FactSource("file", ("/a",), facts.choice({"0": "on"})),
-            FactSource("file", ("/b",), facts.choice({"1": "on"})),
+            FactSource("file", ("/a",), choice({"0": "on"})),
+            FactSource("file", ("/b",), choice({"1": "on"})),
         ),
     )
     assert read_facts(Told({("file", ("/b",)): "1\n"}), {}, [fact]) == ({"turbo": "on"}, {})
@@ -301,7 +304,7 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
 
 
 def test_an_error_may_be_an_answer() -> None:
-    fact = facts.BY_NAME["irqbalance"]
+    fact = BY_NAME["irqbalance"]
     none = EngineError(1, 0, "exec", "pidof: exit status 1: ")
     assert read_facts(lambda questions: [none for _ in questions], {}, [fact]) == (
         {"irqbalance": "not running"},
@@ -319,7 +322,7 @@ def test_files_of_one_host_on_several_file_systems_are_told_together() -> None:
         ("exec", ("readlink", "-f", "--", path)): f"{path}\n" for path in ("/srv/a", "/srv/b", "/x")
     }
     known, _ = read_facts(
-        Told(answers), {"source": ["/srv/a", "/srv/b", "/x"]}, [facts.BY_NAME["source_mount"]]
+        Told(answers), {"source": ["/srv/a", "/srv/b", "/x"]}, [BY_NAME["source_mount"]]
     )
     assert known == {"source_mount": "tmpfs: rw,size=1k and ext4 on /dev/sda1: rw,relatime"}
 
@@ -357,12 +360,12 @@ def test_differences_are_of_what_must_match_and_is_known() -> None:
         "qdisc": "fq",
     }
     b = {"kernel": "6.2", "load": "9.9", "memory": "2 kB", "turbo": "on", "tcp_sack": "1"}
-    assert facts.differences(a, b) == [("kernel", "6.1", "6.2")]
+    assert comparison.differences(a, b) == [("kernel", "6.1", "6.2")]
 
 
 def test_what_is_swept_need_not_match() -> None:
-    assert {"mtu", "tcp_sack", "kernel"} <= set(facts.must_match())
-    swept = facts.must_match(("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel"))
+    assert {"mtu", "tcp_sack", "kernel"} <= set(comparison.must_match())
+    swept = comparison.must_match(("sender.mtu", "sysctl.net.ipv4.tcp_sack", "kernel"))
     assert not {"mtu", "tcp_sack", "kernel", "command_line"} & set(swept)
     assert "tcp_rmem" in swept
 
@@ -607,7 +610,7 @@ def test_an_old_change_is_not_said_again() -> None:
 
 def test_of_a_long_fact_only_what_changed_is_said() -> None:
     names = " ".join(f"feature-{i}" for i in range(20))
-    said = facts.change(
+    said = comparison.change(
         "features", f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
     )
     assert said == "features was ... tso gro; off: ..., then ... gro; off: tso ..."
@@ -648,8 +651,9 @@ def test_four_hosts_share_rows_where_they_agree(tmp_path: Path) -> None:
     assert "kernel b, c, d † 6.18.1" in lines
 
 
-def test_every_fact_has_a_name_of_its_own_and_a_way() -> None:
+def test_every_fact_has_a_unique_name_a_text_a_group_and_a_source() -> None:
     assert len({fact.name for fact in FACTS}) == len(FACTS)
     for fact in FACTS:
         assert fact.about
-        assert fact.ways or fact.name in ("engine", "layout")
+        assert fact.group in GROUPS
+        assert fact.sources or fact.name in ("engine", "layout")

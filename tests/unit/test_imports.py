@@ -1,4 +1,4 @@
-"""Which part of the house may import which: a table, checked over the syntax tree of every file."""
+"""Which part of netbench may import which: a table, checked over the syntax tree of every file."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import pytest
 
 from tests.support.paths import ROOT
 
-HALL = {"errors", "units", "model", "facts"}
+BASE_LAYER = {"errors", "units", "model", "facts"}
 CATALOGUES = {"engine.catalogue", "settings"}
-REPORT = HALL | {"analysis", "report"}
+REPORT = BASE_LAYER | {"analysis", "report"}
 
 # Part -> netbench parts that it may import (a name covers what lies below it). What is missing here
 # may import nothing of netbench.
-DOORS: dict[str, set[str]] = {
+ALLOWED_IMPORTS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "facts": set(),
     "model": set(),
-    "plan": HALL,
-    "campaign": HALL | CATALOGUES | {"campaign"},
-    "hosts": HALL | {"hosts"},
-    "store": HALL,
-    "settings": HALL | {"settings", "hosts.base"},
-    "engine": HALL | {"engine"},
-    "analysis": HALL | {"analysis", "store"},
+    "plan": BASE_LAYER,
+    "campaign": BASE_LAYER | CATALOGUES | {"campaign"},
+    "hosts": BASE_LAYER | {"hosts"},
+    "store": BASE_LAYER,
+    "settings": BASE_LAYER | {"settings", "hosts.base"},
+    "engine": BASE_LAYER | {"engine"},
+    "analysis": BASE_LAYER | {"analysis", "store"},
     "report": REPORT,
     "results": REPORT,
-    "kernels": HALL | {"kernels"},
-    "boot": HALL | {"boot", "hosts.base", "kernels", "lab"},
-    "lab": HALL | {"kernels", "lab", "hosts", "store"},
-    "conductor": HALL
+    "kernels": BASE_LAYER | {"kernels"},
+    "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
+    "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store"},
+    "conductor": BASE_LAYER
     | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"},
-    "api": HALL
+    "api": BASE_LAYER
     | {
         "plan",
         "campaign",
@@ -49,8 +49,8 @@ DOORS: dict[str, set[str]] = {
         "lab",
         "settings",
     },
-    "console": HALL | {"plan", "analysis", "report", "conductor"},
-    "cli": HALL | {"api", "console", "campaign", "plan"},
+    "console": BASE_LAYER | {"plan", "analysis", "report", "conductor"},
+    "cli": BASE_LAYER | {"api", "console", "campaign", "plan"},
     "__main__": {"errors", "cli"},
     "__init__": {"api"},
 }
@@ -84,30 +84,33 @@ def part(file: Path) -> str:
     return file.relative_to(ROOT / "netbench").parts[0].removesuffix(".py")
 
 
-def allowed(module: str, doors: set[str]) -> bool:
+def allowed(module: str, permitted: set[str]) -> bool:
     name = module.removeprefix("netbench.")
-    return any(name == door or name.startswith(door + ".") for door in doors)
+    return any(name == part or name.startswith(part + ".") for part in permitted)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_each_part_uses_only_its_doors(file: Path) -> None:
+def test_each_part_imports_only_what_it_may(file: Path) -> None:
     mine = part(file)
     inside = {module for module in imports(file) if module.startswith("netbench.")}
-    wrong = {module for module in inside if not allowed(module, DOORS.get(mine, set()) | {mine})}
+    wrong = {
+        module
+        for module in inside
+        if not allowed(module, ALLOWED_IMPORTS.get(mine, set()) | {mine})
+    }
     assert wrong == set()
 
 
-@pytest.mark.parametrize("name", sorted(HALL))
-def test_the_hall_imports_only_the_standard_library(name: str) -> None:
-    outside = {module.split(".")[0] for module in imports(ROOT / "netbench" / f"{name}.py")} - {
-        "netbench",
-        "__future__",
-    }
+@pytest.mark.parametrize("name", sorted(BASE_LAYER))
+def test_the_base_layer_imports_only_the_standard_library(name: str) -> None:
+    modules = {module for file in FILES if part(file) == name for module in imports(file)}
+    assert modules, f"no file of the base layer is named {name}"
+    outside = {module.split(".")[0] for module in modules} - {"netbench", "__future__"}
     assert outside <= set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize("package", sorted(ONLY))
-def test_some_packages_have_one_door(package: str) -> None:
+def test_each_of_these_packages_is_imported_by_one_file(package: str) -> None:
     users = set()
     for file in FILES:
         if any(module == package or module.startswith(package + ".") for module in imports(file)):
@@ -130,8 +133,8 @@ def test_the_checker_sees_imports_inside_functions(tmp_path: Path) -> None:
         "def f():\n    from netbench.conductor import conductor\n    import fabric.connection\n"
     )
     assert imports(file) == {"netbench.conductor.conductor", "fabric.connection"}
-    assert not allowed("netbench.conductor.conductor", HALL)
-    assert allowed("netbench.errors.NetbenchError", HALL)
+    assert not allowed("netbench.conductor.conductor", BASE_LAYER)
+    assert allowed("netbench.errors.NetbenchError", BASE_LAYER)
 
 
 def test_no_exit_abort_or_print_in_the_library() -> None:

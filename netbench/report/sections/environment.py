@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from netbench.analysis.checks import kernel_of
-from netbench.facts import BY_NAME, CPU, KERNEL, NETWORK, STORAGE, TCP, Fact, same
+from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
+from netbench.facts.comparison import same
+from netbench.facts.registry import BY_NAME
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 
@@ -113,7 +115,9 @@ def _label(host: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, A
 
 
 def _fact(name: str) -> Fact:
-    return BY_NAME.get(name) or Fact(name, name, row="machine" if name in OWN else "")
+    return BY_NAME.get(name) or Fact(
+        name, name, row="machine" if name in OWN else "", must_match=False
+    )
 
 
 def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from netbench import facts
 from netbench.analysis.cells import cells_of
 from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.compare import for_factor
 from netbench.analysis.epochs import not_pooled
 from netbench.analysis.load import Loaded, load
+from netbench.facts import comparison
 from netbench.report.blocks import Table
 from netbench.report.build import build
 from tests.support.synthetic import Record, Synth, failed
@@ -185,8 +185,8 @@ def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
     boots = boots_of("new")
     loaded = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in boots})
     assert warned(loaded) == {}
-    assert not facts.same("memory", "995612 kB", "885612 kB")
-    assert not facts.same("kernel", "6.1", "6.2")
+    assert not comparison.same("memory", "995612 kB", "885612 kB")
+    assert not comparison.same("kernel", "6.1", "6.2")
 
 
 def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
@@ -205,5 +205,7 @@ def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
 
 
 def test_what_can_be_done_about_a_fact_that_changes_by_itself() -> None:
-    assert facts.held_by("tcp_rmem") == " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
-    assert facts.held_by("cpu_model") == ""
+    assert (
+        comparison.remedy("tcp_rmem") == " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
+    )
+    assert comparison.remedy("cpu_model") == ""

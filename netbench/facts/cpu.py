@@ -1,0 +1,97 @@
+"""Parsers for facts about the CPU. Sources: proc(5), systemd-detect-virt(1), the kernel's
+Documentation/ABI/testing/sysfs-devices-system-cpu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from netbench.facts.text import fields, words
+
+NOT_EMULATED = "no"
+_EMULATORS = {"qemu": "QEMU TCG", "bochs": "Bochs"}
+"""Names that systemd-detect-virt(1) gives to emulators without hardware support (`kvm` differs)."""
+_HYPERVISOR_CLOCKS = ("kvm-clock", "hyperv", "xen")
+"""Clocks of hypervisors that execute a guest's instructions on the CPU itself."""
+
+
+def _processors(text: str) -> list[dict[str, str]]:
+    """The blocks of /proc/cpuinfo. A repeated key starts a block, since grep drops empty lines."""
+    blocks: list[dict[str, str]] = [{}]
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if not colon:
+            continue
+        if key.strip() in blocks[-1]:
+            blocks.append({})
+        blocks[-1][key.strip()] = words(value)
+    return blocks
+
+
+def cpu_model(text: str) -> str:
+    """The CPU's name; on ARM the implementer's and the part's number. Errors: ValueError."""
+    first = _processors(text)[0]
+    for key in ("model name", "Processor", "cpu model", "cpu"):
+        if first.get(key):
+            return first[key]
+    if "CPU part" in first:
+        return f"implementer {first.get('CPU implementer', '?')} part {first['CPU part']}"
+    raise ValueError("it names no CPU model")
+
+
+def sockets(text: str) -> str:
+    """Packages with a CPU online. Errors: ValueError where /proc/cpuinfo has no topology."""
+    return str(len({_socket_and_core(block)[0] for block in _processors(text)}))
+
+
+def cores(text: str) -> str:
+    """Cores with a CPU online. Errors: as sockets."""
+    return str(len({_socket_and_core(block) for block in _processors(text)}))
+
+
+def _socket_and_core(processor: Mapping[str, str]) -> tuple[str, str]:
+    if "physical id" not in processor or "core id" not in processor:
+        raise ValueError("it does not say which socket and core a CPU belongs to")
+    return processor["physical id"], processor["core id"]
+
+
+def emulated_by_name(text: str) -> str:
+    """The program that emulates the CPU, or NOT_EMULATED, from /proc/cpuinfo.
+
+    QEMU's TCG calls its `max` CPU so on x86; on ARM it is part 0x051 of implementer 0x00. An x86
+    CPU without the flag `hypervisor` is not a guest's. Errors: ValueError in any other case.
+    """
+    values = fields(text)
+    arm = values.get("CPU implementer"), values.get("CPU part")
+    if "TCG" in values.get("model name", "") or arm == ("0x00", "0x051"):
+        return _EMULATORS["qemu"]
+    if "flags" in values and "hypervisor" not in values["flags"].split():
+        return NOT_EMULATED
+    raise ValueError("the CPU's name does not tell")
+
+
+def emulated_by_detection(text: str) -> str:
+    """The program that emulates the CPU, or NOT_EMULATED, from systemd-detect-virt(1)."""
+    return _EMULATORS.get(words(text), NOT_EMULATED)
+
+
+def emulated_by_clock(text: str) -> str:
+    """NOT_EMULATED where a hypervisor offers its clock. Errors: ValueError where none does, which
+    proves nothing.
+    """
+    if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
+        return NOT_EMULATED
+    raise ValueError("there is no hypervisor clock")
+
+
+def mitigations(text: str) -> str:
+    """The mitigation of each vulnerability that affects this CPU, and the number of the others."""
+    states = fields(text)
+    affecting = {name: state for name, state in states.items() if state != "Not affected"}
+    parts = [
+        f"{name}: {state.removeprefix('Mitigation: ')}" for name, state in sorted(affecting.items())
+    ]
+    others = len(states) - len(affecting)
+    if others:
+        parts.append(f"{others} more do not affect it" if parts else f"none of {others} affects it")
+    return "; ".join(parts)

@@ -1,0 +1,60 @@
+"""Parsers for facts about interfaces and routes. Sources: ethtool(8), tc(8), ip-route(8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from netbench.facts.text import fields
+
+
+def features(text: str) -> str:
+    """The features that are on, then those that are off and could be on."""
+    on, off = [], []
+    for name, state in fields(text).items():
+        if state.startswith("on"):
+            on.append(name)
+        elif "[fixed]" not in state:
+            off.append(name)
+    return f"on: {' '.join(on) or 'none'}; off: {' '.join(off) or 'none'}"
+
+
+def of_maximum(text: str) -> str:
+    """`rx: 256` and `rx_max: 4096` as `rx 256 of 4096`; a value that is 0 or absent on this device
+    is left out.
+    """
+    absent = ("0", "")
+    values = fields(text)
+    parts = []
+    for name, value in values.items():
+        maximum = values.get(f"{name}_max", "")
+        if not name.endswith("_max") and (value not in absent or maximum not in absent):
+            parts.append(f"{name} {value}" + (f" of {maximum}" if maximum not in absent else ""))
+    return ", ".join(parts) or "none"
+
+
+def qdiscs(text: str) -> str:
+    """The kinds of an interface's qdiscs, the root's first. Options show as a digest. Errors:
+    ValueError.
+    """
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    kinds = Counter((parent == "root", _qdisc(rest)) for parent, *rest in lines)
+    ordered = sorted(kinds.items(), key=lambda item: not item[0][0])
+    if not ordered:
+        raise ValueError("the interface has no qdisc")
+    return ", ".join(f"{kind} x{n}" if n > 1 else kind for (_, kind), n in ordered)
+
+
+def _qdisc(rest: list[str]) -> str:
+    options = "".join(rest[2:])
+    digest = hashlib.sha256(options.encode()).hexdigest()[:8]
+    return f"{rest[0]} (options {digest})" if options else rest[0]
+
+
+def route(text: str) -> str:
+    """`eth1`, or `eth1 via 10.0.0.254`. Errors: ValueError."""
+    values = fields(text)
+    if not values.get("interface"):
+        raise ValueError("it names no interface")
+    gateway = values.get("gateway")
+    return f"{values['interface']} via {gateway}" if gateway else values["interface"]

@@ -1,0 +1,26 @@
+"""Parsers for facts about the kernel's command line and the engine's file. Source: proc(5)."""
+
+from __future__ import annotations
+
+import re
+
+from netbench.facts.text import PRIVATE
+
+
+def command_line(text: str) -> str:
+    """The kernel's command line. Values that may identify a person or grant access are hidden."""
+    shown = []
+    for word in text.split():
+        name, equals, _ = word.partition("=")
+        shown.append(f"{name}=(hidden)" if equals and PRIVATE.search(name) else word)
+    return " ".join(shown)
+
+
+def engine_hash(text: str) -> str:
+    """SHA-256 of the worker's file (or of the source that a host built it from), from the file's
+    name in /proc/self/maps. Errors: ValueError.
+    """
+    match = re.search(r"/(worker|built)-([0-9a-f]{64})", text)
+    if not match:
+        raise ValueError("the worker's file is not named after its content")
+    return match[2][:16] if match[1] == "worker" else f"source {match[2][:16]}"
