@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.load import Loaded
-from netbench.analysis.metrics import METER_ORDER, METRICS
+from netbench.analysis.metrics import METRICS
 from netbench.analysis.series import instabilities
 
 Rows = npt.NDArray[np.int64]  # positions in the frame of runs

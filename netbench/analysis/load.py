@@ -24,9 +24,11 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from netbench.analysis.accounts import Account, accounts_of
 from netbench.analysis.boots import KERNEL, in_boots
+from netbench.analysis.counters import SIDES, difference, window_seconds
+from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import Epochs, Latest
-from netbench.analysis.metrics import SIDES, Account, accounts_of, moved, of_record, seconds
 from netbench.analysis.noise import labels
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.proofs import Declared
@@ -437,7 +439,7 @@ class _Reader:
             engaged,
             excluded,
         )
-        found = of_record(record, self.ticks, self.shared(pair, boot), self.accounts)
+        found = metrics_of(record, self.ticks, self.shared(pair, boot), self.accounts)
         for column, value in zip(self.fixed.values(), row, strict=True):
             column.append(value)
         self._values(found)
@@ -478,7 +480,7 @@ class _Reader:
             for name, edges in counters.items():
                 if len(edges) < 2:
                     continue  # one edge alone shows nothing
-                counted = moved(
+                counted = difference(
                     edges[0], edges[-1]
                 )  # to the drained edge where there is one: late completions count
                 broken = meanings[name].broken(counted)
@@ -488,7 +490,7 @@ class _Reader:
                     )
                 tally = self.proofs.setdefault((cell, pair, side, name), [0, 0, 0])
                 tally[0] += 1
-                tally[1] += moved(edges[0], edges[1])
+                tally[1] += difference(edges[0], edges[1])
                 tally[2] += broken
         return "; ".join(why)
 
@@ -497,7 +499,7 @@ class _Reader:
         for who in SIDES:
             side = record.get(who) or {}
             tallies = self.used.setdefault((cell, pair, who), {})
-            window = seconds(side)
+            window = window_seconds(side)
             edges = (side.get("rusage") or {}) | (
                 {} if window is None else {"seconds": (0, window)}
             )

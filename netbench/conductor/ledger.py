@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from netbench.analysis.accounts import Account
 from netbench.analysis.closing import Standing, closings
+from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import Entries, Epoch, Epochs, Latest
-from netbench.analysis.metrics import Account, of_record
 from netbench.analysis.stopping import Assessment, assess
 from netbench.model import Campaign
 from netbench.plan import Key, Plan
@@ -97,7 +98,7 @@ class Ledger:
 
     def _take(self, tally: _Tally, record: Mapping[str, Any]) -> None:
         shared = self._shared.get(record["pair"], False)
-        for name, value in of_record(record, self._ticks, shared, self._metering).items():
+        for name, value in metrics_of(record, self._ticks, shared, self._metering).items():
             tally.by_block.setdefault(name, {})[int(record["block"])] = value
 
     def is_open(self, key: Key) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from netbench.analysis.metrics import accounts_of
+from netbench.analysis.accounts import accounts_of
 from netbench.conductor.ledger import Ledger
 from netbench.engine.catalogue import Row
 from netbench.facts.registry import FACTS

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from netbench import campaign
+from netbench.analysis.accounts import ACCOUNTS
 from netbench.analysis.cells import cells_of
 from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.epochs import not_pooled
 from netbench.analysis.load import load
-from netbench.analysis.metrics import ACCOUNTS
 from netbench.conductor import conductor
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Silent

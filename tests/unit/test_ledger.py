@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.analysis.metrics import ACCOUNTS
+from netbench.analysis.accounts import ACCOUNTS
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.conductor.run_history import is_finished
 from netbench.plan import Plan

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
-from netbench.analysis.metrics import METER_ORDER, describe
+from netbench.analysis.metrics import describe
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import count, share
 from netbench.report.source import Source

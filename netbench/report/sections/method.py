@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, runs_a_boot
 from netbench.analysis.intervals import sequential_confidence
-from netbench.analysis.metrics import METER_ORDER, METRICS
+from netbench.analysis.metrics import METRICS
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source

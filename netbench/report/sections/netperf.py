@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
+from netbench.analysis.counters import SIDES
 from netbench.analysis.intervals import Interval
-from netbench.analysis.metrics import METER_ORDER, SIDES
 from netbench.model import Transfer
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.numbers import count

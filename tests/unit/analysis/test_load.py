@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from netbench.analysis.derive import metrics_of
 from netbench.analysis.load import load
-from netbench.analysis.metrics import of_record
 from netbench.errors import ReportError, StoreError
 from netbench.store import Store
 from tests.support.synthetic import Record, Synth, failed
@@ -25,7 +25,7 @@ def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
     assert found.runs["cell"].tolist() == [r["cell"] for r in records]
     assert found.runs["pin"].tolist() == [r["factors"]["pin"] for r in records]
     assert found.runs["block"].tolist() == [r["block"] for r in records]
-    expected = [of_record(r, {"here": 100}, shared=True)["system_demand"] for r in records]
+    expected = [metrics_of(r, {"here": 100}, shared=True)["system_demand"] for r in records]
     assert found.runs["system_demand"].tolist() == expected
     assert found.shared == {"here>here": True}
     assert found.about == "Numbers that were made up, to judge the report by."

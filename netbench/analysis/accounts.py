@@ -1,0 +1,55 @@
+"""CPU accounts: how each meter accounts CPU time, from the descriptors in a plan's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+METER_ORDER = ("soak", "perf", "procstat", "rusage")
+"""The best meter first: a bare metric name is that of the first of these that ran."""
+SECONDS_OF = {"ns": 1e-9, "us": 1e-6}
+"""Seconds in a unit of CPU time; a tick's length is the host's own."""
+_BUSY = ("user", "nice", "system", "irq", "softirq")
+# not steal (another guest's), not guest (already within user), not iowait (idle)
+
+
+@dataclass(frozen=True)
+class Account:
+    """The counters of a meter that add up to CPU time, each with its unit (`ns`, `us` or `ticks`).
+
+    `host_wide`: the meter counts the whole kernel, so it cannot tell the two sides apart where they
+    share one.
+    """
+
+    meter: str
+    counters: tuple[tuple[str, str], ...]
+    host_wide: bool
+
+
+ACCOUNTS: Mapping[str, Account] = {
+    "rusage": Account("rusage", (("cpu_ns", "ns"),), False),
+    "procstat": Account("procstat", tuple((name, "ticks") for name in _BUSY), True),
+}
+
+
+def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
+    """The accounts of a plan's descriptor rows: those of meters whose counters carry `cpu_time`,
+    and ACCOUNTS.
+    """
+    declared = [row for row in rows if row.get("kind") in ("meter", "counter")]
+    host_wide = {
+        str(row["name"])
+        for row in declared
+        if row["kind"] == "meter" and "host_wide" in row.get("flags", ())
+    }
+    counters: dict[str, list[tuple[str, str]]] = {}
+    for row in declared:
+        unit = str(row.get("unit", ""))
+        timed = row["kind"] == "counter" and "cpu_time" in row.get("flags", ())
+        if timed and (unit in SECONDS_OF or unit == "ticks"):
+            counters.setdefault(str(row.get("owner", "")), []).append((str(row["name"]), unit))
+    return {
+        meter: Account(meter, tuple(of_meter), meter in host_wide)
+        for meter, of_meter in counters.items()
+    } | dict(ACCOUNTS)

@@ -1,0 +1,152 @@
+"""From the raw counters of a record to its metrics: the formulas of METRICS, and nothing else.
+
+A counter that a record lacks makes every metric that needs it absent: never 0, never a guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from netbench.analysis.accounts import ACCOUNTS, METER_ORDER, SECONDS_OF, Account
+from netbench.analysis.counters import SIDES, delta, window_seconds
+from netbench.units import parse_rate
+
+KB = 1024
+
+
+def demand(cpus: float, gigabits: float) -> float:
+    """Service demand in µs/KB from CPUs busy and Gb/s.
+
+    Netperf's definition (netperf manual, "CPU Utilization"; KB = 1024 bytes).
+    """
+    return cpus * 1e6 / (gigabits * 1e9 / 8 / KB)
+
+
+def metrics_of(
+    record: Mapping[str, Any],
+    ticks: Mapping[str, int],
+    shared: bool,
+    accounts: Mapping[str, Account] = ACCOUNTS,
+) -> dict[str, float]:
+    """All metrics of one record.
+
+    `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel.
+    Returns name -> value in METRICS' units, CPU metrics under their bare name and as NAME.METER. A
+    record without counters gives an empty dict.
+    """
+    sender, receiver = record.get("sender") or {}, record.get("receiver") or {}
+    windows = window_seconds(sender), window_seconds(receiver)
+    metrics: dict[str, float] = {}
+    _put(metrics, "throughput", _throughput(receiver, windows[1]))
+    for meter in _best_first(accounts, sender, receiver):
+        account = accounts[meter]
+        busy = (
+            _busy(sender, account, ticks, windows[0]),
+            _busy(receiver, account, ticks, windows[1]),
+        )
+        _put_cpu(metrics, meter, *busy, together=account.host_wide and shared)
+    _put_demands(metrics)
+    for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True):
+        for counter, name in (("user_us", "user"), ("system_us", "kernel")):
+            _put(metrics, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
+    _put(metrics, "retransmits", delta(sender, "tcp", "retransmits"))
+    if "throughput" not in metrics and "bytes" not in sender.get("flow", {}):
+        _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
+    return metrics
+
+
+def _put(metrics: dict[str, float], name: str, value: float | None) -> None:
+    if value is not None:
+        metrics[name] = float(value)
+
+
+def _rate(change: float | None, window: float | None, unit: float = 1.0) -> float | None:
+    return None if change is None or window is None else change * unit / window
+
+
+def _throughput(receiver: Mapping[str, Any], window: float | None) -> float | None:
+    tool = receiver.get("tool")
+    if tool is None:
+        return _rate(delta(receiver, "flow", "bytes"), window, 8e-9)
+    return _reported_throughput(tool)
+
+
+def _reported_throughput(tool: Mapping[str, Any]) -> float | None:
+    """Gb/s as an external tool reports it; None when its output cannot be read."""
+    try:
+        if "rate" in tool:
+            return parse_rate(str(tool["rate"])) / 1e9
+        return float(tool["bytes"]) * 8 / float(tool["seconds"]) / 1e9
+    except (KeyError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _best_first(
+    accounts: Mapping[str, Account], sender: Mapping[str, Any], receiver: Mapping[str, Any]
+) -> list[str]:
+    """The meters that ran."""
+    ran = [meter for meter in accounts if meter in sender or meter in receiver]
+    return sorted(ran, key=lambda m: METER_ORDER.index(m) if m in METER_ORDER else len(METER_ORDER))
+
+
+def _busy(
+    side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], window: float | None
+) -> float | None:
+    """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
+    length are known.
+    """
+    if window is None or account.meter not in side:
+        return None
+    spent, tick = 0.0, 1 / (ticks.get(str(side.get("host"))) or math.nan)
+    for name, unit in account.counters:
+        change = delta(side, account.meter, name)
+        if change is None:
+            return None
+        spent += change * (tick if unit == "ticks" else SECONDS_OF[unit])
+    return None if math.isnan(spent) else spent / window
+
+
+def _put_cpu(
+    metrics: dict[str, float],
+    meter: str,
+    sender: float | None,
+    receiver: float | None,
+    together: bool,
+) -> None:
+    """Put NAME.METER of one meter, and the bare names that no better meter has put yet.
+
+    `together`: the meter cannot tell the sides apart.
+    """
+    if together:
+        _put_by_meter(metrics, "system_cpu", meter, receiver if sender is None else sender)
+        return
+    _put_by_meter(metrics, "sender_cpu", meter, sender)
+    _put_by_meter(metrics, "receiver_cpu", meter, receiver)
+    both = None if sender is None or receiver is None else sender + receiver
+    _put_by_meter(metrics, "system_cpu", meter, both)
+
+
+def _put_by_meter(metrics: dict[str, float], name: str, meter: str, value: float | None) -> None:
+    if value is not None:
+        metrics[f"{name}.{meter}"] = value
+        metrics.setdefault(name, value)
+
+
+def _put_demands(metrics: dict[str, float]) -> None:
+    gigabits = metrics.get("throughput", 0.0)
+    if gigabits <= 0:
+        return
+    scale = demand(1.0, gigabits)
+    for name, cpus in list(metrics.items()):
+        if demand_name := _demand_of(name):
+            metrics[demand_name] = cpus * scale
+
+
+@cache
+def _demand_of(name: str) -> str:
+    """The service demand that goes with a CPU metric; "" for any other metric."""
+    bare, dot, meter = name.partition(".")
+    return f"{bare[:-4]}_demand{dot}{meter}" if bare.endswith("_cpu") else ""
