@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -76,18 +76,36 @@ class EngineError(NetbenchError):
         super().__init__(f"{text}; {remedy}" if remedy else text)
 
 
-class ProtocolError(NetbenchError):
-    """A frame from a worker is malformed, out of bounds or out of order; or its version or layout
-    is not ours.
-    """
+class Lost(NetbenchError):
+    """A host, or the worker on it, cannot be talked to."""
 
 
-class WorkerLost(NetbenchError):
+class WorkerLost(Lost):
     """A worker died or fell silent."""
 
 
-class HostError(NetbenchError):
+class ProtocolError(WorkerLost):
+    """A frame from a worker is malformed, out of bounds or out of order; or its version or layout
+    is not that of this netbench. A worker that sends one is as good as dead.
+    """
+
+
+class HostError(Lost):
     """A host could not be reached, or a command on it failed."""
+
+
+class HostsLost(HostError):
+    """Several hosts could not be reached: `errors` by host."""
+
+    def __init__(self, errors: Mapping[str, NetbenchError]) -> None:
+        self.errors = dict(errors)
+        super().__init__("\n".join(map(str, dict.fromkeys(map(str, errors.values())))))
+
+
+class HostGone(HostError):
+    """A host that was lost did not come back in time, or came back in another boot: another attempt
+    is of no use.
+    """
 
 
 class HostKeyError(HostError):

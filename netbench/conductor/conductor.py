@@ -28,8 +28,7 @@ from netbench.engine.catalogue import Catalogue, Row
 from netbench.errors import (
     BootError,
     EngineError,
-    HostError,
-    ProtocolError,
+    Lost,
     RequestError,
     SettingRefused,
     StoreError,
@@ -248,7 +247,7 @@ class Conductor:
             why, reason = self._blocks()
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
-        except (HostError, WorkerLost, ProtocolError) as error:
+        except Lost as error:
             why, reason = "lost", str(error)
         except (EngineError, TimeoutError) as error:
             why, reason = (
@@ -402,14 +401,7 @@ class Conductor:
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()
-            except (
-                EngineError,
-                HostError,
-                WorkerLost,
-                ProtocolError,
-                StoreError,
-                TimeoutError,
-            ) as error:
+            except (EngineError, Lost, StoreError, TimeoutError) as error:
                 left.append(str(error))
         return (
             f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries"
@@ -438,7 +430,7 @@ class Conductor:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._applier.enter(unit)
-            except (WorkerLost, ProtocolError) as error:
+            except WorkerLost as error:
                 if attempt == ATTEMPTS:
                     raise
                 self._store.note(f"{unit.cell.id} {unit.pair.name}: settings: {error}")
@@ -507,7 +499,7 @@ class Conductor:
                 "reason": record["reason"] or f"settings could not be read after the run: {error}",
             }
             return
-        except (WorkerLost, ProtocolError) as error:
+        except WorkerLost as error:
             record |= {
                 "status": "interrupted",
                 "reason": f"settings could not be read after the run: {error}",
@@ -584,7 +576,7 @@ class Conductor:
                 return self._runner.verify(unit), "failed"
             except (EngineError, RequestError, TimeoutError) as error:
                 return f"verify: {error}", status_of(error)
-            except (WorkerLost, ProtocolError) as error:
+            except WorkerLost as error:
                 if attempt == ATTEMPTS:
                     raise
                 self._store.note(f"{unit.cell.id} {unit.pair.name}: verify: {error}")

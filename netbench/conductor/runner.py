@@ -18,11 +18,11 @@ from netbench.conductor.exchange import (
     give_up,
 )
 from netbench.conductor.lanes import lanes
-from netbench.conductor.worker_pool import HostGone, WorkerPool
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
-from netbench.errors import EngineError, HostError, ProtocolError, RequestError, WorkerLost
+from netbench.errors import EngineError, HostGone, Lost, RequestError
 from netbench.model import Campaign, Pair, Transfer
 from netbench.plan import Run, Unit
 from netbench.store import now
@@ -89,7 +89,7 @@ class Runner:
             result.record |= {"status": status_of(error), "reason": str(error)}
         except HostGone:
             raise
-        except (HostError, WorkerLost, ProtocolError) as error:
+        except Lost as error:
             result.record |= {"status": "interrupted", "reason": str(error)}
             self.replace_workers(unit)
         except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from typing import Any
 
 from netbench.conductor.pins import Cpus, parse_cpu_list
 from netbench.engine.worker import Heartbeat, Worker
-from netbench.errors import EngineError, HostError, NetbenchError, ProtocolError, WorkerLost
+from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.hosts.probe import read_facts
@@ -70,20 +70,6 @@ def _own_digest(worker: Worker) -> str:
         return ""
 
 
-class HostsLost(HostError):
-    """Several hosts could not be reached: `errors` by host."""
-
-    def __init__(self, errors: Mapping[str, NetbenchError]) -> None:
-        self.errors = dict(errors)
-        super().__init__("\n".join(map(str, dict.fromkeys(map(str, errors.values())))))
-
-
-class HostGone(HostError):
-    """A host that was lost did not come back in time, or in another boot: there is no use in trying
-    again.
-    """
-
-
 class WorkerPool:
     """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all
     of them.
@@ -112,9 +98,7 @@ class WorkerPool:
         self.close()
 
     def worker(self, host: str, role: str) -> Worker:
-        """The worker of that host and role. Errors: HostError, WorkerLost, ProtocolError;
-        HostGone.
-        """
+        """The worker of that host and role. Errors: Lost."""
         key = host, role
         if key not in self._workers:
             worker = self._restart(host, role) if host in self._lost else self._start(host, role)
@@ -140,7 +124,7 @@ class WorkerPool:
         while True:
             try:
                 worker = self._start(host, role)
-            except (HostError, WorkerLost, ProtocolError) as error:
+            except Lost as error:
                 if time.monotonic() > deadline:
                     raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
                 self.hang_up(host)
@@ -173,7 +157,7 @@ class WorkerPool:
                 for name, role in dict.fromkeys(self._wanted):
                     if name == host:
                         self.worker(name, role)
-            except (HostError, WorkerLost, ProtocolError, EngineError) as error:
+            except (Lost, EngineError) as error:
                 errors[host] = error
 
         self.each(start)
