@@ -7,15 +7,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from netbench.errors import EngineError
 
-RUN, LINK, HOST = (
-    "run",
-    "link",
-    "host",
-)  # what a change of a setting costs: nothing much, a link that goes down, a host
+# What a change of a setting costs: nothing much, a link that goes down, a host.
+RUN, LINK, HOST = "run", "link", "host"
 
 
 class Worker(Protocol):
@@ -123,16 +120,14 @@ class Setting(ABC):
     otherwise.
     """
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    levels: ClassVar[str] = "on or off"
-    cost: ClassVar[str] = RUN
-    unsettled: ClassVar[str] = (
-        "{interface} did not come up"  # what is said of a host that does not get over a change
-    )
-    whole_kernel: ClassVar[bool] = (
-        False  # a change is seen in every network namespace of the host's kernel
-    )
+    name: str
+    about: str
+    levels: str = "on or off"
+    cost: str = RUN
+    # what a refusal says of a host that does not become ready after a change
+    not_ready: str = "{interface} did not come up"
+    # whether a change is seen in every network namespace of the host's kernel
+    whole_kernel: bool = False
 
     @abstractmethod
     def parse(self, level: str) -> str:
@@ -185,8 +180,8 @@ class Setting(ABC):
             return str(error)
         return ""
 
-    def is_settled(self, place: SettingContext) -> bool:
-        """Whether the host has got over the change."""
+    def is_ready(self, place: SettingContext) -> bool:
+        """Whether the host can be used after a change: its link is up again."""
         del place
         return True
 

@@ -1,5 +1,5 @@
-"""Every setting there is: the classes in this folder that have a name, and the campaign's own
-commands.
+"""Every setting there is: of each file in this folder the classes that have a name and the rows of
+its table SETTINGS; and the campaign's own commands.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SIDES = ("sender.", "receiver.")
 @cache
 def known() -> Mapping[str, Setting]:
     """Settings by name; names of families end with a dot."""
-    found: dict[str, Setting] = {}
-    for module in pkgutil.iter_modules(netbench.settings.__path__):
-        for _, kind in inspect.getmembers(
-            importlib.import_module(f"netbench.settings.{module.name}"), inspect.isclass
-        ):
+    settings: dict[str, Setting] = {}
+    for file in pkgutil.iter_modules(netbench.settings.__path__):
+        module = importlib.import_module(f"netbench.settings.{file.name}")
+        settings |= {row.name: row for row in getattr(module, "SETTINGS", ())}
+        for _, kind in inspect.getmembers(module, inspect.isclass):
             if issubclass(kind, Setting) and isinstance(kind.__dict__.get("name"), str):
-                found[kind.name] = kind()
-    return dict(sorted(found.items()))
+                settings[kind.name] = kind()
+    return dict(sorted(settings.items()))
 
 
 def side_of(key: str) -> tuple[str, str]:

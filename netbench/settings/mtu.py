@@ -24,5 +24,5 @@ class Mtu(Setting):
             else [Operation("link", (place.interface, "mtu"), level)]
         )
 
-    def is_settled(self, place: SettingContext) -> bool:
+    def is_ready(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

@@ -44,7 +44,7 @@ class Nfs(Setting):
     levels = "off, on, or options of nfs(5) such as rsize=32K or {rsize: 32K, vers: 4.1}"
     cost = LINK
     whole_kernel = True
-    unsettled = "its NFS server let nobody open a file (the grace period after its start)"
+    not_ready = "its NFS server accepts no open (the grace period after its start)"
 
     def parse(self, level: str) -> str:
         if level in _SWITCH:
@@ -116,9 +116,9 @@ class Nfs(Setting):
                 )
         return found
 
-    def is_settled(self, place: SettingContext) -> bool:
-        """A server that has just been started lets nobody open a file until its grace period is
-        over (RFC 8881, 8.4.2.1).
+    def is_ready(self, place: SettingContext) -> bool:
+        """A server refuses opens until the grace period after its start is over (RFC 8881,
+        8.4.2.1).
         """
         for folder in (
             (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ()

@@ -1,27 +1,30 @@
-"""Numbers of a device by ethtool: rings, coalesce and channels stand on this. A level is one
-number, or a mapping of several.
+"""Settings that are numbers of the device, as ethtool sets them, as a table. A level is one number,
+or a mapping of several.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
-from netbench.settings.base import LINK, Operation, Setting, SettingContext, fields
+from netbench.settings.base import LINK, RUN, Operation, Setting, SettingContext, fields
 
 _PAIR = re.compile(r"\s*([a-z][a-z0-9_]*)\s*:\s*([0-9]+|on|off)\s*")
 _SWITCH = {"on": "1", "off": "0"}
 
 
+@dataclass
 class Parameters(Setting):
-    """`op` is the worker's operation; `plain` are the keys that a level of one number
+    """`name` is also the worker's operation; `plain` are the keys that a level of one number
     stands for.
     """
 
-    op: ClassVar[str]
-    plain: ClassVar[tuple[str, ...]]
-    cost = LINK
+    name: str
+    plain: tuple[str, ...]
+    about: str
+    levels: str
+    cost: str = LINK
 
     def parse(self, level: str) -> str:
         return ", ".join(f"{key}: {value}" for key, value in self._wanted(level).items())
@@ -37,7 +40,7 @@ class Parameters(Setting):
         return found
 
     def _now(self, place: SettingContext) -> Mapping[str, str]:
-        return fields(place.read(self.op, place.interface))
+        return fields(place.read(self.name, place.interface))
 
     def read(self, what: str, place: SettingContext) -> str:
         return ", ".join(
@@ -66,7 +69,30 @@ class Parameters(Setting):
         now = self._now(place)
         moved = {key: value for key, value in self._wanted(level).items() if now.get(key) != value}
         value = "".join(f"{key} {number}\n" for key, number in moved.items())
-        return [Operation(self.op, (place.interface,), value)] if moved else []
+        return [Operation(self.name, (place.interface,), value)] if moved else []
 
-    def is_settled(self, place: SettingContext) -> bool:
+    def is_ready(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"
+
+
+SETTINGS = (
+    Parameters(
+        "rings",
+        ("rx", "tx"),
+        "Sizes of the device's descriptor rings.",
+        "a number for both directions, or a mapping such as {rx: 4096, tx: 1024}",
+    ),
+    Parameters(
+        "channels",
+        ("combined",),
+        "Queues of the device.",
+        "a number of combined channels, or a mapping such as {rx: 4, tx: 4}",
+    ),
+    Parameters(
+        "coalesce",
+        ("rx_usecs", "tx_usecs"),
+        "How long and for how many packets the device waits before it interrupts.",
+        "microseconds for both directions, or a mapping such as {rx_usecs: 50, adaptive_rx: off}",
+        RUN,
+    ),
+)

@@ -228,9 +228,9 @@ class HostSettings:
 
     def _settle(self, setting: Setting) -> None:
         deadline = time.monotonic() + SETTLE_SECONDS
-        while not setting.is_settled(self.place):
+        while not setting.is_ready(self.place):
             if time.monotonic() > deadline:
-                why = setting.unsettled.replace("{interface}", self.place.interface)
+                why = setting.not_ready.replace("{interface}", self.place.interface)
                 raise SettingRefused(
                     f"{self.place.host}: {why} within {SETTLE_SECONDS:.0f} s; see `dmesg` there"
                 )

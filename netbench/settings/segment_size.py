@@ -1,10 +1,8 @@
-"""The largest segment that the stack builds for, or joins from, an interface (BIG TCP):
-gso_max_size and gro_max_size.
-"""
+"""The largest segments that the stack builds for an interface, and joins from it (BIG TCP)."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 from netbench.errors import EngineError
 from netbench.settings.base import Operation, Setting, SettingContext
@@ -13,10 +11,15 @@ from netbench.units import parse_size
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
 
 
+@dataclass
 class SegmentSize(Setting):
+    """`name` is also the link's attribute; `key_ipv4` is that of the limit of IPv4 alone."""
+
+    name: str
+    key_ipv4: str
+    about: str
+
     levels = "a size such as 64K or 192K"
-    key: ClassVar[str]
-    key_ipv4: ClassVar[str]
 
     def parse(self, level: str) -> str:
         size = parse_size(level)
@@ -25,7 +28,7 @@ class SegmentSize(Setting):
         return str(size)
 
     def read(self, what: str, place: SettingContext) -> str:
-        return place.read("link", place.interface, self.key).strip()
+        return place.read("link", place.interface, self.name).strip()
 
     def reading(self, what: str, level: str, place: SettingContext) -> str:
         """With the limit of IPv4 where that is another and is not one of those that the kernel
@@ -47,8 +50,24 @@ class SegmentSize(Setting):
         """
         ipv4, differs = self._ipv4(place), self.read(what, place) != level
         keys = [self.key_ipv4] if ipv4 and (differs or ipv4 != level) else []
-        keys += [self.key] if differs else []
+        keys += [self.name] if differs else []
         keys += (
             [self.key_ipv4] if not ipv4 and int(level) > SMALL else []
         )  # which the kernel refuses, and says why
         return [Operation("link", (place.interface, key), level) for key in keys]
+
+
+SETTINGS = (
+    SegmentSize(
+        "gso_max_size",
+        "gso_ipv4_max_size",
+        "Largest segment that the stack builds for the device; above 64K it is BIG TCP, for IPv4"
+        " too.",
+    ),
+    SegmentSize(
+        "gro_max_size",
+        "gro_ipv4_max_size",
+        "Largest segment that the stack joins from what arrives; above 64K it is BIG TCP, for IPv4"
+        " too.",
+    ),
+)

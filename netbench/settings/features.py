@@ -1,21 +1,22 @@
-"""An offload that is one or several of ethtool's features: tso, gso, gro, lro, sg and the checksums
-stand on this.
-"""
+"""Settings that are one or several of ethtool's features, as a table."""
 
 from __future__ import annotations
 
 import fnmatch
-from typing import ClassVar
+from dataclasses import dataclass
 
 from netbench.settings.base import Operation, Setting, SettingContext, fields, on_or_off
 
 
-class Offload(Setting):
-    """`pattern` names the kernel's features; the offload is on while any of them is, as ethtool
-    says too.
+@dataclass
+class Feature(Setting):
+    """`pattern` names the kernel's features; the setting is on while any of them is, as ethtool
+    says too. A family has no pattern: the rest of its name is the feature.
     """
 
-    pattern: ClassVar[str]
+    name: str
+    pattern: str
+    about: str
 
     def parse(self, level: str) -> str:
         return on_or_off(level)
@@ -64,3 +65,32 @@ class Offload(Setting):
         ]
         value = "".join(f"{name} {level}\n" for name in names)
         return [Operation("features", (place.interface,), value)] if names else []
+
+
+SETTINGS = (
+    Feature(
+        "tso", "tx-tcp*-segmentation", "TCP segmentation offload: the device cuts large segments."
+    ),
+    Feature(
+        "gso",
+        "tx-generic-segmentation",
+        "Generic segmentation offload: the kernel cuts large segments as late as it can.",
+    ),
+    Feature(
+        "gro",
+        "rx-gro",
+        "Generic receive offload: the kernel joins what arrives into large segments.",
+    ),
+    Feature("lro", "rx-lro", "Large receive offload: the device joins what arrives."),
+    Feature(
+        "sg",
+        "tx-scatter-gather*",
+        "Scatter-gather: the device sends from several pieces of memory; TSO and zero-copy need"
+        " it.",
+    ),
+    Feature("rx_checksum", "rx-checksum", "The device checks the checksums of what arrives."),
+    Feature("tx_checksum", "tx-checksum-*", "The device computes the checksums of what is sent."),
+    Feature(
+        "feature.", "", "Any ethtool feature by the kernel's name, such as feature.rx-gro-list."
+    ),
+)
