@@ -28,9 +28,8 @@ enum {
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 128,
 	NB_TOKEN_BYTES = 16,
-	NB_BEAT_SECONDS = 3, /* a side that has nothing to say says NB_BEAT this often */
-	NB_SILENCE_SECONDS =
-		10, /* a side that heard nothing for so long takes the other for lost */
+	NB_HEARTBEAT_SECONDS = 3, /* an idle side sends NB_HEARTBEAT this often */
+	NB_SILENCE_SECONDS = 10,  /* after so long without a frame the other side counts as lost */
 };
 
 enum nb_frame_type {
@@ -47,9 +46,9 @@ enum nb_frame_type {
 	NB_RESULT,  /* vectors: everything that was counted */
 	NB_SAMPLES, /* vectors: interval samples, before NB_RESULT, in as many frames as it takes */
 	NB_ERROR,   /* struct nb_error; the worker is idle again */
-	NB_BEAT,    /* nothing: I am alive */
-	NB_OP,	    /* values: read or change something of the host */
-	NB_OP_DONE, /* vectors: what was read before and after */
+	NB_HEARTBEAT, /* nothing: I am alive */
+	NB_OP,	      /* values: read or change something of the host */
+	NB_OP_DONE,   /* vectors: what was read before and after */
 	NB_UNDO,   /* nothing, or u32 little-endian scope: put back what is held in it and above, in
 		      reverse */
 	NB_UNDONE, /* nothing */
@@ -203,7 +202,7 @@ int nb_serve(int in, int out);
 size_t nb_describe(struct nb_row *rows, size_t room);
 
 /* Fill a hello for this library and host. */
-void nb_greet(struct nb_hello *hello);
+void nb_fill_hello(struct nb_hello *hello);
 
 /* A code in words. */
 const char *nb_strcode(int code);

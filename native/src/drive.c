@@ -14,22 +14,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "beat.h"
 #include "clock.h"
+#include "heartbeat.h"
 #include "method.h"
 
-static void wait_gate(struct nb_gates *gates, enum nb_gate gate)
+static void wait_gate(struct nb_run_control *control, enum nb_gate gate)
 {
-	pthread_mutex_lock(&gates->lock);
-	while (gates->gate < gate)
-		pthread_cond_wait(&gates->moved, &gates->lock);
-	pthread_mutex_unlock(&gates->lock);
+	pthread_mutex_lock(&control->lock);
+	while (control->gate < gate)
+		pthread_cond_wait(&control->moved, &control->lock);
+	pthread_mutex_unlock(&control->lock);
 }
 
-static void notify(struct nb_gates *gates)
+static void notify(struct nb_run_control *control)
 {
 	uint64_t one = 1;
-	ssize_t written = write(gates->notify, &one, sizeof(one));
+	ssize_t written = write(control->notify, &one, sizeof(one));
 
 	(void)written; /* full means that a notice is already there */
 }
@@ -41,7 +41,7 @@ static void fail_flow(struct nb_flow *flow)
 	flow->failed = flow->error.code ? -(int)flow->error.code : -NB_ERR_SYSTEM;
 	shutdown(flow->socket, SHUT_RDWR);
 	atomic_store_explicit(&flow->ended, 1, memory_order_release);
-	notify(flow->gates);
+	notify(flow->control);
 }
 
 /* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
@@ -51,7 +51,7 @@ static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved
 	uint64_t share = flow->job->rate / flow->job->streams;
 	uint64_t due = begun + (uint64_t)((double)moved * 8e9 / (double)(share ? share : 1));
 
-	while (atomic_load_explicit(&flow->gates->stop, memory_order_relaxed) < until) {
+	while (atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until) {
 		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
 		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000),
 				       .tv_nsec = (long)(wake % 1000000000) };
@@ -64,13 +64,13 @@ static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved
 
 /* The window of a bytes-bounded run was opened while nothing moved: its time begins with the first
  * bytes of any stream. */
-static int see_first_data(struct nb_gates *gates)
+static int see_first_data(struct nb_run_control *control)
 {
 	uint64_t none = 0;
 
-	if (!atomic_load_explicit(&gates->marked, memory_order_acquire))
+	if (!atomic_load_explicit(&control->marked, memory_order_acquire))
 		return 0;
-	atomic_compare_exchange_strong(&gates->first_data, &none, nb_now());
+	atomic_compare_exchange_strong(&control->first_data, &none, nb_now());
 	return 1;
 }
 
@@ -122,7 +122,7 @@ static const _Atomic int *stop_of(const struct nb_flow *flow)
 	int draining = flow->job->role == NB_ROLE_RECEIVE &&
 		       !(flow->method->flags & (NB_NO_DATA | NB_FETCHES));
 
-	return draining ? &flow->gates->abort : &flow->gates->stop;
+	return draining ? &flow->control->abort : &flow->control->stop;
 }
 
 /* The loop of one flow: steps of the method until `stop` has come to `until`, the limit is reached
@@ -136,7 +136,7 @@ static void pump_one(struct nb_flow *flow, int until)
 	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed),
 		 left = flow->left;
 	size_t chunk = chunk_of(flow);
-	int unseen = stop == &flow->gates->abort && flow->job->bytes;
+	int unseen = stop == &flow->control->abort && flow->job->bytes;
 	ssize_t moved = flow->moved;
 
 	while (left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
@@ -148,7 +148,7 @@ static void pump_one(struct nb_flow *flow, int until)
 		atomic_store_explicit(&flow->steps, ++steps, memory_order_relaxed);
 		if (left != NB_MISSING)
 			left -= (uint64_t)moved;
-		if (unseen && see_first_data(flow->gates))
+		if (unseen && see_first_data(flow->control))
 			unseen = 0;
 		if (rate)
 			keep_pace(flow, begun, bytes - first, until);
@@ -157,9 +157,9 @@ static void pump_one(struct nb_flow *flow, int until)
 	flow->moved = moved;
 }
 
-static void fail_team(struct nb_flow *flows, const char *what)
+static void fail_thread_group(struct nb_flow *flows, const char *what)
 {
-	for (uint32_t i = 0; i < flows->team; i++)
+	for (uint32_t i = 0; i < flows->thread_group; i++)
 		flows[i].moved =
 			nb_flow_fail(&flows[i], what, "raise the limit on open files (ulimit -n)",
 				     "for its streams");
@@ -171,11 +171,11 @@ static void pump_ready(struct nb_flow *flows, int until)
 	enum { BATCH = 32, LOOK_MS = 100 };
 	const _Atomic int *stop = stop_of(flows);
 	uint32_t events = flows->job->role == NB_ROLE_SEND ? EPOLLOUT : EPOLLIN, open = 0;
-	int unseen = stop == &flows->gates->abort && flows->job->bytes,
+	int unseen = stop == &flows->control->abort && flows->job->bytes,
 	    set = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event ready[BATCH];
 
-	for (uint32_t i = 0; set >= 0 && i < flows->team; i++) {
+	for (uint32_t i = 0; set >= 0 && i < flows->thread_group; i++) {
 		struct epoll_event event = { .events = events, .data.u32 = i };
 
 		if (!flows[i].failed && flows[i].left &&
@@ -183,7 +183,7 @@ static void pump_ready(struct nb_flow *flows, int until)
 			open++;
 	}
 	if (set < 0)
-		fail_team(flows, "epoll_create1");
+		fail_thread_group(flows, "epoll_create1");
 	while (open && atomic_load_explicit(stop, memory_order_relaxed) < until) {
 		int count = epoll_wait(set, ready, BATCH, LOOK_MS);
 
@@ -191,7 +191,7 @@ static void pump_ready(struct nb_flow *flows, int until)
 			struct nb_flow *flow = &flows[ready[i].data.u32];
 
 			flow->moved = reap_or_step(flow, ready[i].events);
-			if (flow->moved > 0 && unseen && see_first_data(flow->gates))
+			if (flow->moved > 0 && unseen && see_first_data(flow->control))
 				unseen = 0;
 			if (flow->moved > 0 && flow->left)
 				continue;
@@ -207,11 +207,11 @@ static void pump_ready(struct nb_flow *flows, int until)
 
 static void pump(struct nb_flow *flows, int until)
 {
-	if (flows->team > 1)
+	if (flows->thread_group > 1)
 		pump_ready(flows, until);
 	else
 		pump_one(flows, until);
-	for (uint32_t i = 0; i < flows->team; i++)
+	for (uint32_t i = 0; i < flows->thread_group; i++)
 		if (flows[i].moved < 0)
 			fail_flow(&flows[i]);
 }
@@ -243,7 +243,7 @@ static void wait_acknowledged(struct nb_flow *flow)
 	int queued = 0;
 
 	while (!ioctl(flow->socket, SIOCOUTQ, &queued) && queued &&
-	       !atomic_load(&flow->gates->abort))
+	       !atomic_load(&flow->control->abort))
 		nanosleep(&pause, NULL);
 }
 
@@ -274,7 +274,7 @@ static int end_stream(struct nb_flow *flow)
 	return 0;
 }
 
-static int settle(struct nb_flow *flow)
+static int drain_warmup(struct nb_flow *flow)
 {
 	wait_acknowledged(flow);
 	return flow->method->drain ? flow->method->drain(flow) : 0;
@@ -283,14 +283,14 @@ static int settle(struct nb_flow *flow)
 /* Do something with every flow that has not failed. */
 static void each(struct nb_flow *flows, int (*act)(struct nb_flow *flow))
 {
-	for (uint32_t i = 0; i < flows->team; i++)
+	for (uint32_t i = 0; i < flows->thread_group; i++)
 		if (!flows[i].failed && act(&flows[i]))
 			fail_flow(&flows[i]);
 }
 
 static void set_limits(struct nb_flow *flows, int bounded)
 {
-	for (uint32_t i = 0; i < flows->team; i++) {
+	for (uint32_t i = 0; i < flows->thread_group; i++) {
 		flows[i].left = bounded ? flows[i].limit : NB_MISSING;
 		flows[i].moved = 1;
 	}
@@ -303,12 +303,12 @@ static void warm_up(struct nb_flow *flows)
 		each(flows, send_preamble);
 		set_limits(flows, 0);
 		pump(flows, NB_STOP_PUMP);
-		each(flows, settle);
+		each(flows, drain_warmup);
 	}
-	for (uint32_t i = 0; i < flows->team; i++)
-		atomic_store_explicit(&flows[i].parked, 1, memory_order_release);
-	notify(flows->gates);
-	wait_gate(flows->gates, NB_GATE_RUN);
+	for (uint32_t i = 0; i < flows->thread_group; i++)
+		atomic_store_explicit(&flows[i].warmed_up, 1, memory_order_release);
+	notify(flows->control);
+	wait_gate(flows->control, NB_GATE_RUN);
 }
 
 static void *drive(void *argument)
@@ -316,7 +316,7 @@ static void *drive(void *argument)
 	struct nb_flow *flows = argument;
 	int sends = flows->job->role == NB_ROLE_SEND, bounded = flows->job->bytes != 0;
 
-	wait_gate(flows->gates, NB_GATE_WARM);
+	wait_gate(flows->control, NB_GATE_WARM);
 	if (sends && bounded)
 		warm_up(flows);
 	if (sends && !(bounded && flows->job->warmup))
@@ -326,15 +326,15 @@ static void *drive(void *argument)
 	each(flows, end_stream);
 	if (sends)
 		each(flows, wait_closed);
-	for (uint32_t i = 0; i < flows->team; i++)
+	for (uint32_t i = 0; i < flows->thread_group; i++)
 		atomic_store_explicit(&flows[i].ended, 1, memory_order_release);
-	notify(flows->gates);
+	notify(flows->control);
 	return NULL;
 }
 
 /* Flows that can share a thread: they would take turns on one CPU anyway. Pacing sleeps, so a paced
  * flow is alone. */
-uint32_t nb_flow_team(const struct nb_job *job, size_t count)
+uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count)
 {
 	return job->cpu != NB_MISSING && !job->rate &&
 			       !(job->method->flags & (NB_NO_DATA | NB_FETCHES))
@@ -342,12 +342,12 @@ uint32_t nb_flow_team(const struct nb_job *job, size_t count)
 		       : 1;
 }
 
-int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error)
+int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *error)
 {
 	pthread_attr_t attributes;
 	int status;
 
-	flow->team = team;
+	flow->thread_group = thread_group;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, 512 * 1024);
 	if (flow->job->cpu != NB_MISSING) {
@@ -384,8 +384,9 @@ void nb_flow_give_up(struct nb_flow *flow)
 	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
 		if (flow->method->give_up)
 			flow->method->give_up(flow);
-		nb_beat(); /* a file system whose server is gone may hold it for long all the same
-			    */
+		nb_heartbeat(); /* a file system whose server is gone may hold it for long all the
+				 * same
+				 */
 		nanosleep(&pause, NULL);
 	}
 	flow->started = 0;

@@ -8,38 +8,38 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "beat.h"
+#include "heartbeat.h"
 #include "method.h"
 
 enum {
 	FETCHED = 8 * 1024 * 1024
 }; /* bytes of a file that both sides digest where nobody sends them */
 
-int nb_gates_open(struct nb_gates *gates, struct nb_error *error)
+int nb_run_control_open(struct nb_run_control *control, struct nb_error *error)
 {
-	memset(gates, 0, sizeof(*gates));
-	pthread_mutex_init(&gates->lock, NULL);
-	pthread_cond_init(&gates->moved, NULL);
-	gates->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return gates->notify >= 0
+	memset(control, 0, sizeof(*control));
+	pthread_mutex_init(&control->lock, NULL);
+	pthread_cond_init(&control->moved, NULL);
+	control->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return control->notify >= 0
 		       ? 0
 		       : nb_fail_errno(error, "prepare run",
 				       "raise the limit on open files (ulimit -n)", "eventfd");
 }
 
-void nb_gates_move(struct nb_gates *gates, enum nb_gate gate)
+void nb_run_control_move(struct nb_run_control *control, enum nb_gate gate)
 {
-	pthread_mutex_lock(&gates->lock);
-	gates->gate = gate;
-	pthread_cond_broadcast(&gates->moved);
-	pthread_mutex_unlock(&gates->lock);
+	pthread_mutex_lock(&control->lock);
+	control->gate = gate;
+	pthread_cond_broadcast(&control->moved);
+	pthread_mutex_unlock(&control->lock);
 }
 
-void nb_gates_close(struct nb_gates *gates)
+void nb_run_control_close(struct nb_run_control *control)
 {
-	close(gates->notify);
-	pthread_cond_destroy(&gates->moved);
-	pthread_mutex_destroy(&gates->lock);
+	close(control->notify);
+	pthread_cond_destroy(&control->moved);
+	pthread_mutex_destroy(&control->lock);
 }
 
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
@@ -104,7 +104,7 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
 	while (left) {
 		size_t length = left < flow->job->chunk ? (size_t)left : (size_t)flow->job->chunk;
 
-		nb_beat();
+		nb_heartbeat();
 		*digest = nb_digest(*digest, flow->buffer, length);
 		left -= length;
 	}

@@ -16,12 +16,12 @@
 
 enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN };
 
-/* Values of nb_gates.stop: a bytes-bounded run goes on after its warm-up, and then nothing but an
- * abort stops it. */
+/* Values of nb_run_control.stop: a bytes-bounded run goes on after its warm-up, and then nothing
+ * but an abort stops it. */
 enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
 
 /* What the serving thread tells all flows of a run. */
-struct nb_gates {
+struct nb_run_control {
 	_Atomic int stop;  /* enum nb_stop: leave the loop */
 	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too */
 	pthread_mutex_t lock;
@@ -30,7 +30,7 @@ struct nb_gates {
 	_Atomic int
 		marked; /* bytes-bounded: the window is open, its first bytes are still to come */
 	_Atomic uint64_t first_data; /* when they came, 0: not yet */
-	int notify;		     /* eventfd: a flow parked or ended */
+	int notify;		     /* eventfd: a flow warmed_up or ended */
 };
 
 struct nb_flow {
@@ -38,14 +38,14 @@ struct nb_flow {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t steps;
 	_Atomic uint64_t proof[8];
-	_Atomic int parked;
+	_Atomic int warmed_up;
 	_Atomic int ended; /* set last, with release: error and the rest may be read */
 
 	int socket;
 	uint32_t index;
 	const struct nb_method *method;
 	const struct nb_job *job;
-	struct nb_gates *gates;
+	struct nb_run_control *control;
 	struct nb_source source;
 	struct nb_sink sink;
 	unsigned char *buffer; /* of the user, at job->align from a page */
@@ -59,7 +59,8 @@ struct nb_flow {
 	struct nb_error error;
 	pthread_t thread;
 	int started;
-	uint32_t team; /* flows that this one's thread drives: itself and those that follow it */
+	uint32_t thread_group; /* flows that this one's thread drives: itself and those that follow
+				  it */
 };
 
 static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t by)
@@ -72,9 +73,9 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 /* Buffers, source, sink and the method's own. */
 int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
 /* How many of a job's flows one thread drives. */
-uint32_t nb_flow_team(const struct nb_job *job, size_t count);
-/* The thread of a team of flows that begins here, pinned and waiting at the gate. */
-int nb_flow_start(struct nb_flow *flow, uint32_t team, struct nb_error *error);
+uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count);
+/* The thread of a thread_group of flows that begins here, pinned and waiting at the gate. */
+int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *error);
 void nb_flow_join(struct nb_flow *flow);
 /* The same for one that was told to stop and may be held by what it reads: alive to the controller
  * meanwhile. */
@@ -123,8 +124,8 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 	return (ssize_t)done;
 }
 
-int nb_gates_open(struct nb_gates *gates, struct nb_error *error);
-void nb_gates_move(struct nb_gates *gates, enum nb_gate gate);
-void nb_gates_close(struct nb_gates *gates);
+int nb_run_control_open(struct nb_run_control *control, struct nb_error *error);
+void nb_run_control_move(struct nb_run_control *control, enum nb_gate gate);
+void nb_run_control_close(struct nb_run_control *control);
 
 #endif

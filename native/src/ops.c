@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "beat.h"
+#include "heartbeat.h"
 
 enum { OP_KIND, OP_TARGET, OP_VALUE, OP_HOLD, OP_SCOPE, OP_UNDO };
 enum nb_edge_of_op { BEFORE = 0, AFTER = 1 };
@@ -40,8 +40,8 @@ const struct nb_field nb_op_arguments[] = {
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);
 
-struct nb_held {
-	struct nb_held *before;
+struct nb_undo_entry {
+	struct nb_undo_entry *before;
 	const struct nb_op *op;
 	struct nb_target target; /* its words are this entry's */
 	char *value;
@@ -202,7 +202,7 @@ static void forget(struct request *request)
 	free(request->value);
 }
 
-static void free_entry(struct nb_held *entry)
+static void free_entry(struct nb_undo_entry *entry)
 {
 	if (entry) {
 		free((char *)entry->target.words);
@@ -211,10 +211,10 @@ static void free_entry(struct nb_held *entry)
 	free(entry);
 }
 
-static int hold(struct nb_held **held, const struct request *request,
+static int hold(struct nb_undo_entry **held, const struct request *request,
 		const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct nb_held *entry = calloc(1, sizeof(*entry));
+	struct nb_undo_entry *entry = calloc(1, sizeof(*entry));
 
 	if (entry) {
 		entry->op = request->op;
@@ -232,9 +232,9 @@ static int hold(struct nb_held **held, const struct request *request,
 	return no_memory(error, "what was there");
 }
 
-static void let_go(struct nb_held **held)
+static void release(struct nb_undo_entry **held)
 {
-	struct nb_held *entry = *held;
+	struct nb_undo_entry *entry = *held;
 
 	*held = entry->before;
 	free_entry(entry);
@@ -258,8 +258,8 @@ static int get(const struct nb_op *op, const struct nb_target *target, struct nb
 
 /* What the kernel moves along is remembered first, so put back last: putting back the one may move
  * the other again. */
-static int hold_moved(const struct request *request, struct nb_text *text, struct nb_held **held,
-		      struct nb_error *error)
+static int hold_moved(const struct request *request, struct nb_text *text,
+		      struct nb_undo_entry **held, struct nb_error *error)
 {
 	char words[NB_OP_MOVED];
 	struct nb_target other = { words, 0 };
@@ -272,7 +272,7 @@ static int hold_moved(const struct request *request, struct nb_text *text, struc
 }
 
 /* Undoing nests: what is held later is undone sooner. */
-static int check_scope(const struct request *request, const struct nb_held *held,
+static int check_scope(const struct request *request, const struct nb_undo_entry *held,
 		       struct nb_error *error)
 {
 	if (!held || held->scope <= request->scope)
@@ -283,7 +283,7 @@ static int check_scope(const struct request *request, const struct nb_held *held
 }
 
 /* Run a program that has an undo. */
-static int run(const struct request *request, struct nb_text *text, struct nb_held **held,
+static int run(const struct request *request, struct nb_text *text, struct nb_undo_entry **held,
 	       struct nb_error *error)
 {
 	int status = hold(held, request, &request->undo, "", error);
@@ -294,13 +294,13 @@ static int run(const struct request *request, struct nb_text *text, struct nb_he
 	/* A program that failed has changed nothing that is its own to undo; one that was stopped
 	 * may have. */
 	if (status && error->error != ETIMEDOUT)
-		let_go(held);
+		release(held);
 	return status;
 }
 
 /* Remembered before it is changed: a change that fails half-way is undone too. */
-static int remember(const struct request *request, struct nb_text *text, struct nb_held **held,
-		    struct nb_error *error)
+static int remember(const struct request *request, struct nb_text *text,
+		    struct nb_undo_entry **held, struct nb_error *error)
 {
 	int status = hold_moved(request, text, held, error);
 
@@ -309,8 +309,8 @@ static int remember(const struct request *request, struct nb_text *text, struct 
 	return status ? status : hold(held, request, &request->target, text->data, error);
 }
 
-static int read_before(const struct request *request, struct nb_text *text, struct nb_held **held,
-		       struct nb_error *error)
+static int read_before(const struct request *request, struct nb_text *text,
+		       struct nb_undo_entry **held, struct nb_error *error)
 {
 	int holds = request->hold && request->value && !request->op->lasting;
 	int status = holds || request->undo.words ? check_scope(request, *held, error) : 0;
@@ -324,7 +324,7 @@ static int read_before(const struct request *request, struct nb_text *text, stru
 	return get(request->op, &request->target, text, error);
 }
 
-static int perform(const struct request *request, struct nb_text *text, struct nb_held **held,
+static int perform(const struct request *request, struct nb_text *text, struct nb_undo_entry **held,
 		   struct nb_writer *answer, struct nb_error *error)
 {
 	uint16_t row = nb_row_of_op_argument(OP_VALUE);
@@ -348,7 +348,7 @@ static int make_text(struct nb_text *text, struct nb_error *error)
 	return text->data ? 0 : no_memory(error, "an answer");
 }
 
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_held **held,
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **held,
 		  struct nb_writer *answer, struct nb_error *error)
 {
 	struct request request = { 0 };
@@ -374,7 +374,7 @@ int nb_op_check(const unsigned char *payload, size_t length, struct nb_error *er
 }
 
 /* "op word word" of what an entry is about, for messages. */
-static void name_entry(const struct nb_held *entry, char *name, size_t room)
+static void name_entry(const struct nb_undo_entry *entry, char *name, size_t room)
 {
 	size_t used = (size_t)snprintf(name, room, "%s ", entry->op->name);
 
@@ -401,7 +401,8 @@ static int shown(const char *line)
 	return length < 70 ? (int)length : 70;
 }
 
-static int fail_difference(const struct nb_held *entry, const char *now, struct nb_error *error)
+static int fail_difference(const struct nb_undo_entry *entry, const char *now,
+			   struct nb_error *error)
 {
 	size_t at = differing_line(now, entry->value);
 	const char *reads = now + at, *was = entry->value + at;
@@ -414,7 +415,7 @@ static int fail_difference(const struct nb_held *entry, const char *now, struct 
 		       was);
 }
 
-static int put_back(const struct nb_held *entry, struct nb_text *text, struct nb_error *error)
+static int put_back(const struct nb_undo_entry *entry, struct nb_text *text, struct nb_error *error)
 {
 	const struct nb_op *op = entry->op;
 	int status;
@@ -429,7 +430,7 @@ static int put_back(const struct nb_held *entry, struct nb_text *text, struct nb
 	return status;
 }
 
-static int undo_one(const struct nb_held *entry, struct nb_error *error)
+static int undo_one(const struct nb_undo_entry *entry, struct nb_error *error)
 {
 	struct nb_text text;
 	int status = make_text(&text, error);
@@ -452,7 +453,7 @@ static void add_count(struct nb_error *error, size_t others)
 	memcpy(error->message + used, more, length + 1);
 }
 
-int nb_op_undo(struct nb_held **held, uint32_t scope, struct nb_error *error)
+int nb_op_undo(struct nb_undo_entry **held, uint32_t scope, struct nb_error *error)
 {
 	size_t failures = 0;
 	int first = 0;
@@ -463,8 +464,8 @@ int nb_op_undo(struct nb_held **held, uint32_t scope, struct nb_error *error)
 
 		failures += status != 0;
 		first = first ? first : status;
-		let_go(held);
-		nb_beat();
+		release(held);
+		nb_heartbeat();
 	}
 	if (failures > 1)
 		add_count(error, failures - 1);

@@ -49,11 +49,11 @@ extern const struct nb_op *const nb_ops[]; /* ends with NULL */
 extern const struct nb_field nb_op_arguments[];
 extern const size_t nb_op_arguments_count;
 
-struct nb_held;
+struct nb_undo_entry;
 
 /* Execute one NB_OP payload; *held grows where it asks for that. Writes what was there before and
  * after. */
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_held **held,
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **held,
 		  struct nb_writer *answer, struct nb_error *error);
 /* Whether a payload is an operation that could be executed; does nothing with it. */
 int nb_op_check(const unsigned char *payload, size_t length, struct nb_error *error);
@@ -61,7 +61,7 @@ int nb_op_check(const unsigned char *payload, size_t length, struct nb_error *er
  * Undo what is held in this scope and those above it, in reverse, and see that it reads as it did.
  * Goes on after a failure, and reports the first and how many there were.
  */
-int nb_op_undo(struct nb_held **held, uint32_t scope, struct nb_error *error);
+int nb_op_undo(struct nb_undo_entry **held, uint32_t scope, struct nb_error *error);
 
 /* For the kinds of operations. */
 

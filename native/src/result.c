@@ -16,7 +16,7 @@ enum {
 	RB_CONGESTION,
 	RB_RESIDENT,
 	RB_SOURCE_SIZE,
-	RB_STRANGERS,
+	RB_REJECTED,
 	RB_LOST,
 	RB_DIGEST,
 	RB_STATUS,
@@ -45,8 +45,8 @@ const struct nb_field nb_readbacks[] = {
 			     .about = "bytes in the source",
 			     .unit = NB_UNIT_BYTES,
 			     .type = NB_SIZE },
-	[RB_STRANGERS] = { .name = "rejected_connections",
-			   .about = "connections to the data port that did not know the token" },
+	[RB_REJECTED] = { .name = "rejected_connections",
+			  .about = "connections to the data port that did not know the token" },
 	[RB_LOST] = { .name = "samples_lost", .about = "samples that found no room" },
 	[RB_DIGEST] = { .name = "digest",
 			.about = "FNV-1a of what was sent or arrived",
@@ -68,14 +68,14 @@ static void put_number(struct nb_writer *writer, size_t readback, int edge, uint
 
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 {
-	int fd = run->door.socket, number;
+	int fd = run->listener.socket, number;
 	socklen_t length = sizeof(number);
 	char name[16] = "";
 
 	if (run->flows_count && run->flows[0].socket >= 0)
 		fd = run->flows[0].socket;
-	if (run->door.socket >= 0)
-		put_number(writer, RB_PORT, 0, run->door.port);
+	if (run->listener.socket >= 0)
+		put_number(writer, RB_PORT, 0, run->listener.port);
 	put_number(writer, RB_RESIDENT, 0, run->resident);
 	put_number(writer, RB_SOURCE_SIZE, 0, run->source_size);
 	if (fd < 0)
@@ -104,7 +104,7 @@ void nb_run_warm(const struct nb_run *run, struct nb_writer *writer)
 static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 {
 	struct nb_snapshot *snapshot = &run->window.edges[edge];
-	uint64_t first = atomic_load(&run->gates.first_data);
+	uint64_t first = atomic_load(&run->control.first_data);
 	const uint64_t *at = snapshot->numbers;
 
 	if (edge == NB_EDGE_OPEN &&
@@ -167,8 +167,8 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 	nb_run_readbacks(run, writer);
 	if (run->job.role == NB_ROLE_RECEIVE)
 		/* who has said nothing until now knows no token either */
-		put_number(writer, RB_STRANGERS, NB_EDGE_DRAINED,
-			   run->door.rejected_connections + run->door.guests_count);
+		put_number(writer, RB_REJECTED, NB_EDGE_DRAINED,
+			   run->listener.rejected_connections + run->listener.pending_count);
 	put_number(writer, RB_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	if (run->tool.pid)
 		put_tool(run, writer);

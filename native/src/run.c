@@ -48,7 +48,7 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 	status = tell_connected(run, error);
 	if (status)
 		return status;
-	nb_gates_move(&run->gates, NB_GATE_WARM);
+	nb_run_control_move(&run->control, NB_GATE_WARM);
 	run->phase = run->job.bytes && run->job.role == NB_ROLE_RECEIVE ? NB_WAITING : NB_WARMING;
 	run->warm_at = run->phase == NB_WARMING ? now + run->job.warmup : 0;
 	return 0;
@@ -58,16 +58,16 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		struct nb_error *error)
 {
 	if (run->phase == NB_WAITING && length <= run->flows_count * sizeof(uint64_t)) {
-		memcpy(run->settled, arrived, length);
-		run->phase = NB_SETTLING;
-		return nb_window_settled(run) ? nb_window_open_marked(run) : NB_NEWS_NONE;
+		memcpy(run->warmup_bytes, arrived, length);
+		run->phase = NB_WARMUP_DRAIN;
+		return nb_window_warmup_arrived(run) ? nb_window_open_marked(run) : NB_EVENT_NONE;
 	}
 	if (run->phase == NB_MEASURING && run->job.marks) {
 		nb_window_close(run);
-		return NB_NEWS_CLOSE;
+		return NB_EVENT_CLOSE;
 	}
 	if (run->phase == NB_CLOSED && run->job.marks)
-		return NB_NEWS_NONE; /* a server that has left with its client closed it */
+		return NB_EVENT_NONE; /* a server that has left with its client closed it */
 	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report it as a defect of netbench",
 		       "the run waits for no mark of %zu bytes", length);
 }
@@ -77,7 +77,7 @@ int nb_run_stop(struct nb_run *run, struct nb_error *error)
 	if (run->phase != NB_CLOSED)
 		return nb_fail(error, NB_ERR_PROTOCOL, "stop", "report it as a defect of netbench",
 			       "the measured window is not closed");
-	atomic_store(&run->gates.stop, NB_STOP_ALL);
+	atomic_store(&run->control.stop, NB_STOP_ALL);
 	if (run->job.marks)
 		nb_tool_kill(&run->tool); /* a server that waits for the next client */
 	run->phase = NB_DRAINING;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One run: flows or a tool, the measured window, the result. Driven by the serve loop's events.
- * prepare.c begins and ends it, run.c does what the controller orders, turn.c what happens by
+ * prepare.c begins and ends it, run.c does what the controller orders, dispatch.c what happens by
  * itself, result.c tells what was counted.
  */
 #ifndef NB_RUN_H
@@ -10,18 +10,18 @@
 #include <poll.h>
 
 #include "flow.h"
-#include "link.h"
+#include "listener.h"
 #include "tool.h"
 #include "window.h"
 #include "wire.h"
 
-enum { NB_RUN_FDS = NB_GUESTS_MAX + 8 };
+enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
 
 enum nb_phase {
 	NB_PREPARED,
 	NB_WARMING,
 	NB_WAITING,
-	NB_SETTLING,
+	NB_WARMUP_DRAIN,
 	NB_MEASURING,
 	NB_CLOSED,
 	NB_DRAINING,
@@ -31,11 +31,11 @@ enum nb_phase {
 struct nb_run {
 	struct nb_job job;
 	enum nb_phase phase;
-	struct nb_gates gates;
+	struct nb_run_control control;
 	struct nb_flow *flows;
 	size_t flows_count;
 	size_t connected;
-	struct nb_door door;
+	struct nb_listener listener;
 	struct nb_tool tool;
 	struct nb_window window;
 	uint64_t warm_at; /* times of the next events, 0: none */
@@ -43,18 +43,18 @@ struct nb_run {
 	uint64_t sample_at;
 	uint64_t resident;
 	uint64_t source_size;
-	uint64_t settled[NB_STREAMS_MAX]; /* bytes of the warm-up that must have arrived before the
-					     window opens */
+	uint64_t warmup_bytes[NB_STREAMS_MAX]; /* bytes of the warm-up that must have arrived before
+					     the window opens */
 	uint16_t tag;
 };
 
 /* What the serve loop has to send after an event. */
-enum nb_news {
-	NB_NEWS_NONE = 0,
-	NB_NEWS_OPEN = 1,
-	NB_NEWS_CLOSE = 2,
-	NB_NEWS_WARM = 4,
-	NB_NEWS_DONE = 8
+enum nb_event {
+	NB_EVENT_NONE = 0,
+	NB_EVENT_OPEN = 1,
+	NB_EVENT_CLOSE = 2,
+	NB_EVENT_WARM = 4,
+	NB_EVENT_DONE = 8
 };
 
 int nb_run_prepare(struct nb_run *run, struct nb_error *error);
@@ -68,10 +68,10 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warm(const struct nb_run *run, struct nb_writer *writer);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);
-/* Time has come, or a flow or the tool has something to say. Returns enum nb_news bits, or <0 when
+/* Time has come, or a flow or the tool has something to say. Returns enum nb_event bits, or <0 when
  * the run has failed. */
-int nb_run_turn(struct nb_run *run, uint64_t now, struct nb_error *error);
-/* When nb_run_turn must be called at the latest; UINT64_MAX: at no time. */
+int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error);
+/* When nb_run_dispatch must be called at the latest; UINT64_MAX: at no time. */
 uint64_t nb_run_due(const struct nb_run *run);
 /* What else to wait for: fills at most NB_RUN_FDS entries, returns how many. */
 size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds);

@@ -10,8 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "beat.h"
 #include "clock.h"
+#include "heartbeat.h"
 #include "ops.h"
 #include "run.h"
 #include "wire.h"
@@ -28,7 +28,7 @@ struct worker {
 	int out;
 	struct nb_reader reader;
 	struct nb_run *run;
-	struct nb_held *held;
+	struct nb_undo_entry *held;
 	uint64_t heard_at;
 	uint64_t beat_at;
 	int greeted;
@@ -36,7 +36,7 @@ struct worker {
 	int alone; /* nobody there to tell */
 };
 
-void nb_greet(struct nb_hello *hello)
+void nb_fill_hello(struct nb_hello *hello)
 {
 	struct utsname name;
 	FILE *file;
@@ -68,7 +68,7 @@ void nb_greet(struct nb_hello *hello)
 static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t tag,
 		      const void *payload, size_t length)
 {
-	worker->beat_at = nb_now() + NB_BEAT_SECONDS * SECOND;
+	worker->beat_at = nb_now() + NB_HEARTBEAT_SECONDS * SECOND;
 	if (!nb_send_frame(worker->out, type, tag, payload, length))
 		return 0;
 	worker->leaving = worker->alone = 1;
@@ -77,10 +77,10 @@ static int send_frame(struct worker *worker, enum nb_frame_type type, uint16_t t
 
 static _Thread_local struct worker *serving;
 
-void nb_beat(void)
+void nb_heartbeat(void)
 {
 	if (serving && !serving->alone && nb_now() >= serving->beat_at)
-		send_frame(serving, NB_BEAT, 0, NULL, 0);
+		send_frame(serving, NB_HEARTBEAT, 0, NULL, 0);
 }
 
 static void send_error(struct worker *worker, uint16_t tag, const struct nb_error *error)
@@ -127,7 +127,7 @@ static int send_hello(struct worker *worker)
 
 	if (!payload)
 		return -NB_ERR_MEMORY;
-	nb_greet(hello);
+	nb_fill_hello(hello);
 	hello->rows = (uint32_t)count;
 	nb_describe((struct nb_row *)(payload + sizeof(*hello)), count);
 	status = send_frame(worker, NB_HELLO, 0, payload, length);
@@ -224,36 +224,36 @@ static void finish_run(struct worker *worker)
 	end_run(worker);
 }
 
-static void tell(struct worker *worker, int news)
+static void tell(struct worker *worker, int events)
 {
 	uint16_t tag = worker->run->tag;
 
-	if (news & NB_NEWS_WARM)
+	if (events & NB_EVENT_WARM)
 		send_edge(worker, tag, NB_EDGE_WARM);
-	if (news & NB_NEWS_OPEN)
+	if (events & NB_EVENT_OPEN)
 		send_edge(worker, tag, NB_EDGE_OPEN);
-	if (news & NB_NEWS_CLOSE)
+	if (events & NB_EVENT_CLOSE)
 		send_edge(worker, tag, NB_EDGE_CLOSE);
-	if (news & NB_NEWS_DONE)
+	if (events & NB_EVENT_DONE)
 		finish_run(worker);
 }
 
-static void turn_run(struct worker *worker)
+static void dispatch_run(struct worker *worker)
 {
 	struct nb_error error;
-	int news;
+	int events;
 
 	if (!worker->run)
 		return;
-	news = nb_run_turn(worker->run, nb_now(), &error);
-	if (news < 0)
+	events = nb_run_dispatch(worker->run, nb_now(), &error);
+	if (events < 0)
 		fail_run(worker, worker->run->tag, &error);
-	else if (news)
-		tell(worker, news);
+	else if (events)
+		tell(worker, events);
 }
 
-static void steer_run(struct worker *worker, const struct nb_frame *frame,
-		      const unsigned char *payload)
+static void control_run(struct worker *worker, const struct nb_frame *frame,
+			const unsigned char *payload)
 {
 	struct nb_error error;
 	int status;
@@ -335,7 +335,7 @@ static int handle(struct worker *worker, const struct nb_frame *frame, const uns
 	case NB_MARK:
 	case NB_STOP:
 	case NB_ABORT:
-		steer_run(worker, frame, payload);
+		control_run(worker, frame, payload);
 		return 0;
 	case NB_OP:
 		do_operation(worker, frame->tag, payload, frame->length);
@@ -343,7 +343,7 @@ static int handle(struct worker *worker, const struct nb_frame *frame, const uns
 	case NB_UNDO:
 		undo(worker, frame->tag, payload, frame->length);
 		return 0;
-	case NB_BEAT:
+	case NB_HEARTBEAT:
 		return 0;
 	case NB_BYE:
 		worker->leaving = 1;
@@ -428,12 +428,12 @@ int nb_serve(int in, int out)
 		if (first.revents)
 			status = hear(&worker);
 		if (!status)
-			turn_run(&worker);
+			dispatch_run(&worker);
 		worker.heard_at += nb_now() - now; /* while this worker was busy it could hear
 						      nothing: that is no silence */
 		now = nb_now();
 		if (now >= worker.beat_at)
-			send_frame(&worker, NB_BEAT, 0, NULL, 0);
+			send_frame(&worker, NB_HEARTBEAT, 0, NULL, 0);
 		if (now >= worker.heard_at + NB_SILENCE_SECONDS * SECOND)
 			worker.leaving = worker.alone = 1; /* the controller is gone */
 	}

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "beat.h"
+#include "heartbeat.h"
 #include "source.h"
 
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)
@@ -85,7 +85,7 @@ int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest
 			length - offset < sizeof(block) ? (size_t)(length - offset) : sizeof(block);
 		ssize_t got;
 
-		nb_beat();
+		nb_heartbeat();
 		got = pread(sink->fd, block, want, (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;

@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "beat.h"
+#include "heartbeat.h"
 #include "method.h"
 
 enum { BLOCK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
@@ -57,7 +57,7 @@ static int fill_file(int fd, uint64_t size, uint64_t salt)
 		size_t length = size - offset < BLOCK ? (size_t)(size - offset) : BLOCK;
 		ssize_t written;
 
-		nb_beat();
+		nb_heartbeat();
 		nb_pattern(block, length, salt + offset);
 		written = pwrite(fd, block, length, (off_t)offset);
 		if (written < 0 && errno != EINTR)
@@ -327,7 +327,7 @@ static int read_through(int fd, uint64_t size)
 	for (uint64_t offset = 0; offset < size;) {
 		ssize_t got;
 
-		nb_beat();
+		nb_heartbeat();
 		got = pread(fd, block, sizeof(block), (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -378,7 +378,7 @@ static int digest_file(int fd, uint64_t length, uint64_t *digest)
 		size_t want = length - offset < BLOCK ? (size_t)(length - offset) : BLOCK;
 		ssize_t got;
 
-		nb_beat();
+		nb_heartbeat();
 		got = pread(fd, block, want, (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "beat.h"
 #include "clock.h"
+#include "heartbeat.h"
 
 enum {
 	ARGUMENTS_MAX = 256,
@@ -24,7 +24,7 @@ enum {
 	EXEC_FAILED = 127
 };
 enum {
-	BEAT_MS = 1000, /* often enough to be heard of while a program runs */
+	HEARTBEAT_MS = 1000, /* often enough to be heard of while a program runs */
 	LOOK_MS = 10	/* where a kernel older than 5.3 does not tell when it has exited */
 };
 
@@ -59,7 +59,7 @@ static int pin_to(uint64_t cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-static void become(char **arguments, uint64_t cpu, int out, int err, int report)
+static void exec_child(char **arguments, uint64_t cpu, int out, int err, int report)
 {
 	int number;
 	ssize_t written;
@@ -93,7 +93,7 @@ static pid_t start(char **arguments, uint64_t cpu, int out, int err, int *number
 	}
 	pid = fork();
 	if (pid == 0)
-		become(arguments, cpu, out, err, report[1]);
+		exec_child(arguments, cpu, out, err, report[1]);
 	if (pid < 0)
 		*number = errno;
 	close(report[1]);
@@ -182,7 +182,7 @@ static void kill_left_behind(pid_t pid)
 		kill(-pid, SIGKILL);
 }
 
-void nb_tool_listen(struct nb_tool *tool)
+void nb_tool_poll(struct nb_tool *tool)
 {
 	take_in(&tool->output);
 	take_in(&tool->errors);
@@ -196,7 +196,7 @@ void nb_tool_listen(struct nb_tool *tool)
 	}
 }
 
-int nb_tool_says(const struct nb_tool *tool, const char *text)
+int nb_tool_printed(const struct nb_tool *tool, const char *text)
 {
 	return tool->output.used &&
 	       memmem(tool->output.text, tool->output.used, text, strlen(text)) != NULL;
@@ -229,7 +229,7 @@ void nb_tool_free(struct nb_tool *tool)
 
 /* Take in what a program prints until it has exited: its waitpid status, or -1 with errno when it
  * took too long. */
-static int hear_out(pid_t pid, struct nb_output *captured, uint64_t deadline)
+static int collect_output(pid_t pid, struct nb_output *captured, uint64_t deadline)
 {
 	int watch = (int)syscall(SYS_pidfd_open, pid, 0), status = 0, number = 0;
 
@@ -237,9 +237,9 @@ static int hear_out(pid_t pid, struct nb_output *captured, uint64_t deadline)
 		struct pollfd pending[] = { { .fd = captured->fd, .events = POLLIN },
 					    { .fd = watch, .events = POLLIN } };
 		uint64_t now = nb_now(), left = now < deadline ? (deadline - now) / 1000000 + 1 : 0;
-		uint64_t patience = watch < 0 ? LOOK_MS : BEAT_MS;
+		uint64_t patience = watch < 0 ? LOOK_MS : HEARTBEAT_MS;
 
-		nb_beat();
+		nb_heartbeat();
 		poll(pending, 2, (int)(left < patience ? left : patience));
 		take_in(captured);
 		exited = waitpid(pid, &status, WNOHANG) == pid;
@@ -281,7 +281,7 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	pid = start(arguments, NB_MISSING, ends[1], ends[1], &number);
 	close(ends[1]);
 	if (pid > 0) {
-		status = hear_out(pid, &captured, deadline);
+		status = collect_output(pid, &captured, deadline);
 		number = status < 0 ? errno : 0;
 	}
 	if (captured.fd >= 0)

@@ -28,8 +28,8 @@ struct nb_tool {
 void nb_tool_init(struct nb_tool *tool);
 int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_error *error);
 /* Take in what it printed, see whether it has exited. */
-void nb_tool_listen(struct nb_tool *tool);
-int nb_tool_says(const struct nb_tool *tool, const char *text);
+void nb_tool_poll(struct nb_tool *tool);
+int nb_tool_printed(const struct nb_tool *tool, const char *text);
 void nb_tool_kill(struct nb_tool *tool);
 void nb_tool_free(struct nb_tool *tool);
 

@@ -172,11 +172,11 @@ void nb_window_close(struct nb_run *run)
 	run->close_at = run->sample_at = 0;
 }
 
-int nb_window_settled(const struct nb_run *run)
+int nb_window_warmup_arrived(const struct nb_run *run)
 {
 	for (size_t i = 0; i < run->flows_count; i++)
 		if (atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) <
-		    run->settled[i])
+		    run->warmup_bytes[i])
 			return 0;
 	return 1;
 }
@@ -184,9 +184,9 @@ int nb_window_settled(const struct nb_run *run)
 int nb_window_open_marked(struct nb_run *run)
 {
 	nb_window_open(run);
-	atomic_store_explicit(&run->gates.marked, 1, memory_order_release);
-	nb_gates_move(&run->gates, NB_GATE_RUN);
-	return NB_NEWS_OPEN;
+	atomic_store_explicit(&run->control.marked, 1, memory_order_release);
+	nb_run_control_move(&run->control, NB_GATE_RUN);
+	return NB_EVENT_OPEN;
 }
 
 void nb_window_free(struct nb_run *run)

@@ -36,9 +36,9 @@ void nb_window_sample(struct nb_run *run, uint64_t now);
 void nb_window_open(struct nb_run *run);
 void nb_window_close(struct nb_run *run);
 /* A bytes-bounded run: whether all of the warm-up has arrived; open the window then, and let the
- * flows go on. Returns the news.
+ * flows go on. Returns the events.
  */
-int nb_window_settled(const struct nb_run *run);
+int nb_window_warmup_arrived(const struct nb_run *run);
 int nb_window_open_marked(struct nb_run *run);
 
 #endif

@@ -25,7 +25,7 @@ enum { HOLDER_MAX = 60, ATTEMPTS = 1000 };
 static const char OPERATION[] = "lock", NAMELESS[] = "unknown", OWN[] = "/proc/thread-self/ns/net";
 static const struct timespec PAUSE = { .tv_nsec = 1000000 };
 
-struct errand {
+struct lock_request {
 	const char *what;   /* host, kernel */
 	const char *holder; /* who takes it; NULL: only look */
 	const char *place;  /* the network namespace where it is, when it is another */
@@ -83,51 +83,51 @@ static int look(const char *what, char *holder)
 	return held;
 }
 
-static int fail_lock(const struct errand *errand)
+static int fail_lock(const struct lock_request *request)
 {
-	return nb_fail_errno(errand->error, OPERATION, "see what the host's log says",
-			     "the lock of this %s", errand->what);
+	return nb_fail_errno(request->error, OPERATION, "see what the host's log says",
+			     "the lock of this %s", request->what);
 }
 
 /* Its sockets are bound one after the other: who has taken it may not have said so yet. */
-static int is_settled(int held, const char *holder)
+static int is_decided(int held, const char *holder)
 {
 	return held < 0 || (held && strcmp(holder, NAMELESS) != 0);
 }
 
-static int take(struct errand *errand)
+static int take(struct lock_request *request)
 {
 	char lock[64], by[128];
 	int held = 0;
 
-	snprintf(lock, sizeof(lock), "netbench.lock.%s", errand->what);
-	snprintf(by, sizeof(by), "netbench.lock.%s.by.%s", errand->what, errand->holder);
-	for (int i = 0; i < ATTEMPTS && !is_settled(held, errand->found); i++) {
+	snprintf(lock, sizeof(lock), "netbench.lock.%s", request->what);
+	snprintf(by, sizeof(by), "netbench.lock.%s.by.%s", request->what, request->holder);
+	for (int i = 0; i < ATTEMPTS && !is_decided(held, request->found); i++) {
 		if (i)
 			nanosleep(&PAUSE, NULL);
 		if (!bind_name(lock))
-			return bind_name(by) && errno != EADDRINUSE ? fail_lock(errand) : 0;
-		held = errno == EADDRINUSE ? look(errand->what, errand->found) : -1;
+			return bind_name(by) && errno != EADDRINUSE ? fail_lock(request) : 0;
+		held = errno == EADDRINUSE ? look(request->what, request->found) : -1;
 	}
 	if (held < 0)
-		return fail_lock(errand);
-	if (!strcmp(errand->found, errand->holder))
+		return fail_lock(request);
+	if (!strcmp(request->found, request->holder))
 		return 0;
-	return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION,
-		       "wait until it is done, or stop it", "locked by %s", errand->found);
+	return nb_fail(request->error, NB_ERR_REQUEST, OPERATION,
+		       "wait until it is done, or stop it", "locked by %s", request->found);
 }
 
-static void run(struct errand *errand)
+static void run(struct lock_request *request)
 {
-	if (errand->holder)
-		errand->status = take(errand);
-	else if (look(errand->what, errand->found) < 0)
-		errand->status = fail_lock(errand);
+	if (request->holder)
+		request->status = take(request);
+	else if (look(request->what, request->found) < 0)
+		request->status = fail_lock(request);
 }
 
-static int fail_namespace(const struct errand *errand)
+static int fail_namespace(const struct lock_request *request)
 {
-	return nb_fail_errno(errand->error, OPERATION,
+	return nb_fail_errno(request->error, OPERATION,
 			     "run as root there, or leave out settings of the whole kernel",
 			     "the lock of the kernel is in its first network namespace");
 }
@@ -156,63 +156,63 @@ static const char *first_namespace(struct stat *found)
 /* A thread's namespace is its own, and ends with it; sockets stay where they were made. */
 static void *run_there(void *given)
 {
-	struct errand *errand = given;
-	int fd = open(errand->place, O_RDONLY | O_CLOEXEC);
+	struct lock_request *request = given;
+	int fd = open(request->place, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		errand->status = fail_namespace(errand);
+		request->status = fail_namespace(request);
 	else
-		run(errand);
+		run(request);
 	if (fd >= 0)
 		close(fd);
 	return NULL;
 }
 
-static int run_in_kernel(struct errand *errand)
+static int run_in_kernel(struct lock_request *request)
 {
 	struct stat first, own;
 	pthread_t thread;
 
-	errand->place = first_namespace(&first);
-	if (!errand->place || stat(OWN, &own))
-		return fail_namespace(errand);
+	request->place = first_namespace(&first);
+	if (!request->place || stat(OWN, &own))
+		return fail_namespace(request);
 	if (first.st_ino == own.st_ino && first.st_dev == own.st_dev) {
-		run(errand);
-		return errand->status;
+		run(request);
+		return request->status;
 	}
-	errno = pthread_create(&thread, NULL, run_there, errand);
+	errno = pthread_create(&thread, NULL, run_there, request);
 	if (errno)
-		return fail_namespace(errand);
+		return fail_namespace(request);
 	pthread_join(thread, NULL);
-	return errand->status;
+	return request->status;
 }
 
-static int dispatch(struct errand *errand)
+static int run_in_namespace(struct lock_request *request)
 {
-	if (!strcmp(errand->what, "kernel"))
-		return run_in_kernel(errand);
-	if (strcmp(errand->what, "host") != 0)
-		return nb_fail(errand->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel",
-			       "there is no lock '%.40s'", errand->what);
-	run(errand);
-	return errand->status;
+	if (!strcmp(request->what, "kernel"))
+		return run_in_kernel(request);
+	if (strcmp(request->what, "host") != 0)
+		return nb_fail(request->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel",
+			       "there is no lock '%.40s'", request->what);
+	run(request);
+	return request->status;
 }
 
 static int get_lock(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
 {
-	struct errand errand = { .what = nb_target_word(target, 0), .error = error };
-	int status = dispatch(&errand);
+	struct lock_request request = { .what = nb_target_word(target, 0), .error = error };
+	int status = run_in_namespace(&request);
 
-	if (!status && errand.found[0])
-		nb_text_add(text, "%s\n", errand.found);
+	if (!status && request.found[0])
+		nb_text_add(text, "%s\n", request.found);
 	return status;
 }
 
 static int set_lock(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct errand errand = { .what = nb_target_word(target, 0),
-				 .holder = value,
-				 .error = error };
+	struct lock_request request = { .what = nb_target_word(target, 0),
+					.holder = value,
+					.error = error };
 	size_t length = 0;
 
 	while (value[length] > ' ' && value[length] <= '~')
@@ -220,7 +220,7 @@ static int set_lock(const struct nb_target *target, const char *value, struct nb
 	if (!length || length > HOLDER_MAX || value[length])
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
 			       "'%.70s' is no name of a holder", value);
-	return dispatch(&errand);
+	return run_in_namespace(&request);
 }
 
 const struct nb_op nb_op_lock = {

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../beat.h"
 #include "../clock.h"
+#include "../heartbeat.h"
 #include "../kernel.h"
 #include "../ops.h"
 
@@ -25,7 +25,7 @@ static const struct timespec PAUSE = { .tv_nsec = 10000000 };
 
 /* A call that waits for a server: its thread may outlive the wait for it, so that what it needs is
  * its own. */
-struct errand {
+struct mount_call {
 	char *source; /* NULL: unmount */
 	char *folder;
 	char *options;
@@ -88,36 +88,35 @@ static int get_mount(const struct nb_target *target, struct nb_text *text, struc
 
 static void *run(void *given)
 {
-	struct errand *errand = given;
+	struct mount_call *call = given;
 	unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME;
-	int status = errand->source
-			     ? mount(errand->source, errand->folder, "nfs", flags, errand->options)
-			     : umount2(errand->folder, MNT_FORCE | MNT_DETACH);
+	int status = call->source ? mount(call->source, call->folder, "nfs", flags, call->options)
+				  : umount2(call->folder, MNT_FORCE | MNT_DETACH);
 
-	errand->number = status ? errno : 0;
+	call->number = status ? errno : 0;
 	return NULL;
 }
 
-static void forget(struct errand *errand)
+static void forget(struct mount_call *call)
 {
-	free(errand->source);
-	free(errand->folder);
-	free(errand->options);
-	free(errand);
+	free(call->source);
+	free(call->folder);
+	free(call->options);
+	free(call);
 }
 
-/* Run an errand in a thread and wait for it, alive to the controller. Returns its errno; ETIMEDOUT:
+/* Run an call in a thread and wait for it, alive to the controller. Returns its errno; ETIMEDOUT:
  * it goes on by itself. */
-static int send_away(struct errand *errand, uint64_t limit)
+static int run_in_thread(struct mount_call *call, uint64_t limit)
 {
 	uint64_t deadline = nb_now() + limit;
 	pthread_t thread;
-	int number = errand->folder && (!errand->source || errand->options)
-			     ? pthread_create(&thread, NULL, run, errand)
+	int number = call->folder && (!call->source || call->options)
+			     ? pthread_create(&thread, NULL, run, call)
 			     : ENOMEM;
 
 	if (number) {
-		forget(errand);
+		forget(call);
 		return number;
 	}
 	while (pthread_tryjoin_np(thread, NULL)) {
@@ -126,25 +125,25 @@ static int send_away(struct errand *errand, uint64_t limit)
 						   read that */
 			return ETIMEDOUT;
 		}
-		nb_beat();
+		nb_heartbeat();
 		nanosleep(&PAUSE, NULL);
 	}
-	number = errand->number;
-	forget(errand);
+	number = call->number;
+	forget(call);
 	return number;
 }
 
-static struct errand *new_errand(const char *source, size_t length, const char *folder,
-				 const char *options)
+static struct mount_call *new_mount_call(const char *source, size_t length, const char *folder,
+					 const char *options)
 {
-	struct errand *errand = calloc(1, sizeof(*errand));
+	struct mount_call *call = calloc(1, sizeof(*call));
 
-	if (errand) {
-		errand->source = source ? strndup(source, length) : NULL;
-		errand->folder = strdup(folder);
-		errand->options = options ? strdup(options) : NULL;
+	if (call) {
+		call->source = source ? strndup(source, length) : NULL;
+		call->folder = strdup(folder);
+		call->options = options ? strdup(options) : NULL;
 	}
-	return errand;
+	return call;
 }
 
 /* Whether nothing is mounted there any more. */
@@ -158,8 +157,8 @@ static int is_gone(const char *folder)
 
 static int unmount(const char *folder, struct nb_error *error)
 {
-	struct errand *errand = new_errand(NULL, 0, folder, NULL);
-	int number = is_gone(folder) ? 0 : errand ? send_away(errand, UNMOUNT_NS) : ENOMEM;
+	struct mount_call *call = new_mount_call(NULL, 0, folder, NULL);
+	int number = is_gone(folder) ? 0 : call ? run_in_thread(call, UNMOUNT_NS) : ENOMEM;
 
 	/* The kernel takes leave of a server that may be gone too; the folder is free as soon as
 	 * nothing is there. */
@@ -198,15 +197,15 @@ static const char *remedy_of(int number)
 static int make(const char *folder, const char *source, size_t length, const char *options,
 		struct nb_error *error)
 {
-	struct errand *errand;
+	struct mount_call *call;
 	int number;
 
 	if (mkdir(folder, 0700))
 		return nb_fail_errno(error, OPERATION,
 				     "run as root, and remove a folder that is in the way",
 				     "the folder %s", folder);
-	errand = new_errand(source, length, folder, options);
-	number = errand ? send_away(errand, MOUNT_NS) : ENOMEM;
+	call = new_mount_call(source, length, folder, options);
+	number = call ? run_in_thread(call, MOUNT_NS) : ENOMEM;
 	if (!number)
 		return 0;
 	if (number != ETIMEDOUT)

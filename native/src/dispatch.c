@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to a run by itself: time comes, guests knock, flows and tools say something. */
+/* What happens to a run by itself: timers, pending connections, flow and tool events. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -9,36 +9,37 @@
 #include "method.h"
 #include "run.h"
 
-static void adopt(struct nb_run *run, int fd, uint32_t stream)
+static void assign_stream(struct nb_run *run, int fd, uint32_t stream)
 {
 	if (run->flows[stream].socket >=
 	    0) { /* the token is known, the stream is taken: a stranger all the same */
 		close(fd);
-		run->door.rejected_connections++;
+		run->listener.rejected_connections++;
 		return;
 	}
 	run->flows[stream].socket = fd;
 	run->connected++;
 }
 
-static void hear_guests(struct nb_run *run, uint64_t now)
+static void read_pending(struct nb_run *run, uint64_t now)
 {
-	struct pollfd pending[NB_GUESTS_MAX];
+	struct pollfd pending[NB_PENDING_MAX];
 
-	nb_door_accept(&run->door);
-	for (size_t i = 0; i < run->door.guests_count; i++)
-		pending[i] = (struct pollfd){ .fd = run->door.guests[i].socket, .events = POLLIN };
-	if (poll(pending, run->door.guests_count, 0) > 0)
-		for (size_t i = run->door.guests_count; i-- > 0;) {
+	nb_listener_accept(&run->listener);
+	for (size_t i = 0; i < run->listener.pending_count; i++)
+		pending[i] =
+			(struct pollfd){ .fd = run->listener.pending[i].socket, .events = POLLIN };
+	if (poll(pending, run->listener.pending_count, 0) > 0)
+		for (size_t i = run->listener.pending_count; i-- > 0;) {
 			uint32_t stream;
 			int fd = pending[i].revents
-					 ? nb_door_hear(&run->door, i, &run->job, &stream)
+					 ? nb_listener_read(&run->listener, i, &run->job, &stream)
 					 : -1;
 
 			if (fd >= 0)
-				adopt(run, fd, stream);
+				assign_stream(run, fd, stream);
 		}
-	nb_door_expire(&run->door, now);
+	nb_listener_expire(&run->listener, now);
 }
 
 static size_t count_ended(const struct nb_run *run, const struct nb_flow **failed)
@@ -57,16 +58,17 @@ static size_t count_ended(const struct nb_run *run, const struct nb_flow **faile
 	return ended;
 }
 
-static size_t count_parked(const struct nb_run *run)
+static size_t count_warmed_up(const struct nb_run *run)
 {
-	size_t parked = 0;
+	size_t warmed_up = 0;
 
 	for (size_t i = 0; i < run->flows_count; i++)
-		parked += (size_t)atomic_load_explicit(&run->flows[i].parked, memory_order_acquire);
-	return parked;
+		warmed_up += (size_t)atomic_load_explicit(&run->flows[i].warmed_up,
+							  memory_order_acquire);
+	return warmed_up;
 }
 
-/* Bytes that a receiver has got since the window opened; before that the sender was parked, and
+/* Bytes that a receiver has got since the window opened; before that the sender was warmed_up, and
  * said how many there were. */
 static uint64_t arrived_in_window(const struct nb_run *run)
 {
@@ -74,27 +76,28 @@ static uint64_t arrived_in_window(const struct nb_run *run)
 
 	for (size_t i = 0; i < run->flows_count; i++)
 		bytes += atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) -
-			 run->settled[i];
+			 run->warmup_bytes[i];
 	return bytes;
 }
 
-static int turn_flows(struct nb_run *run, struct nb_error *error)
+static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 {
 	const struct nb_flow *failed = NULL;
 	size_t ended = count_ended(run, &failed);
-	int news = NB_NEWS_NONE;
+	int events = NB_EVENT_NONE;
 
 	if (failed) {
 		*error = failed->error;
 		return failed->failed;
 	}
-	if (run->phase == NB_WARMING && run->job.bytes && count_parked(run) == run->flows_count) {
+	if (run->phase == NB_WARMING && run->job.bytes &&
+	    count_warmed_up(run) == run->flows_count) {
 		run->phase = NB_WAITING;
 		run->warm_at = 0;
-		return NB_NEWS_WARM;
+		return NB_EVENT_WARM;
 	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
-		return news;
+		return events;
 	if (run->phase == NB_MEASURING && run->job.role == NB_ROLE_RECEIVE &&
 	    run->job.bytes > arrived_in_window(run))
 		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
@@ -104,37 +107,37 @@ static int turn_flows(struct nb_run *run, struct nb_error *error)
 	if (run->phase == NB_MEASURING && run->job.bytes) {
 		nb_window_close(run);
 		run->phase = NB_DRAINING;
-		news = NB_NEWS_CLOSE;
+		events = NB_EVENT_CLOSE;
 	}
 	/* Between the closing edge and the stop the other side may already have stopped. */
 	if (run->phase != NB_DRAINING && run->phase != NB_CLOSED)
 		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
 			       "the connection was closed before the measured window was");
 	if (run->phase == NB_CLOSED)
-		return news;
+		return events;
 	nb_window_snapshot(run, NB_EDGE_DRAINED);
 	run->phase = NB_DONE;
-	return news | NB_NEWS_DONE;
+	return events | NB_EVENT_DONE;
 }
 
-static int turn_tool(struct nb_run *run, struct nb_error *error)
+static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 {
 	int whole = !run->job.duration && !run->job.marks;
 	size_t said;
 
-	nb_tool_listen(&run->tool);
+	nb_tool_poll(&run->tool);
 	if (run->phase == NB_WAITING && run->job.await[0] &&
-	    nb_tool_says(&run->tool, run->job.await)) {
+	    nb_tool_printed(&run->tool, run->job.await)) {
 		run->job.await[0] = 0;
-		return NB_NEWS_WARM;
+		return NB_EVENT_WARM;
 	}
 	if (!run->tool.exited)
-		return NB_NEWS_NONE;
+		return NB_EVENT_NONE;
 	said = run->tool.errors.used < 150 ? run->tool.errors.used : 150; /* it has no end */
 	if (run->phase == NB_MEASURING && run->job.marks) {
 		nb_window_close(
 			run); /* a server that leaves with its client: its life is the window */
-		return NB_NEWS_CLOSE;
+		return NB_EVENT_CLOSE;
 	}
 	if (run->phase == NB_MEASURING && whole) {
 		nb_window_close(run);
@@ -150,64 +153,64 @@ static int turn_tool(struct nb_run *run, struct nb_error *error)
 			said ? run->tool.errors.text : "it printed no error");
 	}
 	if (run->phase != NB_DRAINING)
-		return NB_NEWS_NONE;
+		return NB_EVENT_NONE;
 	nb_window_snapshot(run, NB_EDGE_DRAINED);
 	run->phase = NB_DONE;
-	return (whole ? NB_NEWS_CLOSE : NB_NEWS_NONE) | NB_NEWS_DONE;
+	return (whole ? NB_EVENT_CLOSE : NB_EVENT_NONE) | NB_EVENT_DONE;
 }
 
-static int turn_clock(struct nb_run *run, uint64_t now)
+static int dispatch_timers(struct nb_run *run, uint64_t now)
 {
 	if (run->warm_at && now >= run->warm_at) {
 		run->warm_at = 0;
 		if (!run->job.bytes || run->job.role == NB_ROLE_TOOL ||
 		    run->job.role == NB_ROLE_OBSERVE) {
 			nb_window_open(run);
-			return NB_NEWS_OPEN;
+			return NB_EVENT_OPEN;
 		}
-		atomic_store(&run->gates.stop, NB_STOP_PUMP);
+		atomic_store(&run->control.stop, NB_STOP_PUMP);
 	}
-	if (run->phase == NB_SETTLING && nb_window_settled(run))
+	if (run->phase == NB_WARMUP_DRAIN && nb_window_warmup_arrived(run))
 		return nb_window_open_marked(run);
 	if (run->close_at && now >= run->close_at) {
 		nb_window_close(run);
-		return NB_NEWS_CLOSE;
+		return NB_EVENT_CLOSE;
 	}
 	if (run->sample_at && now >= run->sample_at)
 		nb_window_sample(run, now);
-	return NB_NEWS_NONE;
+	return NB_EVENT_NONE;
 }
 
 static void clear_notices(struct nb_run *run)
 {
 	uint64_t count;
-	ssize_t got = read(run->gates.notify, &count, sizeof(count));
+	ssize_t got = read(run->control.notify, &count, sizeof(count));
 
 	(void)got; /* nothing there is fine */
 }
 
-int nb_run_turn(struct nb_run *run, uint64_t now, struct nb_error *error)
+int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error)
 {
-	int news, more;
+	int events, more;
 
 	if (run->phase == NB_DONE)
-		return NB_NEWS_NONE;
+		return NB_EVENT_NONE;
 	clear_notices(run);
-	if (run->door.socket >= 0)
-		hear_guests(run, now);
-	news = turn_clock(run, now);
+	if (run->listener.socket >= 0)
+		read_pending(run, now);
+	events = dispatch_timers(run, now);
 	if (run->flows_count)
-		more = turn_flows(run, error);
+		more = dispatch_flows(run, error);
 	else if (run->tool.pid)
-		more = turn_tool(run, error);
+		more = dispatch_tool(run, error);
 	else if (run->phase == NB_DRAINING) {
 		nb_window_snapshot(run, NB_EDGE_DRAINED);
 		run->phase = NB_DONE;
-		more = NB_NEWS_DONE;
+		more = NB_EVENT_DONE;
 	} else {
-		more = NB_NEWS_NONE;
+		more = NB_EVENT_NONE;
 	}
-	return more < 0 ? more : news | more;
+	return more < 0 ? more : events | more;
 }
 
 static uint64_t sooner(uint64_t one, uint64_t other)
@@ -222,10 +225,10 @@ uint64_t nb_run_due(const struct nb_run *run)
 	due = sooner(due, run->warm_at);
 	due = sooner(due, run->close_at);
 	due = sooner(due, run->sample_at);
-	if (run->phase == NB_SETTLING) /* flows do not tell how far they are */
+	if (run->phase == NB_WARMUP_DRAIN) /* flows do not tell how far they are */
 		due = sooner(due, nb_now() + 100000);
-	for (size_t i = 0; i < run->door.guests_count; i++)
-		due = sooner(due, run->door.guests[i].deadline);
+	for (size_t i = 0; i < run->listener.pending_count; i++)
+		due = sooner(due, run->listener.pending[i].deadline);
 	return due;
 }
 
@@ -233,13 +236,13 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 {
 	size_t count = 0;
 
-	fds[count++] = (struct pollfd){ .fd = run->gates.notify, .events = POLLIN };
-	if (run->door.socket >= 0 &&
-	    run->door.guests_count < NB_GUESTS_MAX) /* who finds it full waits outside */
-		fds[count++] = (struct pollfd){ .fd = run->door.socket, .events = POLLIN };
-	for (size_t i = 0; i < run->door.guests_count; i++)
+	fds[count++] = (struct pollfd){ .fd = run->control.notify, .events = POLLIN };
+	if (run->listener.socket >= 0 &&
+	    run->listener.pending_count < NB_PENDING_MAX) /* who finds it full waits outside */
+		fds[count++] = (struct pollfd){ .fd = run->listener.socket, .events = POLLIN };
+	for (size_t i = 0; i < run->listener.pending_count; i++)
 		fds[count++] =
-			(struct pollfd){ .fd = run->door.guests[i].socket, .events = POLLIN };
+			(struct pollfd){ .fd = run->listener.pending[i].socket, .events = POLLIN };
 	if (run->tool.pid && !run->tool.exited)
 		fds[count++] = (struct pollfd){ .fd = run->tool.pidfd, .events = POLLIN };
 	if (run->tool.output.fd >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "link.h"
+#include "listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "clock.h"
 
-static const uint64_t GREETING_NS = 2000000000, CONNECT_NS = 5000000000;
-static const char WELCOME = 'k';
+static const uint64_t HANDSHAKE_NS = 2000000000, CONNECT_NS = 5000000000;
+static const char ACCEPTED = 'k';
 
 union nb_address {
 	struct sockaddr any;
@@ -90,14 +90,14 @@ static int bind_in_range(int fd, const struct nb_job *job, struct nb_error *erro
 			     (unsigned long long)job->port_low, (unsigned long long)job->port_high);
 }
 
-int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error *error)
+int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
 	socklen_t length = parse_address(&address, job->address, 0);
 	int one = 1, status;
 
-	memset(door, 0, sizeof(*door));
-	door->socket = -1;
+	memset(listener, 0, sizeof(*listener));
+	listener->socket = -1;
 	if (!length)
 		return nb_fail(error, NB_ERR_REQUEST, "listen",
 			       "give the receiver's data address as numbers",
@@ -105,91 +105,92 @@ int nb_door_open(struct nb_door *door, const struct nb_job *job, struct nb_error
 	status = new_socket(job, address.any.sa_family, error);
 	if (status < 0)
 		return status;
-	door->socket = status;
-	setsockopt(door->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	status = bind_in_range(door->socket, job, error);
+	listener->socket = status;
+	setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	status = bind_in_range(listener->socket, job, error);
 	length = sizeof(address);
-	if (!status && getsockname(door->socket, &address.any, &length))
+	if (!status && getsockname(listener->socket, &address.any, &length))
 		status = nb_fail_errno(error, "listen", "check the receiver's data address",
 				       "getsockname");
 	if (status) {
-		nb_door_close(door);
+		nb_listener_close(listener);
 		return status;
 	}
-	door->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
-							    : address.v6.sin6_port);
+	listener->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
+								: address.v6.sin6_port);
 	return 0;
 }
 
-void nb_door_accept(struct nb_door *door)
+void nb_listener_accept(struct nb_listener *listener)
 {
-	while (door->guests_count < NB_GUESTS_MAX) {
-		struct nb_guest *guest = &door->guests[door->guests_count];
-		int fd = accept4(door->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	while (listener->pending_count < NB_PENDING_MAX) {
+		struct nb_pending *pending = &listener->pending[listener->pending_count];
+		int fd = accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;
-		*guest = (struct nb_guest){ .socket = fd, .deadline = nb_now() + GREETING_NS };
-		door->guests_count++;
+		*pending = (struct nb_pending){ .socket = fd, .deadline = nb_now() + HANDSHAKE_NS };
+		listener->pending_count++;
 	}
 }
 
-static void let_go(struct nb_door *door, size_t guest)
+static void remove_pending(struct nb_listener *listener, size_t pending)
 {
-	door->guests[guest] = door->guests[--door->guests_count];
+	listener->pending[pending] = listener->pending[--listener->pending_count];
 }
 
-static void send_away(struct nb_door *door, size_t guest)
+static void reject(struct nb_listener *listener, size_t pending)
 {
-	close(door->guests[guest].socket);
-	door->rejected_connections++;
-	let_go(door, guest);
+	close(listener->pending[pending].socket);
+	listener->rejected_connections++;
+	remove_pending(listener, pending);
 }
 
-int nb_door_hear(struct nb_door *door, size_t index, const struct nb_job *job, uint32_t *stream)
+int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb_job *job,
+		     uint32_t *stream)
 {
-	struct nb_guest *guest = &door->guests[index];
-	ssize_t got = recv(guest->socket, guest->greeting + guest->got,
-			   sizeof(guest->greeting) - guest->got, 0);
-	int fd = guest->socket;
+	struct nb_pending *pending = &listener->pending[index];
+	ssize_t got = recv(pending->socket, pending->greeting + pending->got,
+			   sizeof(pending->greeting) - pending->got, 0);
+	int fd = pending->socket;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -1;
 	if (got <= 0) {
-		send_away(door, index);
+		reject(listener, index);
 		return -1;
 	}
-	guest->got += (size_t)got;
-	if (guest->got < sizeof(guest->greeting))
+	pending->got += (size_t)got;
+	if (pending->got < sizeof(pending->greeting))
 		return -1;
-	memcpy(stream, guest->greeting + NB_TOKEN_BYTES, sizeof(*stream));
+	memcpy(stream, pending->greeting + NB_TOKEN_BYTES, sizeof(*stream));
 	*stream = ntohl(*stream);
-	if (memcmp(guest->greeting, job->token, NB_TOKEN_BYTES) || *stream >= job->streams) {
-		send_away(door, index);
+	if (memcmp(pending->greeting, job->token, NB_TOKEN_BYTES) || *stream >= job->streams) {
+		reject(listener, index);
 		return -1;
 	}
-	let_go(door, index);
-	if (fcntl(fd, F_SETFL, 0) || send(fd, &WELCOME, 1, MSG_NOSIGNAL) != 1) {
+	remove_pending(listener, index);
+	if (fcntl(fd, F_SETFL, 0) || send(fd, &ACCEPTED, 1, MSG_NOSIGNAL) != 1) {
 		close(fd);
 		return -1;
 	}
 	return fd;
 }
 
-void nb_door_expire(struct nb_door *door, uint64_t now)
+void nb_listener_expire(struct nb_listener *listener, uint64_t now)
 {
-	for (size_t i = door->guests_count; i-- > 0;)
-		if (door->guests[i].deadline <= now)
-			send_away(door, i);
+	for (size_t i = listener->pending_count; i-- > 0;)
+		if (listener->pending[i].deadline <= now)
+			reject(listener, i);
 }
 
-void nb_door_close(struct nb_door *door)
+void nb_listener_close(struct nb_listener *listener)
 {
-	while (door->guests_count)
-		send_away(door, 0);
-	if (door->socket >= 0)
-		close(door->socket);
-	door->socket = -1;
+	while (listener->pending_count)
+		reject(listener, 0);
+	if (listener->socket >= 0)
+		close(listener->socket);
+	listener->socket = -1;
 }
 
 static int wait_for(int fd, short events, uint64_t deadline)
@@ -257,7 +258,7 @@ static int greet(int fd, const struct nb_job *job, uint32_t index, uint64_t dead
 	if (got < 0)
 		return nb_fail_errno(error, "connect", "look at the receiver's error",
 				     "waiting to be let in");
-	if (got == 0 || answer != WELCOME)
+	if (got == 0 || answer != ACCEPTED)
 		return nb_fail(error, NB_ERR_PEER, "connect",
 			       "another program may listen on that port: fix `port:`",
 			       "the receiver at %s port %llu did not know the token", job->address,
