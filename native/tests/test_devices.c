@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hand.h"
+#include "op_helper.h"
 #include "ops/netlink.h"
 #include "ops/qdisc.h"
 #include "tool.h"
@@ -45,7 +45,7 @@ static void command(const char *line)
 
 	for (size_t i = 0; i <= length; i++)
 		argv[i] = line[i] == ' ' ? 0 : line[i];
-	if (nb_exec(argv, length, 5000000000ULL, output, sizeof(output), &hand_error))
+	if (nb_exec(argv, length, 5000000000ULL, output, sizeof(output), &op_error))
 		fail_msg("%s: %s", line, output);
 }
 
@@ -54,7 +54,7 @@ static int enter(void **state)
 	char output[256];
 
 	(void)state;
-	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &hand_error) &&
+	alone = !nb_exec("ip\0link", 7, 5000000000ULL, output, sizeof(output), &op_error) &&
 		!unshare(CLONE_NEWNET);
 	if (alone)
 		command("ip link add dev va numtxqueues 2 numrxqueues 2 type veth peer name vb");
@@ -80,34 +80,34 @@ static void numbers_of_a_link_are_set_and_put_back(void **state)
 	(void)state;
 	need_namespace();
 	for (size_t i = 0; i < NB_LENGTH(links); i++) {
-		strcpy(before, hand_get(links[i][0]));
-		hand_set(links[i][0], links[i][1]);
+		strcpy(before, op_get(links[i][0]));
+		op_set(links[i][0], links[i][1]);
 		snprintf(expected, sizeof(expected), "%d\n", atoi(links[i][1]));
-		assert_string_equal(expected, hand_get(links[i][0]));
-		hand_restore(links[i][0], before);
+		assert_string_equal(expected, op_get(links[i][0]));
+		op_restore(links[i][0], before);
 	}
-	assert_string_equal("down\n", hand_get("link va state"));
+	assert_string_equal("down\n", op_get("link va state"));
 	command("ip link set va up");
-	assert_string_equal("no carrier\n", hand_get("link va state"));
+	assert_string_equal("no carrier\n", op_get("link va state"));
 	command("ip link set va down");
 }
 
 static void what_is_no_link_is_refused(void **state)
 {
 	(void)state;
-	hand_must_not("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
-		      "no name of an interface");
-	hand_must_not("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
-	hand_must_not("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
-	assert_non_null(strstr(hand_error.remedy, "name one of "));
-	assert_non_null(strstr(hand_error.remedy, "lo"));
-	hand_must_not("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
-	hand_must_not("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
-	hand_must_not("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");
-	hand_must_not("link lo mtu", "1500 bytes", NB_ERR_REQUEST, "'1500 bytes' for mtu");
-	hand_must_not("link lo mtu", "99999999999999999999", NB_ERR_REQUEST, "for mtu");
+	op_must_fail("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
+		     "no name of an interface");
+	op_must_fail("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+	op_must_fail("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
+	assert_non_null(strstr(op_error.remedy, "name one of "));
+	assert_non_null(strstr(op_error.remedy, "lo"));
+	op_must_fail("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
+	op_must_fail("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
+	op_must_fail("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");
+	op_must_fail("link lo mtu", "1500 bytes", NB_ERR_REQUEST, "'1500 bytes' for mtu");
+	op_must_fail("link lo mtu", "99999999999999999999", NB_ERR_REQUEST, "for mtu");
 	need_namespace();
-	hand_must_not("link va mtu", "1", NB_ERR_SYSTEM, "mtu of va");
+	op_must_fail("link va mtu", "1", NB_ERR_SYSTEM, "mtu of va");
 }
 
 static void ipv6_addresses_are_not_lost_to_a_small_mtu(void **state)
@@ -116,13 +116,13 @@ static void ipv6_addresses_are_not_lost_to_a_small_mtu(void **state)
 	need_namespace();
 	if (access("/proc/sys/net/ipv6", F_OK))
 		skip();
-	hand_set("link va mtu", "1000");
-	hand_set("link va mtu", "1500");
+	op_set("link va mtu", "1000");
+	op_set("link va mtu", "1500");
 	command("ip address add 2001:db8::1/64 dev va nodad");
-	hand_must_not("link va mtu", "1279", NB_ERR_UNSUPPORTED, "IPv6 addresses of va");
-	hand_set("link va mtu", "1280");
-	hand_set("link va mtu", "1500");
-	assert_string_equal("va\n", hand_get("interface 2001:db8::1"));
+	op_must_fail("link va mtu", "1279", NB_ERR_UNSUPPORTED, "IPv6 addresses of va");
+	op_set("link va mtu", "1280");
+	op_set("link va mtu", "1500");
+	assert_string_equal("va\n", op_get("interface 2001:db8::1"));
 	command("ip address del 2001:db8::1/64 dev va");
 }
 
@@ -132,20 +132,19 @@ static void features_are_set_and_put_back(void **state)
 
 	(void)state;
 	need_namespace();
-	strcpy(before, hand_get("features va"));
+	strcpy(before, op_get("features va"));
 	assert_non_null(strstr(before, "tx-scatter-gather: on\n"));
 	assert_non_null(strstr(before, "[fixed]\n"));
-	hand_set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
-	assert_non_null(strstr(hand_get("features va"), "tx-scatter-gather: off\n"));
-	assert_non_null(
-		strstr(hand_get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
-	hand_restore("features va", before);
-	hand_must_not("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
-	hand_must_not("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST,
-		      "'maybe' for tx-scatter-gather");
-	hand_must_not("features va", "tx-scatter-gather", NB_ERR_REQUEST,
-		      "without a name and a state");
-	assert_string_equal(before, hand_get("features va"));
+	op_set("features va", "tx-scatter-gather off\nloopback on\nvlan-challenged on");
+	assert_non_null(strstr(op_get("features va"), "tx-scatter-gather: off\n"));
+	assert_non_null(strstr(op_get("features va"), "tx-tcp-segmentation: off [requested on]\n"));
+	op_restore("features va", before);
+	op_must_fail("features va", "tso on", NB_ERR_UNSUPPORTED, "no feature 'tso'");
+	op_must_fail("features va", "tx-scatter-gather maybe", NB_ERR_REQUEST,
+		     "'maybe' for tx-scatter-gather");
+	op_must_fail("features va", "tx-scatter-gather", NB_ERR_REQUEST,
+		     "without a name and a state");
+	assert_string_equal(before, op_get("features va"));
 }
 
 static void a_root_that_is_the_kernels_own_comes_back(void **state)
@@ -155,19 +154,19 @@ static void a_root_that_is_the_kernels_own_comes_back(void **state)
 	(void)state;
 	need_namespace();
 	command("ip link set va up");
-	strcpy(before, hand_get("qdisc va"));
+	strcpy(before, op_get("qdisc va"));
 	assert_string_equal("root noqueue default\n", before);
-	hand_set("qdisc va", "pfifo");
-	assert_memory_equal("root pfifo ", hand_get("qdisc va"), 11);
-	hand_set("qdisc va", "bfifo\n");
-	hand_set("qdisc va", "bfifo");
-	assert_memory_equal("root bfifo ", hand_get("qdisc va"), 11);
-	hand_restore("qdisc va", before);
-	hand_restore("qdisc va", before);
-	hand_must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
-	hand_must_not("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
-	hand_must_not("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
-	assert_string_equal(before, hand_get("qdisc va"));
+	op_set("qdisc va", "pfifo");
+	assert_memory_equal("root pfifo ", op_get("qdisc va"), 11);
+	op_set("qdisc va", "bfifo\n");
+	op_set("qdisc va", "bfifo");
+	assert_memory_equal("root bfifo ", op_get("qdisc va"), 11);
+	op_restore("qdisc va", before);
+	op_restore("qdisc va", before);
+	op_must_fail("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
+	op_must_fail("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
+	op_must_fail("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
+	assert_string_equal(before, op_get("qdisc va"));
 }
 
 static void a_root_of_somebodys_comes_back_with_its_options(void **state)
@@ -178,16 +177,16 @@ static void a_root_of_somebodys_comes_back_with_its_options(void **state)
 	need_namespace();
 	command("ip link set va up");
 	command("tc qdisc replace dev va root handle 5: pfifo limit 77");
-	strcpy(before, hand_get("qdisc va"));
+	strcpy(before, op_get("qdisc va"));
 	assert_string_equal("root pfifo 5: 4d000000\n", before);
-	hand_set("qdisc va", "pfifo"); /* with its own options, not those of the one before */
-	assert_null(strstr(hand_get("qdisc va"), "4d000000"));
-	hand_restore("qdisc va", before);
-	hand_must_not("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc");
-	assert_string_equal(before, hand_get("qdisc va"));
-	hand_set("qdisc va", "mq");
-	assert_non_null(strstr(hand_get("qdisc va"), ":2 pfifo_fast default"));
-	hand_restore("qdisc va", before);
+	op_set("qdisc va", "pfifo"); /* with its own options, not those of the one before */
+	assert_null(strstr(op_get("qdisc va"), "4d000000"));
+	op_restore("qdisc va", before);
+	op_must_fail("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc");
+	assert_string_equal(before, op_get("qdisc va"));
+	op_set("qdisc va", "mq");
+	assert_non_null(strstr(op_get("qdisc va"), ":2 pfifo_fast default"));
+	op_restore("qdisc va", before);
 	command("tc qdisc del dev va root");
 }
 
@@ -205,39 +204,39 @@ static void a_root_that_could_not_come_back_stays(void **state)
 	command("tc qdisc replace dev va root handle 6: htb");
 	for (size_t i = 0; i < NB_LENGTH(loads); i++) {
 		command(loads[i][0]);
-		strcpy(before, hand_get("qdisc va"));
-		hand_must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, loads[i][1]);
-		assert_string_equal(before, hand_get("qdisc va"));
+		strcpy(before, op_get("qdisc va"));
+		op_must_fail("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, loads[i][1]);
+		assert_string_equal(before, op_get("qdisc va"));
 	}
 	command("tc qdisc del dev va root");
 	command("tc qdisc replace dev va root handle 6: htb");
 	command("tc filter add dev va parent 6: protocol ip u32 match u32 0 0 flowid 6:1");
-	hand_must_not("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, "filters");
+	op_must_fail("qdisc va", "pfifo", NB_ERR_UNSUPPORTED, "filters");
 	command("tc qdisc del dev va root");
 	command("tc qdisc replace dev va root handle 6: stab overhead 24 linklayer ethernet pfifo");
-	hand_must_not("qdisc va", "bfifo", NB_ERR_UNSUPPORTED, "size table");
+	op_must_fail("qdisc va", "bfifo", NB_ERR_UNSUPPORTED, "size table");
 	command("tc qdisc del dev va root");
 }
 
 static void ways_and_places_of_addresses_are_told(void **state)
 {
 	(void)state;
-	hand_must_not("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
-	hand_must_not("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
-	hand_must_not("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
+	op_must_fail("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
+	op_must_fail("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
+	op_must_fail("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
 	need_namespace();
 	command("ip link set lo up");
 	command("ip link set va up");
 	command("ip address add 192.0.2.1/24 dev va");
 	command("ip route add 198.51.100.0/24 via 192.0.2.9");
-	assert_string_equal("va\n", hand_get("interface 192.0.2.1"));
-	assert_string_equal("lo\n", hand_get("interface 127.0.0.7"));
-	hand_must_not("interface 192.0.2.2", NULL, NB_ERR_SYSTEM,
-		      "no interface of this host has the address 192.0.2.2");
+	assert_string_equal("va\n", op_get("interface 192.0.2.1"));
+	assert_string_equal("lo\n", op_get("interface 127.0.0.7"));
+	op_must_fail("interface 192.0.2.2", NULL, NB_ERR_SYSTEM,
+		     "no interface of this host has the address 192.0.2.2");
 	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n",
-			    hand_get("route 198.51.100.7"));
-	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", hand_get("route 192.0.2.1"));
-	hand_must_not("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
+			    op_get("route 198.51.100.7"));
+	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", op_get("route 192.0.2.1"));
+	op_must_fail("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
 	command("ip address del 192.0.2.1/24 dev va");
 }
 
@@ -246,18 +245,18 @@ static void a_lock_is_taken_once(void **state)
 	int status;
 
 	(void)state;
-	hand_must_not("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
-	hand_must_not("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
+	op_must_fail("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
+	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
 	need_namespace();
-	assert_string_equal("", hand_get("lock host"));
-	hand_set("lock host", "me");
-	hand_set("lock host", "me");
-	assert_string_equal("me\n", hand_get("lock host"));
-	hand_must_not("lock host", "you", NB_ERR_REQUEST, "locked by me");
+	assert_string_equal("", op_get("lock host"));
+	op_set("lock host", "me");
+	op_set("lock host", "me");
+	assert_string_equal("me\n", op_get("lock host"));
+	op_must_fail("lock host", "you", NB_ERR_REQUEST, "locked by me");
 	/* Looked at from a thread in another namespace: this one stays where it is. */
-	status = hand_try_get("lock kernel");
-	assert_true(!status || hand_error.code == NB_ERR_SYSTEM);
-	assert_string_equal("me\n", hand_get("lock host"));
+	status = op_try_get("lock kernel");
+	assert_true(!status || op_error.code == NB_ERR_SYSTEM);
+	assert_string_equal("me\n", op_get("lock host"));
 }
 
 static void attributes_end_where_their_message_ends(void **state)

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "desk.h"
 #include "sink.h"
 #include "source.h"
+#include "test_controller.h"
 
 static void the_digest_is_fnv_1a(void **state)
 {

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hand.h"
+#include "op_helper.h"
 
 enum { FEATURES = 35, LINK_WORDS = 4 };
 
@@ -181,22 +181,22 @@ static void rings_are_set_one_by_one(void **state)
 	device.rings = (struct ethtool_ringparam){
 		ETHTOOL_GRINGPARAM, 4096, 10, 20, 1024, 256, 1, 2, 128
 	};
-	assert_string_equal(before, hand_get("rings lo"));
-	hand_set("rings lo", "rx 512\n");
+	assert_string_equal(before, op_get("rings lo"));
+	op_set("rings lo", "rx 512\n");
 	assert_int_equal(512, device.rings.rx_pending);
 	assert_int_equal(128, device.rings.tx_pending);
-	hand_set("rings lo", "rx 512");
+	op_set("rings lo", "rx 512");
 	assert_int_equal(1, device.sets); /* nothing to change: the driver is left alone */
-	hand_set("rings lo", before);
-	assert_string_equal(before, hand_get("rings lo"));
-	hand_must_not("rings lo", "rx 5000", NB_ERR_SYSTEM, "ring sizes of lo");
-	hand_must_not("rings lo", "rx_max 5000", NB_ERR_UNSUPPORTED, "cannot be set");
-	hand_must_not("rings lo", "ry 5", NB_ERR_UNSUPPORTED, "'ry' of lo is not known");
-	hand_must_not("rings lo", "rx -5", NB_ERR_REQUEST, "'-5' for rx of lo");
-	hand_must_not("rings lo", "rx 4294967296", NB_ERR_REQUEST, "for rx of lo");
-	hand_must_not("rings lo", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
-	hand_must_not("rings lo", "rx", NB_ERR_REQUEST, "without a name and a number");
-	assert_string_equal(before, hand_get("rings lo"));
+	op_set("rings lo", before);
+	assert_string_equal(before, op_get("rings lo"));
+	op_must_fail("rings lo", "rx 5000", NB_ERR_SYSTEM, "ring sizes of lo");
+	op_must_fail("rings lo", "rx_max 5000", NB_ERR_UNSUPPORTED, "cannot be set");
+	op_must_fail("rings lo", "ry 5", NB_ERR_UNSUPPORTED, "'ry' of lo is not known");
+	op_must_fail("rings lo", "rx -5", NB_ERR_REQUEST, "'-5' for rx of lo");
+	op_must_fail("rings lo", "rx 4294967296", NB_ERR_REQUEST, "for rx of lo");
+	op_must_fail("rings lo", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
+	op_must_fail("rings lo", "rx", NB_ERR_REQUEST, "without a name and a number");
+	assert_string_equal(before, op_get("rings lo"));
 }
 
 static void coalescing_is_set_one_by_one(void **state)
@@ -206,16 +206,16 @@ static void coalescing_is_set_one_by_one(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(device.coalesce) / sizeof(uint32_t); i++)
 		memcpy((uint32_t *)&device.coalesce + i, &i, sizeof(i));
-	strcpy(before, hand_get("coalesce lo"));
+	strcpy(before, op_get("coalesce lo"));
 	assert_memory_equal("rx_usecs: 1\nrx_frames: 2\n", before, 25);
 	assert_non_null(strstr(before, "\nadaptive_rx: 10\nadaptive_tx: 11\n"));
-	hand_set("coalesce lo", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
+	op_set("coalesce lo", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
 	assert_int_equal(50, device.coalesce.rx_coalesce_usecs);
 	assert_int_equal(60, device.coalesce.tx_coalesce_usecs);
 	assert_int_equal(0, device.coalesce.use_adaptive_rx_coalesce);
 	assert_int_equal(ETHTOOL_SCOALESCE, device.coalesce.cmd);
-	hand_set("coalesce lo", before);
-	assert_string_equal(before, hand_get("coalesce lo"));
+	op_set("coalesce lo", before);
+	assert_string_equal(before, op_get("coalesce lo"));
 }
 
 static void what_a_driver_does_not_have_is_said(void **state)
@@ -226,13 +226,13 @@ static void what_a_driver_does_not_have_is_said(void **state)
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(ops); i++) {
 		device.error = EOPNOTSUPP;
-		hand_must_not(ops[i], NULL, NB_ERR_UNSUPPORTED, "lo has no ");
+		op_must_fail(ops[i], NULL, NB_ERR_UNSUPPORTED, "lo has no ");
 		device.error = EPERM;
-		hand_must_not(ops[i], NULL, NB_ERR_SYSTEM, "of lo: Operation not permitted");
-		assert_non_null(strstr(hand_error.remedy, "root"));
+		op_must_fail(ops[i], NULL, NB_ERR_SYSTEM, "of lo: Operation not permitted");
+		assert_non_null(strstr(op_error.remedy, "root"));
 	}
 	device.error = EOPNOTSUPP;
-	assert_string_equal("", hand_get("driver lo")); /* it tells nothing, which is no failure */
+	assert_string_equal("", op_get("driver lo")); /* it tells nothing, which is no failure */
 }
 
 static void statistics_that_grow_meanwhile_are_read_again(void **state)
@@ -243,17 +243,17 @@ static void statistics_that_grow_meanwhile_are_read_again(void **state)
 	device.times = 3;
 	assert_string_equal("counter 0: 0\ncounter 1: 8589934592\ncounter 2: 17179869184\ncounter "
 			    "3: 25769803776\ncounter 4: 34359738368\n",
-			    hand_get("statistics lo"));
+			    op_get("statistics lo"));
 	device.times = 100;
-	hand_must_not("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	op_must_fail("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
 	device.times = 0;
 	device.statistics = 0;
-	assert_string_equal("", hand_get("statistics lo"));
+	assert_string_equal("", op_get("statistics lo"));
 	device.statistics = 1 << 30;
-	hand_must_not("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
+	op_must_fail("statistics lo", NULL, NB_ERR_SYSTEM, "statistics of its own");
 	device.statistics = 20000; /* more than a text holds: the caller of `get` refuses it */
-	assert_int_equal(0, hand_try_get("statistics lo"));
-	assert_true(hand_text.full);
+	assert_int_equal(0, op_try_get("statistics lo"));
+	assert_true(op_text.full);
 }
 
 static void a_device_is_described(void **state)
@@ -268,7 +268,7 @@ static void a_device_is_described(void **state)
 	device.link_words = LINK_WORDS;
 	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\nport: "
 			    "direct attach\nautoneg: on\n",
-			    hand_get("driver lo"));
+			    op_get("driver lo"));
 	memset(device.driver.driver, 'd', sizeof(device.driver.driver));
 	device.link.speed = (uint32_t)SPEED_UNKNOWN;
 	device.link.duplex = DUPLEX_UNKNOWN;
@@ -276,10 +276,10 @@ static void a_device_is_described(void **state)
 	device.link.autoneg = 7;
 	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: "
 			    "unknown\nport: none\n",
-			    hand_get("driver lo"));
+			    op_get("driver lo"));
 	device.link_words = 0; /* as none would say it */
 	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n",
-			    hand_get("driver lo"));
+			    op_get("driver lo"));
 }
 
 /* Feature 0 is on, 1 off though requested, 2 on and not requested, 33 on but fixed, 34 one that
@@ -299,25 +299,25 @@ static void features_are_asked_for_as_they_were(void **state)
 
 	(void)state;
 	lay_out_features();
-	strcpy(before, hand_get("features lo"));
+	strcpy(before, op_get("features lo"));
 	snprintf(line, sizeof(line), "\n%s: off [requested on]\n", LONG_NAME);
 	assert_memory_equal("feature-0: on\n", before, 14);
 	assert_non_null(strstr(before, line));
 	assert_non_null(
 		strstr(before, "\nfeature-2: on [requested off]\nfeature-4: off [fixed]\n"));
 	assert_non_null(strstr(before, "\nfeature-33: on [fixed]\nfeature-34: on [fixed]\n"));
-	hand_set("features lo", before);
+	op_set("features lo", before);
 	assert_int_equal(7, device.asked[0].valid);
 	assert_int_equal(3, device.asked[0].requested);
 	assert_int_equal(0, device.asked[1].valid);
-	hand_set("features lo", "feature-0 off\nfeature-33 off\nfeature-34 off");
+	op_set("features lo", "feature-0 off\nfeature-33 off\nfeature-34 off");
 	assert_int_equal(1, device.asked[0].valid);
 	assert_int_equal(0, device.asked[0].requested);
 	assert_int_equal(2, device.asked[1].valid); /* of one that never changes the kernel would
 						       refuse everything */
-	hand_must_not("features lo", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
-	hand_must_not("features lo", "feature-0 on [requested off]", NB_ERR_REQUEST,
-		      "for feature-0");
+	op_must_fail("features lo", "feature-3 on", NB_ERR_UNSUPPORTED, "no feature 'feature-3'");
+	op_must_fail("features lo", "feature-0 on [requested off]", NB_ERR_REQUEST,
+		     "for feature-0");
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "desk.h"
+#include "test_controller.h"
 
 static int next(struct nb_reader *reader, struct nb_frame *frame, const unsigned char **payload)
 {
@@ -27,7 +27,7 @@ static void feed(struct nb_reader *reader, int *pipe_ends, const void *bytes, si
 static void reader_takes_frames_byte_by_byte(void **state)
 {
 	struct nb_frame sent[2] = { { .length = 3, .type = NB_GO, .tag = 7 },
-				    { .length = 0, .type = NB_BEAT, .tag = 8 } },
+				    { .length = 0, .type = NB_HEARTBEAT, .tag = 8 } },
 			frame;
 	unsigned char bytes[2 * sizeof(struct nb_frame) + 3];
 	const unsigned char *payload;

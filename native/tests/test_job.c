@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "desk.h"
 #include "method.h"
+#include "test_controller.h"
 
 static int decode(struct nb_writer *writer, struct nb_job *job, struct nb_error *error)
 {

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "desk.h"
 #include "ops.h"
+#include "test_controller.h"
 #include "tool.h"
 
 /* One operation; NULL and 0 leave an argument out. Lists are argv with their NULs. */
@@ -31,7 +31,7 @@ static void put_argument(struct nb_writer *writer, const char *name, const char 
 		put_bytes(writer, row_named("file", name), text, length ? length : strlen(text));
 }
 
-static int perform(const struct wish *wish, struct nb_held **held, struct vectors *answer,
+static int perform(const struct wish *wish, struct nb_undo_entry **held, struct vectors *answer,
 		   struct nb_error *error)
 {
 	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
@@ -77,7 +77,7 @@ static void expect_answer(const struct vectors *answer, int edge, const char *ex
 	free(text);
 }
 
-static void must(const struct wish *wish, struct nb_held **held)
+static void must(const struct wish *wish, struct nb_undo_entry **held)
 {
 	struct vectors answer;
 	struct nb_error error;
@@ -89,7 +89,7 @@ static void must(const struct wish *wish, struct nb_held **held)
 
 static void must_not(const struct wish *wish, const char *expected)
 {
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
@@ -104,7 +104,7 @@ static void a_file_is_read_and_written(void **state)
 {
 	char *path = temporary_file("old\n", 4);
 	struct wish wish = { .op = "file", .target = path };
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
@@ -126,7 +126,7 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 {
 	char *one = temporary_file("one", 3), *two = temporary_file("two", 3),
 	     *log = temporary_file("", 0), *undo;
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_error error;
 	int length = asprintf(&undo, "sh%c-c%ccat %s %s >> %s", 0, 0, one, two, log);
 
@@ -156,7 +156,7 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 static void one_failed_undo_does_not_stop_the_others(void **state)
 {
 	char *one = temporary_file("one", 3), *gone = temporary_file("gone", 4);
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_error error;
 
 	(void)state;
@@ -179,7 +179,7 @@ static void a_change_that_fails_is_held_all_the_same(void **state)
 	struct wish refused = {
 		.op = "file", .target = "/proc/self/oom_score_adj", .value = "no number", .hold = 1
 	};
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
@@ -195,7 +195,7 @@ static void a_change_that_fails_is_held_all_the_same(void **state)
 static void scopes_are_undone_from_the_top(void **state)
 {
 	char *one = temporary_file("one", 3), *two = temporary_file("two", 3);
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
@@ -239,7 +239,7 @@ static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **st
 {
 	char *choice = temporary_file("always [madvise] never\n", 23),
 	     *plain = temporary_file("a [b] c\nd", 9);
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_error error;
 
 	(void)state;
@@ -259,7 +259,7 @@ static void all_that_could_not_be_put_back_is_counted(void **state)
 {
 	static const char choice[] = "[yes] no";
 	char *paths[4];
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_error error;
 
 	(void)state;
@@ -281,7 +281,7 @@ static void all_that_could_not_be_put_back_is_counted(void **state)
 static void what_reads_as_it_did_is_not_written(void **state)
 {
 	char *path = temporary_file("[yes] no", 8);
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_error error;
 
 	(void)state;
@@ -294,7 +294,7 @@ static void what_reads_as_it_did_is_not_written(void **state)
 static void a_folder_is_listed_in_order(void **state)
 {
 	struct wish wish = { .op = "list", .target = "/proc/self/ns" };
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 	char *names, *last = NULL;
@@ -313,13 +313,14 @@ static void a_folder_is_listed_in_order(void **state)
 }
 
 /* What a controller says over the wire: a scope to undo, or none. */
-static void undo_over(struct desk *desk, const void *scope, size_t length)
+static void undo_over(struct test_controller *controller, const void *scope, size_t length)
 {
-	desk->tag++;
-	desk_send(desk, NB_UNDO, scope, length);
+	controller->tag++;
+	controller_send(controller, NB_UNDO, scope, length);
 }
 
-static void hold_over(struct desk *desk, const char *path, const char *value, unsigned int scope)
+static void hold_over(struct test_controller *controller, const char *path, const char *value,
+		      unsigned int scope)
 {
 	struct nb_value numbers[] = { { .row = row_named("file", "hold"), .number = 1 },
 				      { .row = row_named("file", "scope"), .number = scope } };
@@ -330,8 +331,8 @@ static void hold_over(struct desk *desk, const char *path, const char *value, un
 	put_argument(&request, "target", path, 0);
 	put_argument(&request, "value", value, 0);
 	nb_put(&request, numbers, sizeof(numbers));
-	desk_request(desk, NB_OP, &request);
-	answer = desk_await(desk, NB_OP_DONE);
+	controller_request(controller, NB_OP, &request);
+	answer = controller_await(controller, NB_OP_DONE);
 	vectors_free(&answer);
 }
 
@@ -340,24 +341,24 @@ static void a_controller_undoes_a_scope_or_everything(void **state)
 	static const unsigned char one[4] = { 1 }, far[4] = { 0, 1 };
 	char *low = temporary_file("low", 3), *high = temporary_file("high", 4);
 	struct vectors answer;
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
-	hold_over(&desk, low, "0", 0);
-	hold_over(&desk, high, "1", 1);
-	undo_over(&desk, one, 3);
-	assert_int_equal(NB_ERR_REQUEST, desk_error(&desk).code);
-	undo_over(&desk, far, sizeof(far));
-	answer = desk_await(&desk, NB_UNDONE);
+	controller_open(&controller);
+	hold_over(&controller, low, "0", 0);
+	hold_over(&controller, high, "1", 1);
+	undo_over(&controller, one, 3);
+	assert_int_equal(NB_ERR_REQUEST, controller_error(&controller).code);
+	undo_over(&controller, far, sizeof(far));
+	answer = controller_await(&controller, NB_UNDONE);
 	vectors_free(&answer);
 	assert_true(file_holds(low, "0", 1) && file_holds(high, "1", 1));
-	undo_over(&desk, one, sizeof(one));
-	answer = desk_await(&desk, NB_UNDONE);
+	undo_over(&controller, one, sizeof(one));
+	answer = controller_await(&controller, NB_UNDONE);
 	vectors_free(&answer);
 	assert_true(file_holds(low, "0", 1) && file_holds(high, "high", 4));
-	hold_over(&desk, high, "11", 7);
-	assert_int_equal(0, desk_vanish(&desk)); /* everything, in all scopes */
+	hold_over(&controller, high, "11", 7);
+	assert_int_equal(0, controller_vanish(&controller)); /* everything, in all scopes */
 	assert_true(file_holds(low, "low", 3) && file_holds(high, "high", 4));
 	forget_file(low);
 	forget_file(high);
@@ -384,7 +385,7 @@ static void what_would_be_put_back_in_part_is_refused(void **state)
 static void wrong_requests_are_refused(void **state)
 {
 	struct nb_value stray = { .row = row_named("", "streams") };
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct nb_writer answer = { 0 };
 	struct nb_error error;
 
@@ -413,7 +414,7 @@ static void wrong_requests_are_refused(void **state)
 static void a_program_answers_with_its_output(void **state)
 {
 	struct wish wish = { .op = "exec", .target = "printf\0%s-%s\0a b\0c", .target_length = 18 };
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
@@ -426,7 +427,7 @@ static void a_program_answers_with_its_output(void **state)
 static void a_program_that_fails_has_nothing_to_undo(void **state)
 {
 	char *log = temporary_file("", 0), *undo;
-	struct nb_held *held = NULL;
+	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 	int length = asprintf(&undo, "sh%c-c%cecho undone >> %s", 0, 0, log);

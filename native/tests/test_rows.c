@@ -3,11 +3,11 @@
  * that knows none of them. */
 #include <string.h>
 
-#include "desk.h"
 #include "meter.h"
 #include "method.h"
 #include "ops.h"
 #include "run.h"
+#include "test_controller.h"
 
 enum { ROWS_MAX = 1024 }; /* as in rows.c */
 

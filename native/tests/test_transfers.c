@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "desk.h"
-#include "link.h"
+#include "listener.h"
 #include "method.h"
+#include "test_controller.h"
 
 static const char TOKEN[] = "0123456789abcde"; /* 16 bytes with its end */
 static const uint64_t MS = 1000000;
@@ -38,8 +38,8 @@ struct plan {
 };
 
 struct pair {
-	struct desk sender;
-	struct desk receiver;
+	struct test_controller sender;
+	struct test_controller receiver;
 	struct vectors sent;
 	struct vectors received;
 	uint64_t port;
@@ -48,14 +48,14 @@ struct pair {
 static void open_pair(struct pair *pair)
 {
 	memset(pair, 0, sizeof(*pair));
-	desk_open(&pair->sender);
-	desk_open_socket(&pair->receiver);
+	controller_open(&pair->sender);
+	controller_open_socket(&pair->receiver);
 }
 
 static void close_pair(struct pair *pair)
 {
-	assert_int_equal(NB_OK, desk_close(&pair->sender));
-	assert_int_equal(NB_OK, desk_close(&pair->receiver));
+	assert_int_equal(NB_OK, controller_close(&pair->sender));
+	assert_int_equal(NB_OK, controller_close(&pair->receiver));
 }
 
 static uint64_t first_cpu(void)
@@ -87,7 +87,7 @@ static void put_plan(struct nb_writer *writer, const struct plan *plan, const ch
 	put_bytes(writer, row_named("", "meters"), "rusage\0procstat", 15);
 }
 
-static uint64_t prepare_receiver(struct desk *desk, const struct plan *plan)
+static uint64_t prepare_receiver(struct test_controller *controller, const struct plan *plan)
 {
 	struct nb_writer writer = { 0 };
 	struct vectors ready;
@@ -95,15 +95,16 @@ static uint64_t prepare_receiver(struct desk *desk, const struct plan *plan)
 
 	put_plan(&writer, plan, "receive", plan->receive);
 	put_number(&writer, "receive_chunk", plan->receive_chunk ? plan->receive_chunk : 65536);
-	desk_request(desk, NB_JOB, &writer);
-	ready = desk_await(desk, NB_READY);
+	controller_request(controller, NB_JOB, &writer);
+	ready = controller_await(controller, NB_READY);
 	port = vector_number(&ready, "", "port", 0, 0);
 	assert_true(vector_is(&ready, "", "receive_buffer", 0));
 	vectors_free(&ready);
 	return port;
 }
 
-static void request_sender(struct desk *desk, const struct plan *plan, uint64_t port)
+static void request_sender(struct test_controller *controller, const struct plan *plan,
+			   uint64_t port)
 {
 	struct nb_writer writer = { 0 };
 
@@ -115,7 +116,7 @@ static void request_sender(struct desk *desk, const struct plan *plan, uint64_t 
 	put_text(&writer, "source", plan->source ? plan->source : "memory");
 	put_number(&writer, "source_files", 3);
 	put_number(&writer, "source_size", 100000);
-	desk_request(desk, NB_JOB, &writer);
+	controller_request(controller, NB_JOB, &writer);
 }
 
 static void prepare(struct pair *pair, const struct plan *plan)
@@ -124,32 +125,32 @@ static void prepare(struct pair *pair, const struct plan *plan)
 
 	pair->port = prepare_receiver(&pair->receiver, plan);
 	request_sender(&pair->sender, plan, pair->port);
-	ready = desk_await(&pair->sender, NB_READY);
+	ready = controller_await(&pair->sender, NB_READY);
 	assert_true(vector_is(&ready, "", "send_buffer", 0));
 	vectors_free(&ready);
 }
 
 static void go(struct pair *pair)
 {
-	desk_send(&pair->receiver, NB_GO, NULL, 0);
-	desk_send(&pair->sender, NB_GO, NULL, 0);
+	controller_send(&pair->receiver, NB_GO, NULL, 0);
+	controller_send(&pair->sender, NB_GO, NULL, 0);
 }
 
-static void expect_edge(struct desk *desk, enum nb_edge edge)
+static void expect_edge(struct test_controller *controller, enum nb_edge edge)
 {
-	struct vectors carried = desk_edge(desk, edge);
+	struct vectors carried = controller_edge(controller, edge);
 
 	vectors_free(&carried);
 }
 
 static void open_bounded(struct pair *pair)
 {
-	struct vectors warm = desk_edge(&pair->sender, NB_EDGE_WARM);
+	struct vectors warm = controller_edge(&pair->sender, NB_EDGE_WARM);
 
-	desk_send(&pair->receiver, NB_MARK, warm.data, warm.length);
+	controller_send(&pair->receiver, NB_MARK, warm.data, warm.length);
 	vectors_free(&warm);
 	expect_edge(&pair->receiver, NB_EDGE_OPEN);
-	desk_send(&pair->sender, NB_MARK, NULL, 0);
+	controller_send(&pair->sender, NB_MARK, NULL, 0);
 	expect_edge(&pair->sender, NB_EDGE_OPEN);
 }
 
@@ -160,11 +161,11 @@ static void finish(struct pair *pair, const struct plan *plan)
 		expect_edge(&pair->receiver, NB_EDGE_OPEN);
 		expect_edge(&pair->sender, NB_EDGE_CLOSE);
 		expect_edge(&pair->receiver, NB_EDGE_CLOSE);
-		desk_send(&pair->sender, NB_STOP, NULL, 0);
-		desk_send(&pair->receiver, NB_STOP, NULL, 0);
+		controller_send(&pair->sender, NB_STOP, NULL, 0);
+		controller_send(&pair->receiver, NB_STOP, NULL, 0);
 	}
-	pair->sent = desk_await(&pair->sender, NB_RESULT);
-	pair->received = desk_await(&pair->receiver, NB_RESULT);
+	pair->sent = controller_await(&pair->sender, NB_RESULT);
+	pair->received = controller_await(&pair->receiver, NB_RESULT);
 }
 
 static void forget(struct pair *pair)
@@ -464,27 +465,27 @@ static void samples_come_before_the_result(void **state)
 	go(&pair);
 	expect_edge(&pair.receiver, NB_EDGE_OPEN);
 	expect_edge(&pair.receiver, NB_EDGE_CLOSE);
-	desk_send(&pair.receiver, NB_STOP, NULL, 0);
+	controller_send(&pair.receiver, NB_STOP, NULL, 0);
 	expect_edge(&pair.sender, NB_EDGE_OPEN);
 	expect_edge(&pair.sender, NB_EDGE_CLOSE);
-	desk_send(&pair.sender, NB_STOP, NULL, 0);
-	samples = desk_await(&pair.receiver, NB_SAMPLES);
+	controller_send(&pair.sender, NB_STOP, NULL, 0);
+	samples = controller_await(&pair.receiver, NB_SAMPLES);
 	assert_true(vector_is(&samples, "flow", "bytes", 0));
 	assert_false(vector_is(&samples, "procstat", "user", 0)); /* is not one that is sampled */
 	vectors_free(&samples);
-	pair.received = desk_await(&pair.receiver, NB_RESULT);
-	pair.sent = desk_await(&pair.sender, NB_RESULT);
+	pair.received = controller_await(&pair.receiver, NB_RESULT);
+	pair.sent = controller_await(&pair.sender, NB_RESULT);
 	forget(&pair);
 	close_pair(&pair);
 }
 
 static void abort_pair(struct pair *pair)
 {
-	desk_send(&pair->sender, NB_ABORT, NULL, 0);
-	assert_int_equal(NB_ERR_ABORTED, desk_error(&pair->sender).code);
-	desk_send(&pair->receiver, NB_ABORT, NULL, 0);
+	controller_send(&pair->sender, NB_ABORT, NULL, 0);
+	assert_int_equal(NB_ERR_ABORTED, controller_error(&pair->sender).code);
+	controller_send(&pair->receiver, NB_ABORT, NULL, 0);
 	/* The receiver may have noticed by itself that its sender is gone. */
-	assert_true(desk_error(&pair->receiver).code != NB_OK);
+	assert_true(controller_error(&pair->receiver).code != NB_OK);
 }
 
 /* A run is given up in every one of its phases, and the same workers run the next one as if nothing
@@ -555,15 +556,15 @@ static void a_worker_without_a_controller_tidies_up(void **state)
 	put_bytes(&writer, row_named("file", "target"), path, strlen(path));
 	put_bytes(&writer, row_named("file", "value"), "during", 6);
 	nb_put(&writer, &hold, sizeof(hold));
-	desk_request(&pair.sender, NB_OP, &writer);
-	answer = desk_await(&pair.sender, NB_OP_DONE);
+	controller_request(&pair.sender, NB_OP, &writer);
+	answer = controller_await(&pair.sender, NB_OP_DONE);
 	vectors_free(&answer);
 	prepare(&pair, &plan);
 	go(&pair);
 	expect_edge(&pair.sender, NB_EDGE_OPEN);
 	assert_true(file_holds(path, "during", 6));
-	assert_int_equal(NB_OK, desk_vanish(&pair.sender));
-	assert_int_equal(NB_OK, desk_vanish(&pair.receiver));
+	assert_int_equal(NB_OK, controller_vanish(&pair.sender));
+	assert_int_equal(NB_OK, controller_vanish(&pair.receiver));
 	assert_true(file_holds(path, "before", 6));
 	forget_file(path);
 }
@@ -594,7 +595,7 @@ static void a_lost_peer_is_an_error(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * NB_LENGTH(plans); i++) {
 		const struct plan *plan = &plans[i / 2];
-		struct desk *dies, *stays;
+		struct test_controller *dies, *stays;
 		struct pair pair;
 
 		open_pair(&pair);
@@ -604,9 +605,9 @@ static void a_lost_peer_is_an_error(void **state)
 		go(&pair);
 		if (plan->bytes && !plan->warmup)
 			open_bounded(&pair);
-		assert_int_equal(NB_OK, desk_vanish(dies));
-		assert_int_equal(NB_ERR_PEER, desk_error(stays).code);
-		assert_int_equal(NB_OK, desk_close(stays));
+		assert_int_equal(NB_OK, controller_vanish(dies));
+		assert_int_equal(NB_ERR_PEER, controller_error(stays).code);
+		assert_int_equal(NB_OK, controller_close(stays));
 	}
 }
 
@@ -630,7 +631,7 @@ static void workers_do_not_share_their_files(void **state)
 	for (int i = 0; i < 2; i++)
 		request_sender(&pairs[i].sender, &plan, pairs[i].port);
 	for (int i = 0; i < 2; i++) {
-		ready = desk_await(&pairs[i].sender, NB_READY);
+		ready = controller_await(&pairs[i].sender, NB_READY);
 		assert_int_equal(3 * 100000, vector_number(&ready, "", "source_size", 0, 0));
 		vectors_free(&ready);
 	}
@@ -693,7 +694,7 @@ static void strangers_are_sent_away_and_counted(void **state)
 	expect_shut(silent);
 	silent = knock(pair.port, "", 0); /* says nothing, and stays */
 	request_sender(&pair.sender, &plan, pair.port);
-	ready = desk_await(&pair.sender, NB_READY);
+	ready = controller_await(&pair.sender, NB_READY);
 	vectors_free(&ready);
 	greeting[NB_TOKEN_BYTES - 2] ^= 1;
 	expect_shut(({
@@ -711,8 +712,8 @@ static void strangers_are_sent_away_and_counted(void **state)
 	assert_int_equal(10000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
 	assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED, 0) ==
 		    vector_number(&pair.received, "", "digest", NB_EDGE_DRAINED, 0));
-	assert_int_equal(6, /* the silent one too */ vector_number(&pair.received, "", "rejected_connections",
-								   NB_EDGE_DRAINED, 0));
+	assert_int_equal(6, /* the silent one too */ vector_number(
+				 &pair.received, "", "rejected_connections", NB_EDGE_DRAINED, 0));
 	forget(&pair);
 	close(silent);
 	close_pair(&pair);
@@ -726,36 +727,36 @@ static void a_sender_does_not_trust_any_listener(void **state)
 	socklen_t length = sizeof(address);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
 	struct nb_error error;
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
 	assert_int_equal(0, bind(listener, (struct sockaddr *)&address, length));
 	assert_int_equal(0, listen(listener, 1));
 	assert_int_equal(0, getsockname(listener, (struct sockaddr *)&address, &length));
-	desk_open(&desk);
-	request_sender(&desk, &plan, ntohs(address.sin_port));
+	controller_open(&controller);
+	request_sender(&controller, &plan, ntohs(address.sin_port));
 	fd = accept(listener, NULL, NULL);
 	assert_int_equal(1, send(fd, "?", 1, MSG_NOSIGNAL));
-	error = desk_error(&desk);
+	error = controller_error(&controller);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	assert_non_null(strstr(error.message, "did not know the token"));
 	close(fd);
 	close(listener);
-	request_sender(&desk, &plan, ntohs(address.sin_port)); /* now nobody listens */
-	error = desk_error(&desk);
+	request_sender(&controller, &plan, ntohs(address.sin_port)); /* now nobody listens */
+	error = controller_error(&controller);
 	assert_int_equal(ECONNREFUSED, error.error);
-	assert_int_equal(NB_OK, desk_close(&desk));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 static void a_port_range_is_kept_and_can_be_full(void **state)
 {
 	struct plan plan = { .send = "write", .receive = "read" };
-	struct desk one, two;
+	struct test_controller one, two;
 	uint64_t port;
 
 	(void)state;
-	desk_open(&one);
-	desk_open(&two);
+	controller_open(&one);
+	controller_open(&two);
 	port = prepare_receiver(&one, &plan);
 	for (int attempt = 0; attempt < 2; attempt++) {
 		struct nb_writer writer = { 0 };
@@ -765,49 +766,50 @@ static void a_port_range_is_kept_and_can_be_full(void **state)
 		put_number(&writer, "receive_chunk", 1);
 		put_number(&writer, "port_low", port);
 		put_number(&writer, "port_high", attempt ? port + 5 : port);
-		desk_request(&two, NB_JOB, &writer);
+		controller_request(&two, NB_JOB, &writer);
 		if (!attempt) {
-			struct nb_error error = desk_error(&two);
+			struct nb_error error = controller_error(&two);
 
 			assert_int_equal(EADDRINUSE, error.error);
 			assert_non_null(strstr(error.message, "is taken"));
 			continue;
 		}
-		ready = desk_await(&two, NB_READY);
+		ready = controller_await(&two, NB_READY);
 		assert_in_range(vector_number(&ready, "", "port", 0, 0), port + 1, port + 5);
 		vectors_free(&ready);
 	}
-	assert_int_equal(NB_OK, desk_close(&one));
-	assert_int_equal(NB_OK, desk_close(&two));
+	assert_int_equal(NB_OK, controller_close(&one));
+	assert_int_equal(NB_OK, controller_close(&two));
 }
 
 static void orders_out_of_turn_are_errors(void **state)
 {
 	struct plan plan = { .send = "write", .receive = "read" };
 	struct nb_writer writer = { 0 };
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
-	desk_send(&desk, NB_STOP, NULL,
-		  0); /* no run: it crossed the run's own error, and is passed over */
-	prepare_receiver(&desk, &plan);
+	controller_open(&controller);
+	controller_send(&controller, NB_STOP, NULL,
+			0); /* no run: it crossed the run's own error, and is passed over */
+	prepare_receiver(&controller, &plan);
 	put_plan(&writer, &plan, "receive", "read");
 	put_number(&writer, "receive_chunk", 1);
-	desk_request(&desk, NB_JOB, &writer);
-	assert_non_null(strstr(desk_error(&desk).message, "already under way"));
-	desk_send(&desk, NB_GO, NULL, 0);
-	assert_int_equal(NB_ERR_PEER, desk_error(&desk).code); /* nobody has connected */
-	prepare_receiver(&desk, &plan);
-	desk_send(&desk, NB_STOP, NULL, 0);
-	assert_non_null(strstr(desk_error(&desk).message, "not closed"));
-	prepare_receiver(&desk, &plan);
-	desk_send(&desk, NB_MARK, NULL, 0);
-	assert_int_equal(NB_ERR_PROTOCOL, desk_error(&desk).code);
+	controller_request(&controller, NB_JOB, &writer);
+	assert_non_null(strstr(controller_error(&controller).message, "already under way"));
+	controller_send(&controller, NB_GO, NULL, 0);
+	assert_int_equal(NB_ERR_PEER,
+			 controller_error(&controller).code); /* nobody has connected */
+	prepare_receiver(&controller, &plan);
+	controller_send(&controller, NB_STOP, NULL, 0);
+	assert_non_null(strstr(controller_error(&controller).message, "not closed"));
+	prepare_receiver(&controller, &plan);
+	controller_send(&controller, NB_MARK, NULL, 0);
+	assert_int_equal(NB_ERR_PROTOCOL, controller_error(&controller).code);
 	/* A frame that only a worker sends ends the conversation. */
-	desk_send(&desk, NB_RESULT, NULL, 0);
-	assert_non_null(strstr(desk_error(&desk).message, "takes no frame of type"));
-	assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+	controller_send(&controller, NB_RESULT, NULL, 0);
+	assert_non_null(strstr(controller_error(&controller).message, "takes no frame of type"));
+	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
 }
 
 static void a_worker_greets_only_its_like(void **state)
@@ -821,40 +823,41 @@ static void a_worker_greets_only_its_like(void **state)
 		const unsigned char *payload;
 		struct nb_hello hello;
 		struct nb_error error;
-		struct desk desk;
+		struct test_controller controller;
 
-		desk_start(&desk);
-		assert_int_equal(NB_HELLO, desk_next(&desk, &payload).type);
+		controller_start(&controller);
+		assert_int_equal(NB_HELLO, controller_next(&controller, &payload).type);
 		memcpy(&hello, payload, sizeof(hello));
 		assert_int_equal(hello.rows, nb_describe(NULL, 0));
 		hello.byte_order = i == 1 ? 0x04030201 : hello.byte_order;
 		hello.layout = i == 2 ? 0xbeef : hello.layout;
 		hello.version = i == 3 ? 99 : hello.version;
-		desk_send(&desk, i == 4 ? NB_GO : NB_HELLO, &hello, i == 0 ? 4 : sizeof(hello));
-		error = desk_error(&desk);
+		controller_send(&controller, i == 4 ? NB_GO : NB_HELLO, &hello,
+				i == 0 ? 4 : sizeof(hello));
+		error = controller_error(&controller);
 		assert_int_equal(NB_ERR_PROTOCOL, error.code);
 		if (!strstr(error.message, expected[i]))
 			fail_msg("'%s' does not say '%s'", error.message, expected[i]);
-		assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+		assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
 	}
 }
 
 static void a_frame_too_long_ends_the_conversation(void **state)
 {
 	struct nb_frame frame = { .length = NB_FRAME_MAX + 1, .type = NB_JOB };
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
-	assert_int_equal(sizeof(frame), write(desk.out, &frame, sizeof(frame)));
-	assert_non_null(strstr(desk_error(&desk).message, "over the limit"));
-	assert_int_equal(NB_ERR_PROTOCOL, desk_vanish(&desk));
+	controller_open(&controller);
+	assert_int_equal(sizeof(frame), write(controller.out, &frame, sizeof(frame)));
+	assert_non_null(strstr(controller_error(&controller).message, "over the limit"));
+	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
 }
 
 /* Tools */
 
-static void request_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration,
-			 const char *await)
+static void request_tool(struct test_controller *controller, const char *argv, size_t length,
+			 uint64_t duration, const char *await)
 {
 	struct nb_writer writer = { 0 };
 
@@ -866,30 +869,30 @@ static void request_tool(struct desk *desk, const char *argv, size_t length, uin
 		put_text(&writer, "await", await);
 		put_number(&writer, "marks", 1);
 	}
-	desk_request(desk, NB_JOB, &writer);
+	controller_request(controller, NB_JOB, &writer);
 }
 
-static void prepare_tool(struct desk *desk, const char *argv, size_t length, uint64_t duration,
-			 const char *await)
+static void prepare_tool(struct test_controller *controller, const char *argv, size_t length,
+			 uint64_t duration, const char *await)
 {
 	struct vectors ready;
 
-	request_tool(desk, argv, length, duration, await);
-	ready = desk_await(desk, NB_READY);
+	request_tool(controller, argv, length, duration, await);
+	ready = controller_await(controller, NB_READY);
 	vectors_free(&ready);
-	desk_send(desk, NB_GO, NULL, 0);
+	controller_send(controller, NB_GO, NULL, 0);
 }
 
 static void a_tool_runs_and_is_listened_to(void **state)
 {
 	struct vectors result;
-	struct desk desk;
+	struct test_controller controller;
 	char *output, *errors;
 
 	(void)state;
-	desk_open(&desk);
-	prepare_tool(&desk, "/bin/echo\0two words", 20, 0, NULL);
-	result = desk_await(&desk, NB_RESULT);
+	controller_open(&controller);
+	prepare_tool(&controller, "/bin/echo\0two words", 20, 0, NULL);
+	result = controller_await(&controller, NB_RESULT);
 	output = vector_text(&result, "tool_output", NB_EDGE_DRAINED);
 	assert_string_equal("two words\n", output);
 	assert_int_equal(0, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
@@ -897,85 +900,85 @@ static void a_tool_runs_and_is_listened_to(void **state)
 		    vector_number(&result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
 	free(output);
 	vectors_free(&result);
-	prepare_tool(&desk, "sh\0-c\0echo why >&2; exit 7", 27, 0, NULL);
-	result = desk_await(&desk, NB_RESULT);
+	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0, NULL);
+	result = controller_await(&controller, NB_RESULT);
 	errors = vector_text(&result, "tool_errors", NB_EDGE_DRAINED);
 	assert_string_equal("why\n", errors);
 	assert_int_equal(7, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
 	free(errors);
 	vectors_free(&result);
-	assert_int_equal(NB_OK, desk_close(&desk));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 {
 	struct nb_error error;
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
-	prepare_tool(&desk, "/no/such/program", 17, 0, NULL);
-	error = desk_error(&desk);
+	controller_open(&controller);
+	prepare_tool(&controller, "/no/such/program", 17, 0, NULL);
+	error = controller_error(&controller);
 	assert_int_equal(ENOENT, error.error);
 	assert_non_null(strstr(error.message, "/no/such/program"));
-	prepare_tool(&desk, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, NULL);
-	error = desk_error(&desk);
+	prepare_tool(&controller, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, NULL);
+	error = controller_error(&controller);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	/* The tool's own words, and nothing behind them. */
 	assert_string_equal(
 		"sh ended with status 9 before the measured window was closed: bad luck\n",
 		error.message);
-	request_tool(&desk, "", 0, 0, NULL);
-	free(desk_await(&desk, NB_READY).data);
-	desk_send(&desk, NB_GO, NULL, 0);
-	assert_non_null(strstr(desk_error(&desk).message, "no program is named"));
-	assert_int_equal(NB_OK, desk_close(&desk));
+	request_tool(&controller, "", 0, 0, NULL);
+	free(controller_await(&controller, NB_READY).data);
+	controller_send(&controller, NB_GO, NULL, 0);
+	assert_non_null(strstr(controller_error(&controller).message, "no program is named"));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 static void a_server_is_awaited_marked_and_stopped(void **state)
 {
 	struct vectors result;
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
-	prepare_tool(&desk, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, "ready");
-	expect_edge(&desk, NB_EDGE_WARM);
-	desk_send(&desk, NB_MARK, NULL, 0);
-	expect_edge(&desk, NB_EDGE_OPEN);
-	desk_send(&desk, NB_MARK, NULL, 0);
-	expect_edge(&desk, NB_EDGE_CLOSE);
-	desk_send(&desk, NB_STOP, NULL, 0);
-	result = desk_await(&desk, NB_RESULT);
+	controller_open(&controller);
+	prepare_tool(&controller, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, "ready");
+	expect_edge(&controller, NB_EDGE_WARM);
+	controller_send(&controller, NB_MARK, NULL, 0);
+	expect_edge(&controller, NB_EDGE_OPEN);
+	controller_send(&controller, NB_MARK, NULL, 0);
+	expect_edge(&controller, NB_EDGE_CLOSE);
+	controller_send(&controller, NB_STOP, NULL, 0);
+	result = controller_await(&controller, NB_RESULT);
 	assert_int_equal(128 + 9, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
 	vectors_free(&result);
-	prepare_tool(&desk,
+	prepare_tool(&controller,
 		     "sleep\0"
 		     "1000",
 		     11, 1000000 * MS, NULL);
-	desk_send(&desk, NB_ABORT, NULL, 0);
-	assert_int_equal(NB_ERR_ABORTED, desk_error(&desk).code);
-	assert_int_equal(NB_OK, desk_close(&desk));
+	controller_send(&controller, NB_ABORT, NULL, 0);
+	assert_int_equal(NB_ERR_ABORTED, controller_error(&controller).code);
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 static void a_host_can_be_observed_without_a_run(void **state)
 {
 	struct nb_writer writer = { 0 };
 	struct vectors result;
-	struct desk desk;
+	struct test_controller controller;
 
 	(void)state;
-	desk_open(&desk);
+	controller_open(&controller);
 	put_text(&writer, "role", "observe");
 	put_text(&writer, "meters", "procstat");
 	put_number(&writer, "duration", 20 * MS);
-	desk_request(&desk, NB_JOB, &writer);
-	free(desk_await(&desk, NB_READY).data);
-	desk_send(&desk, NB_GO, NULL, 0);
-	expect_edge(&desk, NB_EDGE_OPEN);
-	expect_edge(&desk, NB_EDGE_CLOSE);
-	desk_send(&desk, NB_STOP, NULL, 0);
-	result = desk_await(&desk, NB_RESULT);
+	controller_request(&controller, NB_JOB, &writer);
+	free(controller_await(&controller, NB_READY).data);
+	controller_send(&controller, NB_GO, NULL, 0);
+	expect_edge(&controller, NB_EDGE_OPEN);
+	expect_edge(&controller, NB_EDGE_CLOSE);
+	controller_send(&controller, NB_STOP, NULL, 0);
+	result = controller_await(&controller, NB_RESULT);
 	assert_true(vector_number(&result, "procstat", "idle", NB_EDGE_OPEN, 0) <=
 		    vector_number(&result, "procstat", "idle", NB_EDGE_CLOSE, 0));
 	assert_false(vector_is(&result, "flow", "bytes", NB_EDGE_OPEN));
@@ -983,9 +986,9 @@ static void a_host_can_be_observed_without_a_run(void **state)
 	put_text(&writer, "role", "observe");
 	put_text(&writer, "meters", "procstats");
 	put_number(&writer, "duration", 20 * MS);
-	desk_request(&desk, NB_JOB, &writer);
-	assert_non_null(strstr(desk_error(&desk).message, "no meter 'procstats'"));
-	assert_int_equal(NB_OK, desk_close(&desk));
+	controller_request(&controller, NB_JOB, &writer);
+	assert_non_null(strstr(controller_error(&controller).message, "no meter 'procstats'"));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 /* While a worker is busy with one long thing, its controller still hears from it. */
@@ -996,24 +999,24 @@ static void a_busy_worker_says_that_it_is_alive(void **state)
 	struct nb_frame frame = { 0 };
 	struct nb_error error;
 	char command[32];
-	struct desk desk;
+	struct test_controller controller;
 	int beats = 0;
 
 	(void)state;
-	desk_open(&desk);
+	controller_open(&controller);
 	/* Longer than two intervals: the first beat may still be of the time before. */
 	put_bytes(&writer, row_named("file", "op"), "exec", 4);
 	put_bytes(&writer, row_named("file", "target"), command,
-		  (size_t)sprintf(command, "sleep%c%d", 0, 2 * NB_BEAT_SECONDS + 1));
-	desk_request(&desk, NB_OP, &writer);
+		  (size_t)sprintf(command, "sleep%c%d", 0, 2 * NB_HEARTBEAT_SECONDS + 1));
+	controller_request(&controller, NB_OP, &writer);
 	while (frame.type != NB_OP_DONE) {
-		if (nb_reader_next(&desk.reader, &frame, &payload, &error))
-			beats += frame.type == NB_BEAT;
+		if (nb_reader_next(&controller.reader, &frame, &payload, &error))
+			beats += frame.type == NB_HEARTBEAT;
 		else
-			assert_true(nb_reader_fill(&desk.reader, desk.in) > 0);
+			assert_true(nb_reader_fill(&controller.reader, controller.in) > 0);
 	}
 	assert_true(beats >= 2);
-	assert_int_equal(NB_OK, desk_close(&desk));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "desk.h"
+#include "test_controller.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,112 +13,114 @@
 
 static void *serve(void *argument)
 {
-	struct desk *desk = argument;
+	struct test_controller *controller = argument;
 
-	desk->code = nb_serve(desk->theirs_in, desk->theirs_out);
-	close(desk->theirs_in);
-	if (desk->theirs_out != desk->theirs_in)
-		close(desk->theirs_out);
+	controller->code = nb_serve(controller->theirs_in, controller->theirs_out);
+	close(controller->theirs_in);
+	if (controller->theirs_out != controller->theirs_in)
+		close(controller->theirs_out);
 	return NULL;
 }
 
-static void start_on(struct desk *desk, const int *to, const int *from)
+static void start_on(struct test_controller *controller, const int *to, const int *from)
 {
-	memset(desk, 0, sizeof(*desk));
-	desk->theirs_in = to[0];
-	desk->out = to[1];
-	desk->in = from[0];
-	desk->theirs_out = from[1];
-	assert_int_equal(0, pthread_create(&desk->thread, NULL, serve, desk));
+	memset(controller, 0, sizeof(*controller));
+	controller->theirs_in = to[0];
+	controller->out = to[1];
+	controller->in = from[0];
+	controller->theirs_out = from[1];
+	assert_int_equal(0, pthread_create(&controller->thread, NULL, serve, controller));
 }
 
-void desk_start(struct desk *desk)
+void controller_start(struct test_controller *controller)
 {
 	int to[2], from[2];
 
 	assert_int_equal(0, pipe2(to, O_CLOEXEC));
 	assert_int_equal(0, pipe2(from, O_CLOEXEC));
-	start_on(desk, to, from);
+	start_on(controller, to, from);
 }
 
-static void exchange_hellos(struct desk *desk)
+static void exchange_hellos(struct test_controller *controller)
 {
 	const unsigned char *payload;
 	struct nb_hello hello;
-	struct nb_frame frame = desk_next(desk, &payload);
+	struct nb_frame frame = controller_next(controller, &payload);
 
 	assert_int_equal(NB_HELLO, frame.type);
-	nb_greet(&hello);
-	desk_send(desk, NB_HELLO, &hello, sizeof(hello));
+	nb_fill_hello(&hello);
+	controller_send(controller, NB_HELLO, &hello, sizeof(hello));
 }
 
-void desk_open(struct desk *desk)
+void controller_open(struct test_controller *controller)
 {
-	desk_start(desk);
-	exchange_hellos(desk);
+	controller_start(controller);
+	exchange_hellos(controller);
 }
 
-void desk_open_socket(struct desk *desk)
+void controller_open_socket(struct test_controller *controller)
 {
 	int ends[2];
 
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-	start_on(desk, (int[]){ ends[0], ends[1] }, (int[]){ ends[1], ends[0] });
-	exchange_hellos(desk);
+	start_on(controller, (int[]){ ends[0], ends[1] }, (int[]){ ends[1], ends[0] });
+	exchange_hellos(controller);
 }
 
-static int part(struct desk *desk)
+static int part(struct test_controller *controller)
 {
-	close(desk->out);
-	if (desk->in != desk->out)
-		close(desk->in);
-	assert_int_equal(0, pthread_join(desk->thread, NULL));
-	nb_reader_free(&desk->reader);
-	return desk->code;
+	close(controller->out);
+	if (controller->in != controller->out)
+		close(controller->in);
+	assert_int_equal(0, pthread_join(controller->thread, NULL));
+	nb_reader_free(&controller->reader);
+	return controller->code;
 }
 
-int desk_close(struct desk *desk)
+int controller_close(struct test_controller *controller)
 {
-	nb_send_frame(desk->out, NB_BYE, 0, NULL, 0);
-	return part(desk);
+	nb_send_frame(controller->out, NB_BYE, 0, NULL, 0);
+	return part(controller);
 }
 
-int desk_vanish(struct desk *desk)
+int controller_vanish(struct test_controller *controller)
 {
-	return part(desk);
+	return part(controller);
 }
 
-void desk_send(struct desk *desk, enum nb_frame_type type, const void *payload, size_t length)
+void controller_send(struct test_controller *controller, enum nb_frame_type type,
+		     const void *payload, size_t length)
 {
-	assert_int_equal(0, nb_send_frame(desk->out, type, desk->tag, payload, length));
+	assert_int_equal(0, nb_send_frame(controller->out, type, controller->tag, payload, length));
 }
 
-void desk_request(struct desk *desk, enum nb_frame_type type, struct nb_writer *writer)
+void controller_request(struct test_controller *controller, enum nb_frame_type type,
+			struct nb_writer *writer)
 {
 	assert_false(writer->failed);
-	desk->tag++;
-	desk_send(desk, type, writer->data, writer->used);
+	controller->tag++;
+	controller_send(controller, type, writer->data, writer->used);
 	nb_writer_free(writer);
 }
 
-struct nb_frame desk_next(struct desk *desk, const unsigned char **payload)
+struct nb_frame controller_next(struct test_controller *controller, const unsigned char **payload)
 {
-	struct pollfd pending = { .fd = desk->in, .events = POLLIN };
+	struct pollfd pending = { .fd = controller->in, .events = POLLIN };
 	struct nb_frame frame;
 	struct nb_error error;
 
 	for (;;) {
-		int status = nb_reader_next(&desk->reader, &frame, payload, &error);
+		int status = nb_reader_next(&controller->reader, &frame, payload, &error);
 
 		if (status < 0)
 			fail_msg("%s", error.message);
-		if (status && frame.type != NB_BEAT)
+		if (status && frame.type != NB_HEARTBEAT)
 			return frame;
 		if (status)
 			continue;
 		if (poll(&pending, 1, PATIENCE_MS) != 1)
 			fail_msg("the worker says nothing");
-		if (nb_reader_fill(&desk->reader, desk->in) <= 0)
+		if (nb_reader_fill(&controller->reader, controller->in) <= 0)
 			fail_msg("the worker hung up");
 	}
 }
@@ -142,24 +144,24 @@ static void refuse(const struct nb_frame *frame, const unsigned char *payload, c
 		 error.operation, error.message);
 }
 
-struct vectors desk_await(struct desk *desk, enum nb_frame_type type)
+struct vectors controller_await(struct test_controller *controller, enum nb_frame_type type)
 {
 	const unsigned char *payload;
 	struct nb_frame frame;
 
 	do
-		frame = desk_next(desk, &payload);
+		frame = controller_next(controller, &payload);
 	while (frame.type != type && (frame.type == NB_EDGE || frame.type == NB_SAMPLES));
 	if (frame.type != type)
 		refuse(&frame, payload, "another");
-	assert_int_equal(desk->tag, frame.tag);
+	assert_int_equal(controller->tag, frame.tag);
 	return copy_payload(&frame, payload);
 }
 
-struct vectors desk_edge(struct desk *desk, enum nb_edge edge)
+struct vectors controller_edge(struct test_controller *controller, enum nb_edge edge)
 {
 	const unsigned char *payload;
-	struct nb_frame frame = desk_next(desk, &payload);
+	struct nb_frame frame = controller_next(controller, &payload);
 	uint32_t head[2];
 
 	if (frame.type != NB_EDGE)
@@ -171,14 +173,14 @@ struct vectors desk_edge(struct desk *desk, enum nb_edge edge)
 	return copy_payload(&frame, payload + sizeof(head));
 }
 
-struct nb_error desk_error(struct desk *desk)
+struct nb_error controller_error(struct test_controller *controller)
 {
 	const unsigned char *payload;
 	struct nb_frame frame;
 	struct nb_error error;
 
 	do
-		frame = desk_next(desk, &payload);
+		frame = controller_next(controller, &payload);
 	while (frame.type == NB_EDGE || frame.type == NB_SAMPLES);
 	if (frame.type != NB_ERROR)
 		refuse(&frame, payload, "an error");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller's desk: a small controller in C for the tests. It drives a worker that runs in a
- * thread of this process, so that the sanitizers see both sides of every exchange.
+ * A small controller in C for the tests. It drives a worker that runs
+ * in a thread of this process, so that the sanitizers see both sides of every exchange.
  */
-#ifndef NB_TEST_DESK_H
-#define NB_TEST_DESK_H
+#ifndef NB_TEST_CONTROLLER_H
+#define NB_TEST_CONTROLLER_H
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 /* No answer takes so long on any machine; only a test that fails waits for it. */
 enum { PATIENCE_MS = 30000 };
 
-struct desk {
+struct test_controller {
 	int in;	 /* what the worker says */
 	int out; /* what it hears */
 	int theirs_in;
@@ -37,25 +37,27 @@ struct vectors {
 };
 
 /* Start a worker over two pipes (or one socket pair) and exchange hellos. */
-void desk_open(struct desk *desk);
-void desk_open_socket(struct desk *desk);
+void controller_open(struct test_controller *controller);
+void controller_open_socket(struct test_controller *controller);
 /* Start it and leave the hellos to the test. */
-void desk_start(struct desk *desk);
+void controller_start(struct test_controller *controller);
 /* Say goodbye; returns what nb_serve returned. */
-int desk_close(struct desk *desk);
+int controller_close(struct test_controller *controller);
 /* Close the descriptors without a word; returns what nb_serve returned. */
-int desk_vanish(struct desk *desk);
+int controller_vanish(struct test_controller *controller);
 
-void desk_send(struct desk *desk, enum nb_frame_type type, const void *payload, size_t length);
+void controller_send(struct test_controller *controller, enum nb_frame_type type,
+		     const void *payload, size_t length);
 /* A request: a new tag, then the writer's payload, which is freed. */
-void desk_request(struct desk *desk, enum nb_frame_type type, struct nb_writer *writer);
+void controller_request(struct test_controller *controller, enum nb_frame_type type,
+			struct nb_writer *writer);
 /* The next frame that is not a heartbeat; *payload is valid until the next call. */
-struct nb_frame desk_next(struct desk *desk, const unsigned char **payload);
+struct nb_frame controller_next(struct test_controller *controller, const unsigned char **payload);
 /* The next frame of that type; edges and samples are passed over, anything else fails the test. */
-struct vectors desk_await(struct desk *desk, enum nb_frame_type type);
+struct vectors controller_await(struct test_controller *controller, enum nb_frame_type type);
 /* The next edge must be this one; returns what it carries. */
-struct vectors desk_edge(struct desk *desk, enum nb_edge edge);
-struct nb_error desk_error(struct desk *desk);
+struct vectors controller_edge(struct test_controller *controller, enum nb_edge edge);
+struct nb_error controller_error(struct test_controller *controller);
 
 /* The id of a row by the name of its owner ("" for none) and its own. */
 uint16_t row_named(const char *owner, const char *name);
