@@ -126,7 +126,7 @@ class Applier:
         for _, host, wanted in reversed(
             self._sides(unit)
         ):  # a receiver may lean on what its sender holds
-            self._claim(host).let_go(wanted)
+            self._claim(host).release(wanted)
         for side, host, wanted in self._sides(unit):
             held = self._claim(host)
             levels, others = held.hold(wanted)

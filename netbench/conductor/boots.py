@@ -220,7 +220,7 @@ class Boots:
         self._pool.release(host.name)
         stale = self._ways[host.name].console(host)
         self._ways[host.name].go(self._machine(host), target)
-        self._pool.hang_up(host.name)
+        self._pool.disconnect(host.name)
         state = self._awaited(host, before, stale=stale)
         if state is None:
             raise BootError(
@@ -313,7 +313,7 @@ class Boots:
         try:
             state = self._machine(host).state(seconds)
         except HostError:
-            self._pool.hang_up(host.name)
+            self._pool.disconnect(host.name)
             self._silent.add(host.name)
             return None
         self._silent.discard(host.name)
@@ -423,7 +423,7 @@ class Boots:
                 raise BootError(
                     f"{host.name}: it is not back on {original_kernel.release}: {error}"
                 ) from error
-            self._pool.hang_up(host.name)
+            self._pool.disconnect(host.name)
             state = self._awaited(host, before, stale=stale)
             if state is not None and state.same_kernel(original_kernel):
                 break

@@ -397,7 +397,7 @@ class Conductor:
     def _restore(self) -> str:
         """Put every setting back; what could not be, and what to do."""
         left: list[str] = []
-        self._pool.calm()
+        self._pool.clear_interrupt()
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()

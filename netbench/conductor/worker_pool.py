@@ -127,7 +127,7 @@ class WorkerPool:
             except Lost as error:
                 if time.monotonic() > deadline:
                     raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
-                self.hang_up(host)
+                self.disconnect(host)
                 time.sleep(RECONNECT_PAUSE)
             else:
                 self._lost.discard(host)
@@ -195,7 +195,7 @@ class WorkerPool:
         self._boot_ids.pop(host, None)
         self._lost.discard(host)
 
-    def hang_up(self, host: str) -> None:
+    def disconnect(self, host: str) -> None:
         """Let go of the way to a host; the next call makes another."""
         channel = self._channels.pop(host, None)
         if channel is not None:
@@ -243,10 +243,10 @@ class WorkerPool:
         for worker in list(self._workers.values()):
             worker.interrupt()
 
-    def calm(self) -> None:
+    def clear_interrupt(self) -> None:
         """After `interrupt`: workers can be waited for again, to put back what they hold."""
         for worker in list(self._workers.values()):
-            worker.calm()
+            worker.clear_interrupt()
 
     def share_kernel(self, pair: Pair) -> bool:
         """Whether both hosts of a pair run on one kernel: their boot ids are equal."""

@@ -31,7 +31,7 @@ lib: Any = _native.lib
 FRAME_HEADER = ffi.sizeof("struct nb_frame")
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
-BEAT_SECONDS: int = lib.NB_BEAT_SECONDS
+HEARTBEAT_SECONDS: int = lib.NB_HEARTBEAT_SECONDS
 SILENCE_SECONDS: int = lib.NB_SILENCE_SECONDS
 SAME = "; use the same netbench version on both sides"
 
@@ -50,7 +50,7 @@ class Frame(IntEnum):
     RESULT = lib.NB_RESULT
     SAMPLES = lib.NB_SAMPLES
     ERROR = lib.NB_ERROR
-    BEAT = lib.NB_BEAT
+    HEARTBEAT = lib.NB_HEARTBEAT
     OP = lib.NB_OP
     OP_DONE = lib.NB_OP_DONE
     UNDO = lib.NB_UNDO
@@ -210,14 +210,14 @@ def serve(read_fd: int, write_fd: int) -> int:
 def own_hello() -> bytes:
     """The hello that this controller sends: its version and layout, no rows."""
     hello = ffi.new("struct nb_hello *")
-    lib.nb_greet(hello)
+    lib.nb_fill_hello(hello)
     return bytes(ffi.buffer(hello))
 
 
 def own_layout() -> int:
     """The layout hash of this controller's library."""
     hello = ffi.new("struct nb_hello *")
-    lib.nb_greet(hello)
+    lib.nb_fill_hello(hello)
     return int(hello.layout)
 
 

@@ -29,7 +29,7 @@ GOODBYE_SECONDS = 5.0
 ABANDON_SECONDS = 1.0
 LOOK_SECONDS = 0.5
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
-BEATS_AT_ONCE = 64  # that may be stuck at the same time
+HEARTBEATS_AT_ONCE = 64  # that may be stuck at the same time
 
 
 class Stream(Protocol):
@@ -104,9 +104,9 @@ class Worker:
             with self._lock:
                 self._stream.write(data)
         except (OSError, ValueError) as error:
-            raise WorkerLost(self._obituary(f"it takes no more orders ({error})")) from error
+            raise WorkerLost(self._lost_message(f"it takes no more orders ({error})")) from error
 
-    def _obituary(self, what: str) -> str:
+    def _lost_message(self, what: str) -> str:
         complaint = self._stream.complaint()
         said = (
             f"; it said: {complaint}"
@@ -126,12 +126,12 @@ class Worker:
                     " between the data addresses"
                 ) from error
             raise WorkerLost(
-                self._obituary(f"it fell silent for {binding.SILENCE_SECONDS} s")
+                self._lost_message(f"it fell silent for {binding.SILENCE_SECONDS} s")
             ) from error
         except OSError as error:
-            raise WorkerLost(self._obituary(str(error))) from error
+            raise WorkerLost(self._lost_message(str(error))) from error
         if not data:
-            raise WorkerLost(self._obituary("it closed the connection"))
+            raise WorkerLost(self._lost_message("it closed the connection"))
         self._buffer += data
 
     def _read(self, seconds: float) -> bytes:
@@ -156,7 +156,7 @@ class Worker:
         """Make the thread that waits for this worker give up as by Ctrl-C."""
         self._interrupted.set()
 
-    def calm(self) -> None:
+    def clear_interrupt(self) -> None:
         """After `interrupt`: it can be waited for again."""
         self._interrupted.clear()
 
@@ -167,7 +167,7 @@ class Worker:
                 found = binding.split(self._buffer)
             if found is None:
                 self._fill(deadline)
-            elif found[0] is not Frame.BEAT:
+            elif found[0] is not Frame.HEARTBEAT:
                 return found
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
@@ -369,14 +369,14 @@ class Worker:
         self._request(Frame.UNDO, struct.pack("<I", scope))
         self._await(Frame.UNDONE, ANSWER_SECONDS)
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Say that the controller is alive; never waits and never raises: who talks to the worker
         will see what is wrong.
         """
         if not self._lock.acquire(blocking=False):
             return  # something is being said
         try:
-            self._stream.write(binding.frame(Frame.BEAT, 0))
+            self._stream.write(binding.frame(Frame.HEARTBEAT, 0))
         except (OSError, ValueError):
             return
         finally:
@@ -388,7 +388,7 @@ class Worker:
         It may take as long as it shows life: a worker killed in the middle of its undo would leave
         the host half changed.
         """
-        self.calm()
+        self.clear_interrupt()
         with contextlib.suppress(WorkerLost):
             self._write(binding.frame(Frame.BYE, 0))
             while True:
@@ -413,14 +413,14 @@ class Heartbeat:
     def __init__(self) -> None:
         self._workers: list[Worker] = []
         self._beating: dict[Worker, Future[None]] = {}
-        self._pool = ThreadPoolExecutor(max_workers=BEATS_AT_ONCE, thread_name_prefix="beat")
+        self._pool = ThreadPoolExecutor(max_workers=HEARTBEATS_AT_ONCE, thread_name_prefix="beat")
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.wait(binding.BEAT_SECONDS):
+        while not self._stop.wait(binding.HEARTBEAT_SECONDS):
             with self._lock:
                 workers = list(self._workers)
             self._beating = {
@@ -428,7 +428,7 @@ class Heartbeat:
             }
             for worker in workers:
                 if worker not in self._beating:
-                    self._beating[worker] = self._pool.submit(worker.beat)
+                    self._beating[worker] = self._pool.submit(worker.send_heartbeat)
 
     def add(self, worker: Worker) -> None:
         """Beat for this worker from now on."""

@@ -104,7 +104,7 @@ class HostSettings:
         moved = {name: change for layer in self._held for name, change in layer.moved.items()}
         return read, moved
 
-    def let_go(self, wanted: Sequence[Mapping[str, str]]) -> None:
+    def release(self, wanted: Sequence[Mapping[str, str]]) -> None:
         """Undo what is held beyond what it has in common with these layers. Errors: as undo."""
         self.undo(self._common(wanted))
 

@@ -237,7 +237,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     def channels(host: Host) -> Any:
         return Nowhere(host, hello, answers)
 
-    monkeypatch.setattr(binding, "BEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(binding, "HEARTBEAT_SECONDS", 3600.0)
     monkeypatch.setattr(Ledger, "next_block", measured)
     monkeypatch.setattr(Ledger, "assessment", counting)
     many = many_hosts(

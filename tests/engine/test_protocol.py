@@ -189,7 +189,7 @@ def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str)
 
 
 def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
-    late = binding.frame(Frame.READY, 60000, b"xxx") + binding.frame(Frame.BEAT, 0)
+    late = binding.frame(Frame.READY, 60000, b"xxx") + binding.frame(Frame.HEARTBEAT, 0)
     assert scripted(hello, late, binding.frame(Frame.READY, 1)).prepare(JOB) == ()
 
 
@@ -438,7 +438,7 @@ def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
         one.await_edge(Edge.OPEN, PATIENCE)
         opened = time.monotonic()
         while time.monotonic() - opened < 0.1:
-            one.beat()
+            one.send_heartbeat()
         one.mark()
         one.await_edge(Edge.CLOSE, PATIENCE)
         one.stop()

@@ -89,7 +89,7 @@ def test_a_worker_that_was_interrupted_puts_back_what_it_holds() -> None:
     worker = Worker(LocalChannel("here").start_worker(), "here")
     worker.operate("exec", ["true"], hold=True, undo=undo)
     worker.interrupt()
-    worker.calm()
+    worker.clear_interrupt()
     worker.undo()
     worker.close()
 

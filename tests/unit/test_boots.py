@@ -526,7 +526,7 @@ class Simulated:
     def release(self, host: str) -> None:
         pass
 
-    def hang_up(self, host: str) -> None:
+    def disconnect(self, host: str) -> None:
         pass
 
     def release_of(self, host: str) -> str:
