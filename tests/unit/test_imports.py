@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {"errors", "units", "model", "facts"}
+BASE_LAYER = {"errors", "units", "model", "facts", "codec", "record", "journal"}
 CATALOGUES = {"engine.catalogue", "settings"}
 REPORT = BASE_LAYER | {"analysis", "report"}
 
@@ -21,6 +21,9 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "units": set(),
     "facts": set(),
     "model": set(),
+    "codec": {"errors"},
+    "record": {"errors", "codec"},
+    "journal": {"errors", "codec"},
     "plan": BASE_LAYER,
     "campaign": BASE_LAYER | CATALOGUES | {"campaign"},
     "hosts": BASE_LAYER | {"hosts"},
