@@ -263,10 +263,12 @@ class Record:
         """A record from its JSON object. `where`: `FILE:LINE`. Errors: StoreError with it."""
         if type(raw) is not dict:
             raise codec.unreadable(where, "not a JSON object")
-        if raw.pop("schema", None) != SCHEMA:
+        if raw.get("schema") != SCHEMA:
             raise codec.other_schema(where, SCHEMA)
+        values = raw.copy()
+        del values["schema"]
         try:
-            return codec.read_as(Record, raw)
+            return codec.read_as(Record, values)
         except Flaw as flaw:
             raise codec.flawed(where, "a record", flaw) from flaw
 

@@ -21,9 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from netbench.codec import parse, to_line, unreadable
 from netbench.errors import PlaceError, ReportError, StoreError
+from netbench.record import SCHEMA, Record, parse_record
 
-SCHEMA = 1
 NOISE = "samples/noise.jsonl"
 
 
@@ -32,14 +33,10 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
-
-
 def _add_line(descriptor: int, value: Mapping[str, Any]) -> None:
     """Add a line to a file: all of it, or nothing. Errors: OSError."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
-    line = _line(value).encode()
+    line = to_line(value)
     try:
         while line:
             line = line[os.write(descriptor, line) :]
@@ -60,11 +57,6 @@ def _trouble(what: str, path: Path, error: OSError) -> StoreError:
 def _remedy(error: OSError) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "free some space there" if full else "make it writable"
-
-
-def unreadable(file: Path | str, why: str) -> StoreError:
-    """A file of a result folder, or a line of it, is not what netbench wrote."""
-    return StoreError(f"{file}: {why}; put back a copy of it, or run the campaign anew")
 
 
 def no_result(path: Path) -> ReportError:
@@ -117,28 +109,28 @@ _NEEDED = {
 }  # of a boot's entry in facts.json, to go on with its records
 
 
-def _entries(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The whole lines of a file of JSON mappings, with their numbers. Errors: StoreError with the
-    line of one that is none.
+class StoredLines:
+    """The whole lines of a file, each with its number from 1. Errors: StoreError.
+
+    A last line without a newline is left out, even if it can be read: its writer was killed, and
+    `resume` cuts it off.
     """
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.endswith(b"\n"):
-                    return
-                yield number, _entry(line, f"{file}:{number}")
-    except OSError as error:
-        raise closed(file, error) from error
 
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.truncated = False
+        """Whether the last line was left out. Known once all lines were read."""
 
-def _entry(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except ValueError as error:
-        raise unreadable(where, f"not JSON: {error}") from error
-    if not isinstance(entry, dict):
-        raise unreadable(where, "not a JSON object")
-    return entry
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        try:
+            with self.file.open("rb") as lines:
+                for number, line in enumerate(lines, 1):
+                    if not line.endswith(b"\n"):
+                        self.truncated = True
+                        return
+                    yield number, line
+        except OSError as error:
+            raise closed(self.file, error) from error
 
 
 class Store:
@@ -217,12 +209,12 @@ class Store:
                 end = start
             raw.truncate(0)
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         """Add one record: whole and on its way to the disk when this returns, or not at all."""
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
         try:
-            _add_line(self._records, {"schema": SCHEMA, **record})
+            _add_line(self._records, record.to_json())
         except OSError as error:
             raise _trouble("write", self.path / "records.jsonl", error) from error
 
@@ -240,7 +232,12 @@ class Store:
 
     def journal_entries(self) -> list[dict[str, Any]]:
         """The journal's whole lines, in order."""
-        return [entry for _, entry in _entries(self.path / "journal.jsonl")]
+        file = self.path / "journal.jsonl"
+        entries = [parse(line, f"{file}:{number}") for number, line in StoredLines(file)]
+        for number, entry in enumerate(entries, 1):
+            if not isinstance(entry, dict):
+                raise unreadable(f"{file}:{number}", "not a JSON object")
+        return entries
 
     def plan(self) -> dict[str, Any]:
         """plan.json."""
@@ -255,9 +252,7 @@ class Store:
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
-        self._write(
-            self.path / "samples" / f"{run:06d}.jsonl", "".join(_line(line) for line in lines)
-        )
+        self._write(self.path / "samples" / f"{run:06d}.jsonl", b"".join(map(to_line, lines)))
 
     def noise(self, entry: Mapping[str, Any]) -> None:
         """Add what was read around a block on one host, on its way to the disk when this
@@ -272,19 +267,19 @@ class Store:
 
     def text(self, run: int, text: str) -> None:
         """Keep what an external tool printed in a run."""
-        self._write(self.path / "samples" / f"{run:06d}.txt", text)
+        self._write(self.path / "samples" / f"{run:06d}.txt", text.encode())
 
     def facts(self, hosts: Mapping[str, Any]) -> None:
         """Replace facts.json."""
         self._write(
             self.path / "facts.json",
-            json.dumps({"schema": SCHEMA, "hosts": hosts}, indent=1, ensure_ascii=False),
+            json.dumps({"schema": SCHEMA, "hosts": hosts}, indent=1, ensure_ascii=False).encode(),
         )
 
-    def _write(self, file: Path, text: str) -> None:
+    def _write(self, file: Path, data: bytes) -> None:
         draft = file.with_name(f".{file.name}.new")
         try:
-            draft.write_text(text, encoding="utf-8")
+            draft.write_bytes(data)
             draft.rename(file)
         except OSError as error:
             with suppress(OSError):
@@ -301,16 +296,10 @@ class Store:
         except OSError as error:
             raise _trouble("write", self.path / "log.txt", error) from error
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[Record]:
         """All whole records, in order. Errors: StoreError with the line of one that is none."""
         file = self.path / "records.jsonl"
-        for number, record in _entries(file):
-            if record.get("schema", SCHEMA) != SCHEMA:
-                raise StoreError(
-                    f"{file}:{number}: expected a record of schema {SCHEMA}; go on with the"
-                    " netbench that wrote it"
-                )
-            yield record
+        return (parse_record(line, f"{file}:{number}") for number, line in StoredLines(file))
 
     def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
         """The hosts of facts.json, each with an entry or more, or nothing if there is none yet."""

@@ -32,12 +32,13 @@ from netbench.analysis.epochs import Epochs, Latest
 from netbench.analysis.noise import labels
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.proofs import Declared
+from netbench.codec import unreadable
 from netbench.errors import StoreError
 from netbench.facts.entry import emulated
 from netbench.model import Compare, Repeat
-from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result, unreadable
+from netbench.record import SCHEMA
+from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result
 
-SCHEMA = 1
 STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
 TEXTS = ("reason", "engaged", "excluded")
 FIXED = (

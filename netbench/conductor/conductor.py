@@ -38,6 +38,7 @@ from netbench.facts.comparison import change, differences, remedy
 from netbench.facts.entry import known_facts
 from netbench.model import Campaign, Pair
 from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
+from netbench.record import SCHEMA, Record
 from netbench.store import Store, now
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
@@ -188,6 +189,11 @@ def _applier(store: Store, campaign: Campaign, pool: WorkerPool) -> Applier:
     )
     applier.claim()
     return applier
+
+
+def record_of(raw: Mapping[str, Any]) -> Record:
+    """A record as its type."""
+    return Record.from_json({"schema": SCHEMA, **raw}, "the record of this run")
 
 
 class Conductor:
@@ -456,7 +462,7 @@ class Conductor:
                 self._note_settings(step.unit, result.record)
         except Interrupted as stopped:
             with self._turn:
-                self._store.append(stopped.result.record)
+                self._store.append(record_of(stopped.result.record))
             raise KeyboardInterrupt from None
         with self._turn:
             self._keep(step.unit, result.record)
@@ -517,8 +523,8 @@ class Conductor:
                     record |= {"status": "failed", "reason": record["reason"] or why}
 
     def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
-        self._store.append(record)
-        self._ledger.add(record)
+        self._store.append(record_of(record))
+        self._ledger.add(record_of(record))
         self._left.pop(unit.key, None)
         reason = str(record["reason"])
         if reason:

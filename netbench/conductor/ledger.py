@@ -16,6 +16,7 @@ from netbench.analysis.epochs import Entries, Epoch, Epochs, Latest
 from netbench.analysis.stopping import Assessment, assess
 from netbench.model import Campaign
 from netbench.plan import Key, Plan
+from netbench.record import Record
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")
@@ -66,30 +67,31 @@ class Ledger:
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Record) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks settled."""
-        while record["block"] > self.block:
+        while record.block > self.block:
             self.next_block()
-        key = record["cell"], record["pair"]
-        self.runs = max(self.runs, int(record["run"]))
+        key = record.cell, record.pair
+        self.runs = max(self.runs, record.run)
         account = self._accounts.get(key)
-        if account is None or record["status"] == "interrupted":
+        if account is None or record.status == "interrupted":
             return
+        raw = record.to_json()
         self.done.add(key)
-        self._latest.see(record)
-        if record["status"] == "ok":
+        self._latest.see(raw)
+        if record.status == "ok":
             account.failures = 0
-            tally = account.tallies.setdefault(self._epochs.of(record), _Tally())
+            tally = account.tallies.setdefault(self._epochs.of(raw), _Tally())
             tally.runs += 1
-            if record["boot"]:
-                tally.boots[int(record["block"])] = int(record["boot"])
-            self._take(tally, record)
+            if record.boot:
+                tally.boots[record.block] = record.boot
+            self._take(tally, raw)
             return
         account.failures += 1
-        account.lost += self._blocks is not None and record["status"] == "failed"
-        hopeless = record["status"] in FINAL or str(record["reason"]).startswith(HOPELESS)
+        account.lost += self._blocks is not None and record.status == "failed"
+        hopeless = record.status in FINAL or record.reason.startswith(HOPELESS)
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
-            account.given_up = record["status"]
+            account.given_up = record.status
 
     def _tally(self, key: Key) -> _Tally:
         """What counts of a unit now."""

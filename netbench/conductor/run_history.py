@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from netbench.analysis.accounts import accounts_of
+from netbench.codec import unreadable
 from netbench.conductor.ledger import Ledger
 from netbench.engine.catalogue import Row
 from netbench.facts.registry import FACTS
 from netbench.model import Campaign
 from netbench.plan import Plan
-from netbench.store import MISSHAPEN, Store, misshapen
+from netbench.store import Store
 
 
 class RunHistory:
@@ -92,16 +93,13 @@ def replay(store: Store, ledger: Ledger) -> None:
     wrote.
     """
     for number, record in enumerate(store.records(), 1):
-        try:
-            if not ledger.is_possible(
-                record["block"], number
-            ):  # the ledger would walk through those between
-                raise ValueError(f"block {record['block']} in line {number}")
-            ledger.add(record)
-        except MISSHAPEN as error:
-            raise misshapen(
-                f"{store.path / 'records.jsonl'}:{number}", "a record", error
-            ) from error
+        if not ledger.is_possible(record.block, number):
+            # The ledger would walk through all blocks between.
+            raise unreadable(
+                f"{store.path / 'records.jsonl'}:{number}",
+                f"block {record.block} cannot be that of record {number}",
+            )
+        ledger.add(record)
 
 
 def made_sinks(store: Store) -> list[tuple[str, str]]:
@@ -123,7 +121,7 @@ def keep_facts(
     booted since counts one up.
     """
     hosts = store.stored_facts()
-    last = max((int(record["run"]) for record in store.records()), default=0)
+    last = max((record.run for record in store.records()), default=0)
     for name, found in read.items():
         entries = hosts.setdefault(name, [])
         entry = {**found, "from_run": last + 1}

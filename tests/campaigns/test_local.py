@@ -22,12 +22,11 @@ from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.settings.base import fields
-from netbench.store import Store
-from tests.support.running import sabotage, wait_for, worker_pid
+from tests.support.running import sabotage, stored_records, wait_for, worker_pid
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    return list(Store.open(path).records())
+    return stored_records(path)
 
 
 def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:

@@ -32,8 +32,8 @@ from netbench.engine.catalogue import Catalogue, Row
 from netbench.hosts.local import LocalProcess
 from netbench.model import Campaign, Host
 from netbench.plan import Key, Plan, Run
-from netbench.store import Store
 from tests.support.engine_pair import PATIENCE, WORKER
+from tests.support.running import stored_records
 
 HOSTS, PAIRS = 500, 250
 BLOCKS = 4  # conducted; memory is looked at after the second and the last
@@ -246,7 +246,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     )
     conclusion = conductor.start(many, tmp_path, channels=channels)
     assert (conclusion.why, conclusion.failed) == ("done", False)
-    records = list(Store.open(conclusion.path).records())
+    records = stored_records(conclusion.path)
     assert [record["status"] for record in records] == ["ok"] * (PAIRS * BLOCKS)
     assert {record["pair"] for record in records} == {pair.name for pair in many.pairs}
     assert len(held) == BLOCKS

@@ -12,14 +12,14 @@ import pytest
 from netbench import campaign, load
 from netbench.conductor import conductor, tools
 from netbench.model import Source, Tool, Transfer
-from netbench.store import Store
+from tests.support.running import stored_records
 
 BASE = "netbench: 1\nname: t\nrepeat: {min: 1, max: 1}\n"
 
 
 def run(text: str, results: Path) -> tuple[Path, list[dict[str, Any]]]:
     conclusion = conductor.start(campaign.parse(text, "t.yaml"), results)
-    return conclusion.path, list(Store.open(conclusion.path).records())
+    return conclusion.path, stored_records(conclusion.path)
 
 
 def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:

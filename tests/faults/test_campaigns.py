@@ -45,6 +45,7 @@ from tests.support.running import (
     resumed,
     run,
     sabotage,
+    stored_records,
     worker_pid,
 )
 
@@ -415,7 +416,7 @@ def test_streams_that_are_closed_from_the_start_change_nothing(tmp_path: Path) -
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
     assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
     (folder,) = tmp_path.glob("results/f/*")
-    assert [r["status"] for r in Store.open(folder).records()] == ["ok"]
+    assert [r["status"] for r in stored_records(folder)] == ["ok"]
 
 
 @pytest.mark.parametrize("words", [["list", "methods"], ["--help"], ["run", "f.yaml"]])
@@ -501,7 +502,7 @@ def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (folder,) = tmp_path.glob("results/k/*")
-    records = list(Store.open(folder).records())
+    records = stored_records(folder)
     assert records[: len(kept)] == kept
     assert [r["run"] for r in records] == list(range(1, 121))
     assert sorted((r["cell"], r["block"]) for r in records) == sorted(
@@ -547,7 +548,7 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
     conclusion = conductor.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
     assert (conclusion.why, conclusion.exit_code) == ("lost", 1)
     assert "3 times in a row" in conclusion.reason
-    assert [r["status"] for r in Store.open(conclusion.path).records()] == ["interrupted"] * 3
+    assert [r["status"] for r in stored_records(conclusion.path)] == ["interrupted"] * 3
 
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:

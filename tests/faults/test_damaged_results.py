@@ -43,7 +43,7 @@ DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
     "a record of nothing": ("records.jsonl:2", a_line(lambda line: "{}\n")),
     "a record of another version": (
         "records.jsonl:2",
-        a_line(lambda line: line.replace('"schema":1', '"schema":9')),
+        a_line(lambda line: line.replace('"schema":2', '"schema":9')),
     ),
     "a record without a cell": (
         "records.jsonl:2",
@@ -68,7 +68,7 @@ DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
     "facts that are not JSON": ("facts.json", lambda data: data[1:]),
     "facts that are a list": ("facts.json", lambda data: b"[]"),
     "facts without a boot": ("facts.json", lambda data: data.replace(b'"boot":', b'"boat":')),
-    "facts of no host": ("facts.json", lambda data: b'{"schema":1,"hosts":[]}'),
+    "facts of no host": ("facts.json", lambda data: b'{"schema":2,"hosts":[]}'),
     "a journal that is not text": ("journal.jsonl", lambda data: b'\xff"ended"\n'),
     "a journal of lists": ("journal.jsonl", lambda data: b'["ended"]\n'),
     "a campaign that is not text": ("campaign.yaml", lambda data: b"\xff"),

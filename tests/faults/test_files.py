@@ -22,9 +22,18 @@ from netbench.engine.catalogue import local
 from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
-from netbench.store import Store
 from tests.support.local import netbench_argv
-from tests.support.running import BASE, LONG, SHORT, Running, as_anyone, resumed, run, sabotage
+from tests.support.running import (
+    BASE,
+    LONG,
+    SHORT,
+    Running,
+    as_anyone,
+    resumed,
+    run,
+    sabotage,
+    stored_records,
+)
 
 FROM_FILE = [
     name
@@ -296,7 +305,7 @@ def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(
         "No space left on device; free some space there, then `resume` goes on: all records are safe"
         in said
     )
-    kept = list(Store.open(campaign.folder).records())
+    kept = stored_records(campaign.folder)
     assert [r["run"] for r in kept] == list(range(1, len(kept) + 1))
     assert (len(kept) == 40) == (hit == "journal.jsonl")
     assert list(samples.glob(".*")) == []
@@ -304,7 +313,7 @@ def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(
     if hit != "samples":
         subprocess.run(["umount", samples], check=True)
     assert resumed(campaign.folder) == list(range(1, 41))
-    assert list(Store.open(campaign.folder).records())[: len(kept)] == kept
+    assert stored_records(campaign.folder)[: len(kept)] == kept
 
 
 def test_a_results_disk_that_fails_in_mid_campaign(ext4: Path, tmp_path: Path) -> None:

@@ -30,9 +30,8 @@ from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.lab import command
 from netbench.lab.base import Lab, LabHost
-from netbench.store import Store
 from tests.support.local import netbench_argv
-from tests.support.running import BASE, Running, wait_for, worker_pid
+from tests.support.running import BASE, Running, stored_records, wait_for, worker_pid
 
 TOOLS = {
     **{
@@ -300,7 +299,7 @@ def test_a_worker_that_is_lost_over_verification_is_replaced(
     conclusion = conductor.start(parse(text, "f.yaml"), tmp_path)
     assert (
         conclusion.why,
-        [record["status"] for record in Store.open(conclusion.path).records()],
+        [record["status"] for record in stored_records(conclusion.path)],
     ) == ("done", ["ok"])
     assert len(lost) == 1
 

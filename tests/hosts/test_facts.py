@@ -33,11 +33,14 @@ from netbench.facts.text import choice, fields, not_zero
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan import Plan
+from netbench.record import Record as RunRecord
+from netbench.record import SideCounters, parse_record
 from netbench.report import json as json_report
 from netbench.report import text
 from netbench.report.build import build
-from netbench.store import Store
+from netbench.store import now
 from tests.support.local import ADDRESS, NEAR, PEER, out
+from tests.support.running import stored_records
 from tests.support.synthetic import Record, Synth, failed
 
 SHM = out("findmnt", "-n", "-o", "FSTYPE", "-T", "/dev/shm").split()[
@@ -518,7 +521,7 @@ def test_ledger_and_report_agree_on_what_counts(
     plan = Plan(campaign.parse(CAMPAIGN, "l.yaml"))
     book = Ledger(plan, {"snd": 100, "rcv": 100}, {"snd>rcv": False}, ACCOUNTS, hosts)
     for line in (folder / "records.jsonl").read_text().splitlines():
-        book.add(json.loads(line))
+        book.add(parse_record(line.encode(), "records.jsonl"))
     book.next_block()
     for cell in cells_of(load(folder)):
         found = book.assessment((cell.cell, cell.pair))
@@ -539,18 +542,10 @@ def entry(from_run: int, kernel: str) -> dict[str, Any]:
     }
 
 
-def record(run: int, key: tuple[str, str], block: int) -> dict[str, Any]:
-    side = {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [10**9]]}}
+def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
+    side = SideCounters("h", (0, 10**9), meters={"flow": {"bytes": [[0], [10**9]]}})
     factors = dict(word.split("=") for word in key[0].split(","))
-    told = {
-        "run": run,
-        "cell": key[0],
-        "pair": key[1],
-        "block": block,
-        "boot": 0,
-        "factors": factors,
-    }
-    return told | {"status": "ok", "reason": "", "sender": side, "receiver": side}
+    return RunRecord(run, *key, block, 0, factors, "ok", "", now(), side, side)
 
 
 def test_a_changed_host_opens_closed_cells_again() -> None:
@@ -572,7 +567,7 @@ def test_failures_end_a_cell_whatever_the_host_was_like() -> None:
     first = book.open_keys[0]
     book.add(record(1, first, 0))
     for run in (2, 3, 4):
-        book.add(record(run, first, run - 1) | {"status": "failed", "reason": "no route"})
+        book.add(replace(record(run, first, run - 1), status="failed", reason="no route"))
     assert not book.is_open(first)
 
 
@@ -593,7 +588,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
 
     conductor.resume(first.path, small, Ear())
     assert any("here: tcp_sack was other, then 1" in line for line in said)
-    found = list(Store.open(first.path).records())
+    found = stored_records(first.path)
     new = [
         [r["run"] for r in found if r["cell"] == cell.id and r["run"] > 3] for cell in small.cells
     ]
@@ -626,7 +621,7 @@ def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
     other = json.loads(json.dumps(entries["snd"]))
     other["facts"] |= {"tcp_sack": "0", "memory": "1 kB"}
     hosts = {"rcv": [other], "snd": [entries["snd"]]}
-    (folder / "facts.json").write_text(json.dumps({"schema": 1, "hosts": hosts}))
+    (folder / "facts.json").write_text(json.dumps({"schema": 2, "hosts": hosts}))
     report = build(folder)
     lines = list(text.section_lines(report.section("environment"), 80))
     assert max(map(len, lines)) <= 80

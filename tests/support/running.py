@@ -17,7 +17,6 @@ from netbench import campaign
 from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.conductor.worker_pool import ChannelFactory, open_channel
-from netbench.store import Store
 from tests.support.local import netbench_argv
 
 BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"
@@ -30,7 +29,13 @@ POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions
 def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
     """The records of a campaign that begins with BASE."""
     conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
-    return list(Store.open(conclusion.path).records())
+    return stored_records(conclusion.path)
+
+
+def stored_records(folder: Path) -> list[dict[str, Any]]:
+    """The whole records of a result, as an outside program reads them."""
+    lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def sabotage(
@@ -95,11 +100,9 @@ class Running:
 
     def records(self) -> list[dict[str, Any]]:
         """Its whole records."""
-        files = list(
-            self.results.glob("*/[!.]*/records.jsonl")
-        )  # a folder that is being made begins with a dot
-        lines = files[0].read_text().splitlines(keepends=True) if files else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        # A folder that is being made begins with a dot.
+        files = list(self.results.glob("*/[!.]*/records.jsonl"))
+        return stored_records(files[0].parent) if files else []
 
     @property
     def folder(self) -> Path:
@@ -133,4 +136,4 @@ def resumed(folder: Path, env: Mapping[str, str] | None = None) -> list[int]:
         netbench_argv(["resume", folder]), capture_output=True, text=True, check=False, env=env
     )
     assert done.returncode == 0, done.stderr
-    return [record["run"] for record in Store.open(folder).records()]
+    return [record["run"] for record in stored_records(folder)]

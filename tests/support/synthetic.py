@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from netbench.record import SCHEMA
+
 Record = dict[str, Any]
 TICKS = 100
 SECOND = 10**9
@@ -186,7 +188,7 @@ class Synth:
         self._procstat(sides, busy, shared=names[0] == names[1])
         minute, second = divmod(run * 11, 60)
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "run": run,
             "cell": cell["cell"],
             "pair": pair,
@@ -300,7 +302,7 @@ class Synth:
         }
         order = [cell["cell"] for _ in range(self.runs) for cell in cells]
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "name": "synthetic",
             "seed": self.seed,
             "pairs": list(self.pairs),
@@ -350,7 +352,7 @@ class Synth:
             host: [self.facts_of(host, *booted) for booted in self.booted()]
             for host in self.hosts()
         }
-        (folder / "facts.json").write_text(json.dumps({"schema": 1, "hosts": hosts}))
+        (folder / "facts.json").write_text(json.dumps({"schema": SCHEMA, "hosts": hosts}))
         with (folder / "records.jsonl").open("w") as out:
             for record in self.records():
                 out.write(json.dumps(record, separators=(",", ":")) + "\n")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +12,8 @@ from netbench.analysis.accounts import ACCOUNTS
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.conductor.run_history import is_finished
 from netbench.plan import Plan
-from netbench.store import Store
+from netbench.record import Record, SideCounters, Status
+from netbench.store import Store, now
 
 TEXT = """\
 netbench: 1
@@ -34,26 +35,18 @@ def record(
     key: tuple[str, str],
     block: int,
     gigabits: float,
-    status: str = "ok",
+    status: Status = "ok",
     reason: str = "",
-) -> dict[str, Any]:
-    receiver = {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [int(gigabits * 1e9 / 8)]]}}
+) -> Record:
+    sides = (
+        SideCounters("here", (0, 10**9), meters={"flow": {"bytes": [[0], [count]]}})
+        for count in (1, int(gigabits * 1e9 / 8))
+    )
     factors = dict(word.split("=") for word in key[0].split(","))
-    return {
-        "run": run,
-        "cell": key[0],
-        "pair": key[1],
-        "block": block,
-        "boot": 0,
-        "factors": factors,
-        "status": status,
-        "reason": reason,
-        "sender": {"time_ns": [0, 10**9], "flow": {"bytes": [[0], [1]]}},
-        "receiver": receiver,
-    }
+    return Record(run, *key, block, 0, factors, status, reason, now(), *sides)
 
 
-def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[dict[str, Any]]:
+def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[Record]:
     """Give each cell its values block by block, while it is open."""
     told, run = [], 0
     for block in range(max(len(write), len(sendfile))):
@@ -69,8 +62,8 @@ def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[dict[s
 def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
     book = ledger()
     told = play(book, [10, 10.001, 9.999, 10, 10, 10], [10, 20, 15, 12, 18, 11])
-    assert [r["cell"] for r in told].count("send=write") == 3
-    assert [r["cell"] for r in told].count("send=sendfile") == 6
+    assert [r.cell for r in told].count("send=write") == 3
+    assert [r.cell for r in told].count("send=sendfile") == 6
     assert book.open_keys == []
 
 
@@ -116,7 +109,7 @@ def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -
     ("status", "reason"),
     [("unsupported", "no splice"), ("refused", "tso reads off"), ("failed", "verify: differs")],
 )
-def test_what_cannot_get_better_closes_at_once(status: str, reason: str) -> None:
+def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> None:
     book = ledger()
     book.add(record(1, WRITE, 0, 0, status, reason))
     assert not book.is_open(WRITE)
@@ -158,10 +151,9 @@ repeat: {min: 4, boots: 2, max: 30}
 """
 
 
-def booted(run: int, cell: str, block: int, status: str = "ok", reason: str = "") -> dict[str, Any]:
-    return record(run, (cell, "h>h"), block, 10 + block / 10, status, reason) | {
-        "boot": block // 2 + 1
-    }
+def booted(run: int, cell: str, block: int, status: Status = "ok", reason: str = "") -> Record:
+    unbooted = record(run, (cell, "h>h"), block, 10 + block / 10, status, reason)
+    return replace(unbooted, boot=block // 2 + 1)
 
 
 def in_boots() -> tuple[Plan, Ledger]:

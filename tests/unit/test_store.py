@@ -12,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from netbench.codec import to_line
 from netbench.errors import ReportError, StoreError
+from netbench.record import Record
 from netbench.store import Store
+
+
+def record(run: int, reason: str = "") -> Record:
+    started = "2026-03-01T12:00:00.123456Z"
+    return Record(run, "all", "here>here", 0, 0, {}, "failed", reason, started)
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
         "samples",
     ]
     assert sorted(store.path.parent.iterdir()) == [store.path]
-    assert json.loads((store.path / "plan.json").read_text()) == {"schema": 1, "cells": []}
+    assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
@@ -44,38 +51,38 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_record_is_on_disk_before_append_returns(store: Store) -> None:
-    store.append({"run": 1})
-    assert (store.path / "records.jsonl").read_text() == '{"schema":1,"run":1}\n'
+    store.append(record(1))
+    assert (store.path / "records.jsonl").read_bytes() == to_line(record(1).to_json())
 
 
 def test_what_was_written_is_read_back(store: Store) -> None:
-    written = [{"run": n, "reason": "a\nb \u2028 ü"} for n in range(5)]
-    for record in written:
-        store.append(record)
-    assert list(store.records()) == [{"schema": 1, **record} for record in written]
+    written = [record(n, reason="a\nb \u2028 ü") for n in range(1, 5)]
+    for each in written:
+        store.append(each)
+    assert list(store.records()) == written
 
 
 @pytest.mark.parametrize("cut", range(1, 24))
 def test_a_line_cut_short_by_a_kill_is_dropped_and_the_rest_kept(store: Store, cut: int) -> None:
-    store.append({"run": 1})
-    store.append({"run": 2, "x": "y"})
+    store.append(record(1))
+    store.append(record(2))
     store.close()
     file = store.path / "records.jsonl"
     whole = file.read_bytes()
     file.write_bytes(whole[:-cut])
-    assert [r["run"] for r in store.records()] == [1]
+    assert [r.run for r in store.records()] == [1]
     again = Store.open(store.path)
     again.lock()
-    again.append({"run": 3})
-    assert [r["run"] for r in again.records()] == [1, 3]
+    again.append(record(3))
+    assert [r.run for r in again.records()] == [1, 3]
 
 
 def test_a_first_line_cut_short_leaves_an_empty_file(store: Store) -> None:
     store.close()
-    (store.path / "records.jsonl").write_bytes(b'{"schema":1,"run"')
+    (store.path / "records.jsonl").write_bytes(b'{"schema":2,"run"')
     store.lock()
-    store.append({"run": 1})
-    assert [r["run"] for r in store.records()] == [1]
+    store.append(record(1))
+    assert [r.run for r in store.records()] == [1]
 
 
 def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
@@ -114,7 +121,7 @@ def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
 
 
 def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> None:
-    (store.path / "records.jsonl").write_text('{"run": 1}\nnonsense\n{"run": 2}\n')
+    (store.path / "records.jsonl").write_bytes(to_line(record(1).to_json()) + b"nonsense\n")
     with pytest.raises(StoreError, match=r"records\.jsonl:2: not JSON"):
         list(store.records())
 
@@ -133,12 +140,12 @@ def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
 
 
 def test_a_full_disk_says_so_and_keeps_what_was_written(store: Store) -> None:
-    store.append({"run": 1})
+    store.append(record(1))
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, store._records)  # type: ignore[arg-type]  # the disk fills up between two records
     with pytest.raises(StoreError, match="No space left on device; free some space"):
-        store.append({"run": 2})
-    assert [r["run"] for r in store.records()] == [1]
+        store.append(record(2))
+    assert [r.run for r in store.records()] == [1]
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

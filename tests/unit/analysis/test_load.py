@@ -58,11 +58,11 @@ def test_a_last_line_without_newline_is_left_out_as_resume_will(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"schema": 1, "run": ', "not JSON"),
+        ('{"schema": 2, "run": ', "not JSON"),
         ("", "not JSON"),
-        ("[]", "expected a record of schema 1"),
-        ('{"schema": 2}', "expected a record of schema 1"),
-        ('{"schema": 1, "run": 5}', "not a record"),
+        ("[]", "expected a record of schema 2"),
+        ('{"schema": 1}', "expected a record of schema 2"),
+        ('{"schema": 2, "run": 5}', "not a record"),
         ("SECOND", "run 2 is there twice"),
         ("UNPLANNED", "'nowhere' is none of the plan's"),
         ("NUMBERS", "not a record"),
