@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench.errors import EngineError, NetbenchError, NotBuiltYet, PlaceError, RequestError
-from netbench.model import BootWay, Campaign, Host, Kernel
+from netbench.model import BootSpec, Campaign, Host, Kernel
 
 if TYPE_CHECKING:
     from netbench.conductor.check import Finding
@@ -140,9 +140,9 @@ def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
 def _lab_host(host: LabHost, made: Lab, campaign: Campaign) -> Host:
     ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
     way = (
-        BootWay("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline)
+        BootSpec("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline)
         if made.kind == "qemu"
-        else BootWay()
+        else BootSpec()
     )
     return Host(
         host.name,

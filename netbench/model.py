@@ -14,7 +14,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class BootWay:
+class BootSpec:
     """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab
     `lab`) or `command`.
 
@@ -56,7 +56,7 @@ class Host:
     address: str | None = None
     interface: str | None = None
     ssh_config: str | None = None  # a file of OpenSSH's configuration in place of ~/.ssh/config
-    boot: BootWay = BootWay()
+    boot: BootSpec = BootSpec()
 
     @property
     def local(self) -> bool:

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.campaign import cells, words
+from netbench.campaign import cells
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
+from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema import FileKeys, RepeatKeys, file_model
+from netbench.campaign.schema.file import FileKeys, file_model
+from netbench.campaign.schema.statistics import RepeatKeys
+from netbench.campaign.schema.transfer import PLANNED_METERS, transfer_model
 from netbench.campaign.settings import is_costly
-from netbench.campaign.transfer import PLANNED_METERS, transfer_model
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
@@ -109,8 +111,8 @@ def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tup
         elif not unknown:
             found.append(Pair(pair.sender, pair.receiver))
         for side, name in unknown.items() if problems.clean("hosts") else ():
-            message = f"expected the name of a host ({words.listed(names)}), got {name!r}"
-            problems.add(("pairs", i, side), message, words.nearest(name, names))
+            message = f"expected the name of a host ({listed(names)}), got {name!r}"
+            problems.add(("pairs", i, side), message, nearest(name, names))
     return tuple(found)
 
 
@@ -232,13 +234,11 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
         if name != "throughput" and (meter or not able) and meter not in able:
-            choices = (
-                words.listed(able) if able else "a meter, and meters names none that accounts CPU"
-            )
+            choices = listed(able) if able else "a meter, and meters names none that accounts CPU"
             problems.add(
                 ("repeat", "metrics", i),
                 f"expected a metric by {choices}, got {metric!r}",
-                words.nearest(meter, able),
+                nearest(meter, able),
             )
 
 
@@ -251,14 +251,12 @@ def _compare(
     if problems.clean("sweep"):
         levels = [level.word for level in factors.get(keys.factor, [])]
         if keys.factor not in factors:
-            swept = words.listed(factors) if factors else "a swept key, and nothing is swept"
+            swept = listed(factors) if factors else "a swept key, and nothing is swept"
             message = f"expected a factor ({swept}), got {keys.factor!r}"
-            problems.add(("compare", "factor"), message, words.nearest(keys.factor, factors))
+            problems.add(("compare", "factor"), message, nearest(keys.factor, factors))
         elif keys.baseline not in levels:
-            message = (
-                f"expected a level of {keys.factor} ({words.listed(levels)}), got {keys.baseline!r}"
-            )
-            problems.add(("compare", "baseline"), message, words.nearest(keys.baseline, levels))
+            message = f"expected a level of {keys.factor} ({listed(levels)}), got {keys.baseline!r}"
+            problems.add(("compare", "baseline"), message, nearest(keys.baseline, levels))
         elif len(levels) < 2:
             problems.add(
                 ("compare", "factor"),

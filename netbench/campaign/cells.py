@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.campaign import settings, words
+from netbench.campaign import settings
 from netbench.campaign.factors import KERNEL, Reader
 from netbench.campaign.matrix import NO_FACTORS, Combination, cell_id
+from netbench.campaign.messages import listed
 from netbench.campaign.problems import Problems
+from netbench.campaign.schema.transfer import meaning, method_options
 from netbench.campaign.settings import torn
-from netbench.campaign.transfer import meaning, method_options
 from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, Transfer
@@ -196,7 +197,7 @@ def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
     kind = transfer.source.kind
     if not send.has(_SOURCES[kind]) and not send.has("no_data"):
         able = [name for name, flag in _SOURCES.items() if send.has(flag)]
-        takes = f", expected source: {words.listed(able)}" if able else ""
+        takes = f", expected source: {listed(able)}" if able else ""
         yield ("send", "source"), f"send method {send.name} cannot take bytes from {kind}{takes}"
     if transfer.cache == "cold" and kind not in ("file", "files"):
         yield ("cache", "source"), f"cache: cold needs a source of files, got {kind}"
@@ -221,7 +222,7 @@ def _options(
     owned = method_options(catalogue)
     for key in combination:
         if key in owned and key not in transfer.options and not hasattr(transfer, key):
-            owners = words.listed(dict.fromkeys(row.owner for row in owned[key]))
+            owners = listed(dict.fromkeys(row.owner for row in owned[key]))
             methods = f"send method {transfer.send} and receive method {transfer.receive}"
             yield (key,), f"{key} is an option of {owners}, got {methods}"
 

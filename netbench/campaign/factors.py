@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from netbench.campaign import settings, words
+from netbench.campaign import settings
+from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.transfer import TransferKeys
+from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, compact, describe
 
 KERNEL = settings.KERNEL
@@ -55,7 +56,7 @@ class Reader:
     def unknown(self, key: str, at: Loc, what: str) -> None:
         """Note a key that cannot be a factor."""
         valid = [*self.model.model_fields, KERNEL, *settings.spellings(key, self.commands)]
-        self.problems.add(at, f"unknown key, expected {what}", words.nearest(key, valid))
+        self.problems.add(at, f"unknown key, expected {what}", nearest(key, valid))
 
     def level(self, key: str, written: Any, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
@@ -86,14 +87,12 @@ class Reader:
         why = settings.why_no_level(key, compact(written)) if key not in self.commands else ""
         if why:
             choices = ("on", "off") if why == "on or off" else ()
-            raise words.expected(why, written, words.nearest(written, choices))
+            raise expected(why, written, nearest(written, choices))
         if key == KERNEL and (
             not isinstance(written, str) or (self.kernels and written not in self.kernels)
         ):
-            names = words.listed(self.kernels) if self.kernels else "a name"
-            raise words.expected(
-                f"a kernel ({names})", written, words.nearest(written, self.kernels)
-            )
+            names = listed(self.kernels) if self.kernels else "a name"
+            raise expected(f"a kernel ({names})", written, nearest(written, self.kernels))
         return compact(written)
 
     def factors(self, sweep: Mapping[str, Any]) -> dict[str, list[Level]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from netbench.campaign import edit
 from netbench.campaign.build import understand
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema import file_model
+from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, grow, grow_value
 from netbench.engine.catalogue import Catalogue, local

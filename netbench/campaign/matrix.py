@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netbench.campaign import words
 from netbench.campaign.factors import Level, Reader
+from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.tree import Loc, compact
 
@@ -114,21 +114,19 @@ class Matrix:
             levels = [level.word for level in self.factors.get(key, [])]
             if key not in self.factors:
                 swept = (
-                    words.listed(self.factors)
-                    if self.factors
-                    else "a swept key, and nothing is swept"
+                    listed(self.factors) if self.factors else "a swept key, and nothing is swept"
                 )
                 self.problems.add(
                     (*at, key),
                     f"this key is not swept, expected {swept}",
-                    words.nearest(key, self.factors),
+                    nearest(key, self.factors),
                 )
             elif word not in levels:
                 message = (
-                    f"this excludes nothing: expected a level of {key} ({words.listed(levels)}),"
+                    f"this excludes nothing: expected a level of {key} ({listed(levels)}),"
                     f" got {word!r}"
                 )
-                self.problems.add((*at, key), message, words.nearest(word, levels))
+                self.problems.add((*at, key), message, nearest(word, levels))
             fine = fine and key in self.factors and word in levels
         return fine
 

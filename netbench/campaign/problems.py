@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from netbench.campaign.keys import Keys
+from netbench.campaign.schema.keys import Keys
 from netbench.campaign.tree import Loc, Table, find, path_of, plain
 from netbench.errors import CampaignError, Problem
 

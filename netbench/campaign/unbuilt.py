@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from netbench.campaign.schema import FileKeys
+from netbench.campaign.schema.file import FileKeys
 from netbench.engine.catalogue import Catalogue
 from netbench.model import Cell
 

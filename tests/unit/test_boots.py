@@ -25,7 +25,7 @@ from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
-from netbench.model import BootWay, Campaign, Host, Kernel, Pair, Repeat
+from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
 from tests.support.local import Command
 from tests.unit.test_plan import always, make, runs
@@ -362,7 +362,7 @@ def command(tmp_path: Path, body: str) -> Machine:
     script.write_text(f"#!/bin/sh\n{body}\n")
     script.chmod(0o755)
     words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
-    return Machine(Host("snd", boot=BootWay("command", argv=words)), LocalChannel("snd"))
+    return Machine(Host("snd", boot=BootSpec("command", argv=words)), LocalChannel("snd"))
 
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
             command(tmp_path, "echo no route to the BMC >&2; exit 3"), Target("new", "6.12")
         )
     absent = Machine(
-        Host("snd", boot=BootWay("command", argv=("/nowhere/boot",))), LocalChannel("snd")
+        Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",))), LocalChannel("snd")
     )
     with pytest.raises(BootError, match="snd: /nowhere/boot cannot be run"):
         way("command").go(absent, Target("new", "6.12"))
@@ -410,7 +410,7 @@ def test_every_way_is_found_by_its_name(kind: str) -> None:
 
 def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "console"
-    host = Host("snd", boot=BootWay("kexec", console=str(file)))
+    host = Host("snd", boot=BootSpec("kexec", console=str(file)))
     assert console_file(host) == [f"{file}: No such file or directory"]
     file.write_bytes(b"".join(b"line %d \xff\n" % number for number in range(1000)))
     assert console_file(host)[-1] == "line 999 \ufffd"
@@ -497,7 +497,7 @@ class Simulated:
         for name in hosts:
             (folder / name).mkdir()
             (folder / name / "state").write_text("boot0\n6.1\nquiet\n")
-        how = BootWay(
+        how = BootSpec(
             "command", argv=(str(script), "{host}", "{kernel}"), deadline=deadline * 10**9
         )
         self.known = {name: Host(name, ssh=name, boot=how) for name in hosts}

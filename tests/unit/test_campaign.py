@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import jsonschema
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from netbench.campaign import json_schema, load, parse, transfer_cell
+from netbench.campaign.schema.file import FileKeys, file_model
+from netbench.campaign.schema.keys import Keys
+from netbench.campaign.schema.reference import campaign_keys
+from netbench.campaign.schema.transfer import TransferKeys, transfer_model
 from netbench.errors import CampaignError
 from netbench.model import (
     Campaign,
@@ -669,3 +676,42 @@ def test_import_is_light() -> None:
 def test_a_transfer_in_a_lab_is_between_two_hosts() -> None:
     assert len(transfer_cell(["lab=qemu"]).hosts) == 2
     assert list(transfer_cell([]).hosts) == ["here"]
+
+
+def written(value: object) -> object:
+    """A value of JSON as the campaign's reader gets it: scalars are the words that were written."""
+    if isinstance(value, dict):
+        return {key: written(item) for key, item in value.items()}
+    return [written(item) for item in value] if isinstance(value, list) else str(value)
+
+
+# the two bases are completed from a catalogue
+NESTED = [model for model in Keys.__subclasses__() if model not in (FileKeys, TransferKeys)]
+
+
+@pytest.mark.parametrize("model", [file_model(catalogue()), transfer_model(catalogue()), *NESTED])
+def test_every_key_is_described_with_an_example_that_its_reader_takes(model: type[Keys]) -> None:
+    for name, field in model.model_fields.items():
+        assert field.description, name
+        assert field.examples, name
+        for example in field.examples:
+            kind = TypeAdapter(Annotated[field.annotation, None, *field.metadata])
+            kind.validate_python(written(example))
+
+
+def test_the_reference_shows_the_defaults_that_hold() -> None:
+    keys = {key.path: key for key in campaign_keys(catalogue())}
+    fields = {f.name: getattr(Transfer(), f.name) for f in dataclasses.fields(Transfer)}
+    shown = {
+        key.path.removeprefix("transfer."): key.default
+        for key in keys.values()
+        if key.path.startswith("transfer.") and key.path.count(".") == 1
+    }
+    assert {name for name, word in shown.items() if not word} == {"bytes", "port", "pipe"}
+    for name, word in shown.items():
+        kind = transfer_model(catalogue()).model_validate({name: word}) if word else None
+        if kind and name in fields:
+            assert getattr(kind, name) == fields[name], name
+    assert (keys["repeat.precision"].default, keys["repeat.min"].default) == ("2.5%", "10")
+    assert keys["pairs[].sender"].required
+    assert keys["hosts.NAME.boot.deadline"].type == "time"

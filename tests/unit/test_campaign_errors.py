@@ -692,8 +692,8 @@ CASES = [
     ),
     (
         "two ways to boot",
-        H + "hosts: {a: {ssh: a, boot: {way: grub, command: [x]}}}\n",
-        ["3: hosts.a.boot: expected one of way, qemu or command, got way and command"],
+        H + "hosts: {a: {ssh: a, boot: {method: grub, command: [x]}}}\n",
+        ["3: hosts.a.boot: expected one of method, qemu or command, got method and command"],
     ),
     (
         "an unknown kernel",

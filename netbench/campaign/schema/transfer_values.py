@@ -7,49 +7,48 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import Field
-
-from netbench.campaign import words
-from netbench.campaign.keys import Keys
-from netbench.campaign.words import Kind, expected, nearest, wrong
+from netbench.campaign.messages import expected, nearest, wrong
+from netbench.campaign.schema import kinds
+from netbench.campaign.schema.keys import Keys, optional, required
+from netbench.campaign.schema.kinds import Kind
 from netbench.model import Pin, Sink, Source, Tool
 from netbench.units import TIME_PATTERN, parse_time
 
-_ARGUMENT = words.text("an argument of the program")
-_ARGV = words.list_of("a list of words, the program first")
-_PATH = words.matching("a path", r"[^\0\n]{1,4095}")
-_CPU = words.number("a CPU", 0, 65535)
+_ARGUMENT = kinds.text("an argument of the program")
+_ARGV = kinds.list_of("a list of words, the program first")
+_PATH = kinds.matching("a path", r"[^\0\n]{1,4095}")
+_CPU = kinds.number("a CPU", 0, 65535)
 
 
 class FileSource(Keys):
     """{file: F}"""
 
-    file: Annotated[str, _PATH] = Field(description="file: the path of the file to send")
+    file: Annotated[str, _PATH] = required("path of the file to send", "/srv/image.iso")
 
 
 class FilesSource(Keys):
     """{files: N, size: S}"""
 
-    files: Annotated[int, words.number("a number of files", 1, 100_000)] = Field(
-        description="files: how many files to make"
+    files: Annotated[int, kinds.number("a number of files", 1, 100_000)] = required(
+        "how many files to make", 60
     )
-    size: Annotated[int, words.size(1)] = Field(
-        description="size: the size of each file, such as 300K"
-    )
+    size: Annotated[int, kinds.size(1)] = required("the size of each file, such as 300K", "300K")
 
 
 class FileSink(Keys):
     """{file: F, overwrite: true}"""
 
-    file: Annotated[str, _PATH] = Field(description="file: the path of the file to fill")
-    overwrite: Annotated[bool, words.switch()] = False
+    file: Annotated[str, _PATH] = required("path of the file to fill", "/data/out")
+    overwrite: Annotated[bool, kinds.switch()] = optional(
+        "whether the file may exist already, or be a block device", "on", default="off"
+    )
 
 
 class CpuPin(Keys):
     """{sender: 2, receiver: 3}"""
 
-    sender: Annotated[int | None, _CPU] = None
-    receiver: Annotated[int | None, _CPU] = None
+    sender: Annotated[int | None, _CPU] = optional("CPU of the sender; left out: any", 2)
+    receiver: Annotated[int | None, _CPU] = optional("CPU of the receiver; left out: any", 3)
 
 
 def _pattern(value: Any) -> str:
@@ -68,11 +67,11 @@ def _pattern(value: Any) -> str:
 class ArgvTool(Keys):
     """{argv: [...], pattern: '...'}"""
 
-    argv: Annotated[list[Annotated[str, _ARGUMENT]], _ARGV] = Field(
-        description="argv: a list of words, the program first"
+    argv: Annotated[list[Annotated[str, _ARGUMENT]], _ARGV] = required(
+        "a list of words, the program first", ["mytool", "{address}", "{port}"]
     )
-    pattern: Annotated[str, Kind(_pattern, {"type": "string"})] = Field(
-        description="pattern: a regular expression with the named groups bytes and seconds, or rate"
+    pattern: Annotated[str, Kind(_pattern, {"type": "string"})] = required(
+        "a regular expression with the named groups bytes and seconds, or rate", "rate=(?P<rate>.*)"
     )
 
 
@@ -143,7 +142,7 @@ def _seconds(value: Any) -> int:
     """Nanoseconds of a profile: seconds as a bare number, or a time."""
     if isinstance(value, str) and re.fullmatch("[1-9][0-9]{0,5}", value):
         return parse_time(f"{value}s")
-    return int(words.time(1).parse(value))
+    return int(kinds.time(1).parse(value))
 
 
 SOURCE = Kind(
@@ -163,6 +162,7 @@ PORT = Kind(
     _port,
     {
         "type": ["integer", "string"],
+        "format": "port or range of ports",
         "minimum": 1,
         "maximum": 65535,
         "pattern": "^[0-9]+(-[0-9]+)?$",
@@ -170,5 +170,10 @@ PORT = Kind(
 )
 SECONDS = Kind(
     _seconds,
-    {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": TIME_PATTERN}]},
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 1},
+            {"type": "string", "format": "time", "pattern": TIME_PATTERN},
+        ]
+    },
 )

@@ -7,18 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 from netbench.campaign import settings
-from netbench.campaign.factors import KERNEL
-from netbench.campaign.schema import file_model
-from netbench.campaign.transfer import transfer_model
+from netbench.campaign.schema.file import file_model
+from netbench.campaign.schema.transfer import transfer_model
 from netbench.engine.catalogue import Catalogue, local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
-    """JSON Schema of the campaign file for what an engine offers; a reader of YAML 1.2 or of 1.1 is
-    fine.
-    """
+    """JSON Schema of the campaign file for what an engine offers, read as YAML 1.1 or 1.2."""
     catalogue = catalogue or local()
     schema = file_model(catalogue).model_json_schema()
     properties: dict[str, Any] = schema["properties"]
@@ -58,7 +55,7 @@ def _keyed(of_transfer: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     pattern = {settings.pattern(): other}
     return {
         "type": "object",
-        "properties": {**of_transfer, KERNEL: other},
+        "properties": {**of_transfer, settings.KERNEL: other},
         "patternProperties": pattern,
         "additionalProperties": False,
     }

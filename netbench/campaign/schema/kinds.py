@@ -1,19 +1,20 @@
-"""The words of a campaign file: parsers that say in netbench's words what was expected, with their
-JSON Schema, for pydantic.
+"""The kinds of values in a campaign file: each is a parser, whose errors say what was expected, and
+its JSON Schema.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from netbench.campaign.tree import describe
+from netbench.campaign.messages import expected, listed, nearest, wrong
+from netbench.campaign.tree import compact
 from netbench.units import (
     RATE_PATTERN,
     SHARE_PATTERN,
@@ -30,33 +31,7 @@ from netbench.units import (
 
 SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 U64_MAX = 2**64 - 1
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 Schema = dict[str, Any]
-
-
-def wrong(text: str, nearest: str = "") -> PydanticCustomError:
-    """An error of a value, in netbench's words, with the nearest valid word."""
-    return PydanticCustomError("netbench", "{text}", {"text": text, "nearest": nearest})
-
-
-def expected(what: str, got: object, nearest: str = "") -> PydanticCustomError:
-    """The usual error of a value: what was expected and what was found."""
-    return wrong(f"expected {what}, got {describe(got)}", nearest)
-
-
-def nearest(word: object, valid: Iterable[str]) -> str:
-    """The valid word that is most like `word`, or ""."""
-    if not isinstance(word, str):
-        return ""
-    lowered = {v.lower(): v for v in valid}
-    found = difflib.get_close_matches(word.lower(), lowered, 1)
-    return lowered[found[0]] if found else ""
-
-
-def listed(words: Iterable[str]) -> str:
-    """Words in a sentence: `a, b or c`."""
-    every = list(words)
-    return every[0] if len(every) == 1 else f"{', '.join(every[:-1])} or {every[-1]}"
 
 
 @dataclass(frozen=True)
@@ -138,19 +113,28 @@ def _unit(
 def size(low: int = 0, high: int = U64_MAX) -> Kind:
     """A size in bytes between two bounds."""
     parse = _unit("a size such as 64K, 1M or 300kB", parse_size, low, high, format_size)
-    return Kind(parse, {"type": ["string", "integer"], "pattern": SIZE_PATTERN, "minimum": low})
+    return Kind(
+        parse,
+        {
+            "type": ["string", "integer"],
+            "format": "size",
+            "pattern": SIZE_PATTERN,
+            "minimum": low,
+        },
+    )
 
 
 def time(low: int = 0, high: int = U64_MAX) -> Kind:
     """A time in nanoseconds between two bounds."""
     parse = _unit("a time such as 200ms, 1s or 2m", parse_time, low, high, format_time)
-    return Kind(parse, {"anyOf": [{"type": "string", "pattern": TIME_PATTERN}, {"const": 0}]})
+    string = {"type": "string", "format": "time", "pattern": TIME_PATTERN}
+    return Kind(parse, {"anyOf": [string, {"const": 0}]})
 
 
 def rate(low: int = 1, high: int = U64_MAX) -> Kind:
     """A rate in bits per second between two bounds."""
     parse = _unit("a rate such as 940Mb/s or 1.5Gb/s", parse_rate, low, high, format_rate)
-    return Kind(parse, {"type": "string", "pattern": RATE_PATTERN})
+    return Kind(parse, {"type": "string", "format": "rate", "pattern": RATE_PATTERN})
 
 
 def number(what: str, low: int = 0, high: int = U64_MAX) -> Kind:
@@ -179,7 +163,7 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
             fraction = -1.0
         if low <= fraction < high and fraction > 0:
             return fraction
-        meant = (
+        percent = (
             f"{value}%"
             if isinstance(value, str)
             and "%" not in value
@@ -187,9 +171,9 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
             and fraction > 0
             else ""
         )
-        raise expected(f"{what} such as {example}", value, meant)
+        raise expected(f"{what} such as {example}", value, percent)
 
-    return Kind(parse, {"type": ["string", "number"], "pattern": SHARE_PATTERN})
+    return Kind(parse, {"type": ["string", "number"], "format": "share", "pattern": SHARE_PATTERN})
 
 
 def switch() -> Kind:
@@ -223,6 +207,30 @@ def text(what: str) -> Kind:
         raise expected(what, value)
 
     return Kind(parse, {"type": ["string", "number", "boolean"]})
+
+
+def level() -> Kind:
+    """A level of a factor or a setting, as it was written."""
+
+    def parse(value: Any) -> str:
+        if value is None or value in ("", {}, []):
+            raise expected("a level", value)
+        return compact(value)
+
+    return Kind(parse, {})
+
+
+def argv() -> Kind:
+    """A program and its arguments: a line, split as a shell would, or a list of words."""
+
+    def parse(value: Any) -> tuple[str, ...]:
+        words = shlex.split(value) if isinstance(value, str) else value
+        if isinstance(words, list) and words and all(isinstance(w, str) and w for w in words):
+            return tuple(words)
+        raise expected("a program and its arguments, as a line or as a list of words", value)
+
+    schema = {"type": ["string", "array"], "items": {"type": "string"}}
+    return Kind(parse, {**schema, "minItems": 1, "minLength": 1})
 
 
 def mapping_of(what: str) -> BeforeValidator:

@@ -1,0 +1,131 @@
+"""Keys that say which hosts there are, how they are reached and booted, and who sends to whom."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from netbench.campaign.messages import expected, nearest, wrong
+from netbench.campaign.schema import kinds
+from netbench.campaign.schema.keys import Keys, optional, required
+from netbench.campaign.schema.kinds import Kind
+from netbench.model import BootSpec, Lab
+
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+LABS = ("netns", "qemu")
+BOOT_METHODS = ("kexec", "grub")
+HOST_NAME = kinds.matching("a host's name of letters, digits, dots, dashes and underscores", NAME)
+_LAB_NAME = kinds.matching("the name of a lab", NAME)
+_DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
+_INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
+
+
+def _address(value: Any) -> str:
+    try:
+        ipaddress.ip_address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise expected("an IP address such as 192.168.2.1 or fd00::1", value) from None
+    return str(value)
+
+
+class LabKeys(Keys):
+    """Hosts that are made on this machine."""
+
+    kind: Annotated[str, kinds.choice("", LABS)] = required("netns or qemu", "netns")
+    rate: Annotated[int | None, kinds.rate()] = optional("rate of the data link", "1Gb/s")
+    delay: Annotated[int | None, kinds.time(1)] = optional(
+        "delay of the data link, each way", "5ms"
+    )
+
+
+def _lab(value: Any) -> Lab:
+    if isinstance(value, dict) and value:
+        keys = LabKeys.model_validate(value)
+        return Lab(keys.kind, keys.rate, keys.delay)
+    if value in LABS:
+        return Lab(value)
+    raise expected(
+        "netns, qemu or a mapping such as {kind: netns, rate: 1Gb/s}", value, nearest(value, LABS)
+    )
+
+
+LAB = Kind(_lab, {"anyOf": [{"enum": list(LABS)}, LabKeys.model_json_schema()]})
+
+
+class BootKeys(Keys):
+    """How a host is booted on another kernel: one of `method`, `qemu` and `command`."""
+
+    method: Annotated[str | None, kinds.choice("a boot method", BOOT_METHODS)] = optional(
+        "kexec or grub", "grub"
+    )
+    qemu: Annotated[str | None, _LAB_NAME] = optional("the lab whose guest the host is", "lab0")
+    command: Annotated[tuple[str, ...] | None, kinds.argv()] = optional(
+        "a program of this machine that boots {host} on {kernel}",
+        ["reboot-host", "{host}", "{kernel}"],
+    )
+    console: Annotated[str | None, kinds.text("a file of this machine")] = optional(
+        "a file of this machine that the host's console is written to", "/var/log/snd.console"
+    )
+    deadline: Annotated[int | None, kinds.time(1)] = optional(
+        "longest time that a boot takes; left out: that of the boot method", "5m"
+    )
+
+
+def _boot(value: Any) -> BootSpec:
+    if value in BOOT_METHODS:
+        return BootSpec(value)
+    if not isinstance(value, dict) or not value:
+        raise expected(
+            "kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}",
+            value,
+            nearest(value, BOOT_METHODS),
+        )
+    keys = BootKeys.model_validate(value)
+    named = [key for key in ("method", "qemu", "command") if getattr(keys, key) is not None]
+    if len(named) != 1:
+        raise wrong(f"expected one of method, qemu or command, got {' and '.join(named) or 'none'}")
+    kind = keys.method or ("qemu" if keys.qemu else "command")
+    return BootSpec(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
+
+
+_BOOT = Kind(_boot, {"anyOf": [{"enum": list(BOOT_METHODS)}, BootKeys.model_json_schema()]})
+
+
+class HostKeys(Keys):
+    """A host. Without `ssh` it is this machine."""
+
+    ssh: Annotated[str | None, _DESTINATION] = optional(
+        "OpenSSH destination; aliases of ~/.ssh/config work; left out: this machine",
+        "root@snd.example",
+    )
+    address: Annotated[str | None, Kind(_address, {"type": "string"})] = optional(
+        "data address", "192.168.2.1"
+    )
+    interface: Annotated[str | None, _INTERFACE] = optional(
+        "network interface of the data address", "eth1"
+    )
+    boot: Annotated[BootSpec, _BOOT] = optional(
+        "how it is booted on another kernel", "grub", default="kexec"
+    )
+
+
+def _host(value: Any) -> Any:
+    if value == "local":
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise expected(
+        "local or a mapping with ssh, address and interface", value, nearest(value, ("local",))
+    )
+
+
+HOSTS = dict[Annotated[str, HOST_NAME], Annotated[HostKeys, BeforeValidator(_host)]]
+
+
+class PairKeys(Keys):
+    """A sender and a receiver."""
+
+    sender: Annotated[str, HOST_NAME] = required("the name of a host", "snd")
+    receiver: Annotated[str, HOST_NAME] = required("the name of a host", "rcv")

@@ -1,0 +1,93 @@
+"""Keys that say how often runs are repeated, in which order, and what is compared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from netbench.campaign.messages import expected, listed, nearest
+from netbench.campaign.schema import kinds, transfer_values
+from netbench.campaign.schema.keys import Keys, optional, required
+from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.tree import compact
+from netbench.model import Repeat
+
+METRICS = (
+    "throughput",
+    *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
+)
+
+
+def _metric(value: Any) -> str:
+    if isinstance(value, str):
+        name, dot, meter = value.partition(".")
+        if name in METRICS and (not dot or (meter and name != "throughput")):
+            return value
+    raise expected(
+        f"a metric ({listed(METRICS)}; CPU metrics also as NAME.METER)",
+        value,
+        nearest(value, METRICS),
+    )
+
+
+def _profiled(value: Any) -> str:
+    if (isinstance(value, str) and value) or (isinstance(value, list) and value):
+        return compact(value)
+    raise expected("changed, all, or a list of cells", value)
+
+
+_RUNS = kinds.number("a number of runs", 1, 100_000)
+_CONFIDENCE = kinds.share("a confidence from 50% to below 100%,", "95%", 0.5, 1)
+_PRECISION = kinds.share("a precision above 0% and below 100%,", "2.5%", 0, 1)
+_MARGIN = kinds.share("a margin above 0% and below 100%,", "1%", 0, 1)
+_METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
+_METRICS = kinds.list_of("a list of metrics such as [throughput]")
+
+
+class RepeatKeys(Keys):
+    """When a cell closes."""
+
+    min: Annotated[int | None, _RUNS] = optional("fewest runs of a cell", 5, shown=str(Repeat.min))
+    max: Annotated[int | None, _RUNS] = optional("most runs of a cell", 50, shown=str(Repeat.max))
+    confidence: Annotated[float, _CONFIDENCE] = optional(
+        "confidence of every interval", "99%", default="95%"
+    )
+    precision: Annotated[float, _PRECISION] = optional(
+        "half-width of the interval over the mean at which a cell closes", "1%", default="2.5%"
+    )
+    metrics: Annotated[list[Annotated[str, _METRIC]], _METRICS] = optional(
+        "the metrics that must be that precise",
+        ["throughput", "sender_cpu"],
+        default=["throughput"],
+    )
+    boots: Annotated[int, kinds.number("a number of boots", 1, 1000)] = optional(
+        "how often each host is booted on each kernel", 4, default="1"
+    )
+
+
+class OrderKeys(Keys):
+    """The order of runs: the same seed gives the same order."""
+
+    seed: Annotated[int, kinds.number("a seed")] = optional("a whole number", 7, default="1")
+
+
+class ProfileKeys(Keys):
+    """Which cells are profiled, and for how long."""
+
+    cells: Annotated[str, Kind(_profiled, {"type": ["string", "array"]})] = optional(
+        "changed, all, or a list of cells", "all", default="changed"
+    )
+    seconds: Annotated[int, transfer_values.SECONDS] = optional(
+        "length of a profile", 10, default="5s"
+    )
+
+
+class CompareKeys(Keys):
+    """Which levels are compared."""
+
+    factor: Annotated[str, kinds.text("a swept key")] = required("a key of sweep", "send")
+    baseline: Annotated[str, kinds.level()] = required(
+        "the level that the others are compared with", "write"
+    )
+    margin: Annotated[float | None, _MARGIN] = optional(
+        "a difference within it does not matter; left out: no level is called equivalent", "1%"
+    )

@@ -1,0 +1,258 @@
+"""The keys of `transfer:`: what each accepts (bounds and names from the engine's catalogue) and
+what a set of values means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import create_model
+
+from netbench.campaign.messages import listed
+from netbench.campaign.schema import kinds, transfer_values
+from netbench.campaign.schema.keys import Keys, optional
+from netbench.campaign.schema.kinds import Kind
+from netbench.engine.catalogue import Catalogue, Row
+from netbench.model import WHOLE_FILE, Transfer
+from netbench.units import format_rate, format_size, format_time
+
+PLANNED_SEND = ("vmsplice", "uring")
+PLANNED_RECEIVE = ("splice", "mmap", "vmsplice", "zerocopy", "uring")
+PLANNED_METERS = ("soak", "perf")
+STREAMS_MAX = 128
+Values = Mapping[str, Any]
+"""Keys that were written and what they mean; options of methods by their word."""
+
+
+def with_planned(built: Mapping[str, object], planned: Sequence[str]) -> list[str]:
+    """Names that are valid words: what the engine offers, then what is planned."""
+    return [*built, *(name for name in planned if name not in built)]
+
+
+def _bounds(
+    catalogue: Catalogue, name: str, low: int, high: int = kinds.U64_MAX
+) -> tuple[int, int]:
+    row = catalogue.options.get(name)
+    return (max(low, row.minimum), min(high, row.maximum)) if row else (low, high)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """One key: what it accepts, what it is about, an example, and its default as it would be
+    written.
+    """
+
+    kind: Kind
+    about: str
+    example: object
+    default: str = ""
+
+
+def _keys(catalogue: Catalogue) -> dict[str, _Key]:
+    """The keys that every transfer has."""
+
+    def size(name: str, low: int) -> Kind:
+        return kinds.size(*_bounds(catalogue, name, low))
+
+    def time(name: str, low: int) -> Kind:
+        return kinds.time(*_bounds(catalogue, name, low))
+
+    def buffer(*sides: str) -> Kind:
+        bounds = [_bounds(catalogue, side, 1) for side in sides]
+        low, high = max(low for low, _ in bounds), min(high for _, high in bounds)
+        return kinds.keyword({"default": None}, kinds.size(low, high))
+
+    def method(side: str, built: Mapping[str, object], planned: Sequence[str]) -> Kind:
+        return kinds.choice(f"a {side} method", with_planned(built, planned))
+
+    streams = kinds.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
+    cubic = kinds.matching("a congestion control such as cubic", "[a-z0-9_-]{1,15}")
+    rate = kinds.rate(*_bounds(catalogue, "rate", 1))
+    whole_file = {"file": WHOLE_FILE}
+    return {
+        "send": _Key(
+            method("send", catalogue.send, PLANNED_SEND),
+            "how the sender moves data",
+            "sendfile",
+            "write",
+        ),
+        "receive": _Key(
+            method("receive", catalogue.receive, PLANNED_RECEIVE),
+            "how the receiver moves data",
+            "trunc",
+            "read",
+        ),
+        "source": _Key(
+            transfer_values.SOURCE,
+            "where the sender takes bytes from",
+            {"file": "/srv/image.iso"},
+            "memory",
+        ),
+        "sink": _Key(
+            transfer_values.SINK, "where the receiver puts bytes", {"file": "/data/out"}, "discard"
+        ),
+        "chunk": _Key(
+            kinds.keyword(whole_file, size("chunk", 1)),
+            "bytes per send call; file: the whole file per call",
+            "1M",
+            "64K",
+        ),
+        "receive_chunk": _Key(size("receive_chunk", 1), "bytes per receive call", "1M", "64K"),
+        "align": _Key(size("align", 0), "offset of the user buffer from a page", 64, "0"),
+        "preamble": _Key(size("preamble", 0), "bytes sent first in a call of their own", 512, "0"),
+        "socket_buffer": _Key(
+            buffer("send_buffer", "receive_buffer"),
+            "SO_SNDBUF of the sender and SO_RCVBUF of the receiver",
+            "128K",
+            "default",
+        ),
+        "send_buffer": _Key(
+            buffer("send_buffer"),
+            "SO_SNDBUF of the sender; overrides socket_buffer",
+            "128K",
+            "default",
+        ),
+        "receive_buffer": _Key(
+            buffer("receive_buffer"),
+            "SO_RCVBUF of the receiver; overrides socket_buffer",
+            "128K",
+            "default",
+        ),
+        "streams": _Key(streams, "connections at the same time", 8, "1"),
+        "pin": _Key(transfer_values.PIN, "CPUs of the two sides", "apart", "none"),
+        "congestion": _Key(
+            kinds.keyword({"default": None}, cubic), "TCP congestion control", "bbr", "default"
+        ),
+        "rate": _Key(kinds.keyword({"none": None}, rate), "offered load per pair", "1Gb/s", "none"),
+        "ip": _Key(kinds.enumerated({"4": 4, "6": 6}), "IP version", 6, "4"),
+        "duration": _Key(time("duration", 1), "length of the measured window", "30s", "10s"),
+        "bytes": _Key(
+            size("bytes", 1), "bytes to move, over all streams, instead of a duration", "16G"
+        ),
+        "warmup": _Key(
+            time("warmup", 0),
+            "time before the measured window; 0 where bytes is written",
+            "200ms",
+            "1s",
+        ),
+        "cache": _Key(
+            kinds.choice("", ("warm", "cold")), "state of the page cache for files", "cold", "warm"
+        ),
+        "tool": _Key(
+            transfer_values.TOOL, "an external program instead of the engine", "iperf3", "none"
+        ),
+        "port": _Key(
+            transfer_values.PORT, "data port, or range of ports; left out: any", "5000-5010"
+        ),
+        "sample": _Key(
+            kinds.keyword({"none": 0}, time("sample", 0)), "interval between samples", "1s", "100ms"
+        ),
+    }
+
+
+def _option_kind(row: Row) -> Kind:
+    simple: dict[str, Callable[[], Kind]] = {
+        "size": lambda: kinds.size(row.minimum, row.maximum),
+        "time": lambda: kinds.time(row.minimum, row.maximum),
+        "rate": lambda: kinds.rate(row.minimum, row.maximum),
+        "flag": kinds.switch,
+        "word": lambda: kinds.choice("", row.words),
+        "text": lambda: kinds.text(f"a text for {row.name}"),
+    }
+    make = simple.get(row.type)
+    return make() if make else kinds.number(row.name, row.minimum, row.maximum)
+
+
+def _option(rows: Sequence[Row]) -> Kind:
+    """A method's option: checked by every row of that name, and what it means to the engine: base
+    units, 0 or 1, or a word.
+    """
+    accepting = [_option_kind(row) for row in rows]
+
+    def parse(value: Any) -> Any:
+        parsed, *_ = [kind.parse(value) for kind in accepting]
+        return int(parsed) if isinstance(parsed, bool) else parsed
+
+    return Kind(parse, accepting[0].schema)
+
+
+def _option_example(row: Row) -> object:
+    numbers: dict[str, Callable[[int], str]] = {
+        "size": format_size,
+        "time": format_time,
+        "rate": format_rate,
+    }
+    if row.type in numbers:
+        return numbers[row.type](row.minimum)
+    words = {"flag": "on", "word": row.words[0] if row.words else "", "text": "TEXT"}
+    return words.get(row.type, row.minimum)
+
+
+def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
+    """Rows of the options that methods declare, by option name."""
+    found: dict[str, list[Row]] = {}
+    for method in (*catalogue.send.values(), *catalogue.receive.values()):
+        for row in method.options:
+            found.setdefault(row.name, []).append(row)
+    return found
+
+
+class TransferKeys(Keys):
+    """Base of the model of `transfer:`; the model itself is made from a catalogue."""
+
+    def values(self) -> dict[str, Any]:
+        """What was written, by key."""
+        return {
+            key: getattr(self, key)
+            for key in type(self).model_fields
+            if key in self.model_fields_set
+        }
+
+
+@lru_cache(maxsize=8)
+def _model(descriptors: tuple[Row, ...]) -> type[TransferKeys]:
+    catalogue = Catalogue.of(descriptors)
+    keys = _keys(catalogue)
+    for name, rows in method_options(catalogue).items():
+        owners = listed(dict.fromkeys(row.owner for row in rows))
+        about = f"{rows[0].about} (option of {owners})"
+        keys.setdefault(name, _Key(_option(rows), about, _option_example(rows[0])))
+    model: dict[str, Any] = {
+        name: (Annotated[Any, key.kind], optional(key.about, key.example, shown=key.default))
+        for name, key in keys.items()
+    }
+    return create_model("Transfer", __base__=TransferKeys, **model)
+
+
+def transfer_model(catalogue: Catalogue) -> type[TransferKeys]:
+    """The pydantic model of `transfer:` for what an engine offers."""
+    return _model(catalogue.rows)
+
+
+_SAME = {field.name for field in fields(Transfer)} - {
+    "send_buffer",
+    "receive_buffer",
+    "options",
+}
+
+
+def meaning(values: Values, options: Sequence[str]) -> Transfer:
+    """What values mean, defaults filled in. `options` names those that the values' methods declare;
+    others are left out.
+    """
+    given = {key: value for key, value in values.items() if key in _SAME}
+    buffers = {
+        key: values.get(key, values.get("socket_buffer"))
+        for key in ("send_buffer", "receive_buffer")
+    }
+    if "bytes" in given:
+        given["duration"] = None
+        given.setdefault(
+            "warmup", 0
+        )  # the whole transfer is the window, unless a warm-up is written
+    return Transfer(
+        **given, **buffers, options={key: values[key] for key in options if key in values}
+    )
