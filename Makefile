@@ -1,5 +1,6 @@
 # make demo     a real campaign on this machine, and a report worth reading
 # make test     lint, C tests under sanitizers, every Python test
+# make docs     the documentation site, strictly, into site/
 # make bench    netbench beside its peers and its budgets: writes docs/performance.md
 # The Debian packages that are needed are named in README.md.
 
@@ -11,7 +12,7 @@ NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 PYTEST_WORKERS ?= 2
 
-.PHONY: all demo test test-slow lint bench clean pytest
+.PHONY: all demo test test-slow lint bench clean pytest docs
 all: .make/built
 
 include native/Makefile
@@ -48,11 +49,15 @@ lint: .make/built
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES)
 
+docs: .make/built
+	rm -rf site
+	$(BIN)/python -m tools.docs site
+
 # PARTS="peers orchestration lab kernels instructions conclusion"; left out: all
 bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 
 clean: native-clean
-	rm -rf build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* netbench/engine/source.tar \
+	rm -rf site build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* netbench/engine/source.tar \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

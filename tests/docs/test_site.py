@@ -1,0 +1,106 @@
+"""The documentation site: the build is strict, and the built pages need no network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+INDEX = "# Site\n\n```{toctree}\nfirst\n```\n"
+
+
+def build(out: Path, *source: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site as `make docs` does."""
+    command = [sys.executable, "-m", "tools.docs", str(out), *map(str, source)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    built = build(out)
+    assert built.returncode == 0, built.stderr
+    return out
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """A site of two pages that builds."""
+    source = tmp_path / "pages"
+    source.mkdir()
+    (source / "index.md").write_text(INDEX)
+    (source / "first.md").write_text("# First\n")
+    return source
+
+
+def test_a_sound_site_builds(pages: Path, tmp_path: Path) -> None:
+    built = build(tmp_path / "out", pages)
+    assert built.returncode == 0, built.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[gone](gone.md)", "gone.md"),
+        ("[gone](index.md#gone)", "gone"),
+        ("[gone](../code/gone.py)", "gone.py"),
+        ("![gone](gone.png)", "gone.png"),
+        ("<!-- generated: gone -->", "nothing generates 'gone'"),
+    ],
+)
+def test_a_dead_link_fails_the_build(
+    pages: Path, tmp_path: Path, text: str, complaint: str
+) -> None:
+    (pages / "first.md").write_text(f"# First\n\n{text}\n")
+    built = build(tmp_path / "out", pages)
+    assert built.returncode != 0
+    assert complaint in built.stderr
+
+
+def test_a_page_that_nothing_leads_to_fails_the_build(pages: Path, tmp_path: Path) -> None:
+    (pages / "orphan.md").write_text("# Orphan\n")
+    built = build(tmp_path / "out", pages)
+    assert built.returncode != 0
+    assert "orphan.md: WARNING: document isn't included in any toctree" in built.stderr
+
+
+def test_no_page_fetches_anything(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        tags = re.findall(r"<(?:link|script|img|iframe|source)\b[^>]*>", page.read_text())
+        assert tags
+        assert [tag for tag in tags if re.search(r"(?:src|href)=.?(?:https?:)?//", tag)] == []
+    for style in site.rglob("*.css"):
+        assert re.findall(r"@import|url\(.?(?:https?:)?//", style.read_text()) == [], style.name
+
+
+def test_every_generated_part_is_on_a_page() -> None:
+    from tools.docs.extension import PLACE
+    from tools.docs.reference import GENERATED
+
+    text = "\n".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    assert sorted(PLACE.findall(text)) == sorted(GENERATED)
+
+
+def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
+    from netbench.analysis.metrics import METRICS
+    from netbench.campaign import json_schema
+    from netbench.engine.catalogue import local
+    from netbench.facts.registry import FACTS
+    from netbench.settings.catalogue import known
+
+    expected = {
+        "campaign-file": json_schema()["properties"],
+        "facts": [fact.name for fact in FACTS],
+        "meters": local().meters,
+        "methods": [*local().send, *local().receive],
+        "metrics": METRICS,
+        "settings": known(),
+    }
+    for name, names in expected.items():
+        text = (site / "reference" / f"{name}.html").read_text()
+        assert [each for each in names if each not in text] == [], name
