@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT
 
 VERBS = "check plan run resume report list transfer meter schema compare export restore lab".split()
+HEAVY = ("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi")
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +43,35 @@ def long_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if len(line) > 80]
 
 
-def test_help_names_every_verb_and_imports_nothing_heavy(netbench: Command) -> None:
+def test_help_names_every_verb_in_80_columns(netbench: Command) -> None:
     done = netbench("--help")
     assert done.returncode == 0
     assert all(f"\n    {verb}" in done.stdout for verb in VERBS)
     assert long_lines(done.stdout) == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_has_80_columns(netbench: Command, verb: str) -> None:
+    done = netbench(verb, "--help")
+    assert done.returncode == 0
+    assert f"netbench {verb}" in done.stdout
+    assert long_lines(done.stdout) == []
+
+
+def test_version(netbench: Command) -> None:
+    done = netbench("--version")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (done.returncode, done.stdout) == (0, f"netbench {project['version']}\n")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(option: str) -> None:
     code = (
-        "import sys; from netbench.__main__ import main\n"
-        "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "print(*[m for m in ('pandas', 'matplotlib', 'fabric', 'paramiko', 'numpy', 'scipy', 'pydantic') if m in sys.modules], file=sys.stderr)"
+        f"import sys; from netbench.__main__ import main; main([{option!r}])\n"
+        f"print(*[m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stderr.strip() == ""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout != "", done.stderr.strip()) == (True, "")
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,5 @@ def test_results_that_have_nothing_in_common_are_refused(netbench: Command, fold
 
 def test_a_csv_cannot_carry_the_label_and_says_so(netbench: Command, folder: Path) -> None:
     done = netbench("report", folder / "b", "--csv", "r.csv")
-    assert (
-        done.stderr == f"netbench: r.csv: {LABEL}; the columns of a CSV have no place to say so\n"
-    )
+    assert done.stderr == f"netbench: r.csv: {LABEL}; a CSV has no column that says so\n"
     assert netbench("report", folder / "a", "--csv", "r.csv").stderr == ""

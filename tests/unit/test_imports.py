@@ -52,8 +52,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "lab",
         "settings",
     },
-    "console": BASE_LAYER | {"plan", "analysis", "report", "conductor"},
-    "cli": BASE_LAYER | {"api", "console", "campaign", "plan"},
+    "cli": BASE_LAYER
+    | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"},
     "__main__": {"errors", "cli"},
     "__init__": {"api"},
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from netbench import cli
+from netbench.cli import parser
 from tools.docs.markdown import block, join
 
 
 def verbs() -> str:
     """A part for each verb."""
     os.environ["COLUMNS"] = "80"  # argparse folds for the terminal that builds the site
-    top = cli.parser()
+    top = parser.build()
     (choices,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
     return join(
         block(top.format_help()),

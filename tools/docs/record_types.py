@@ -14,8 +14,8 @@ from tools.docs.markdown import code, join, prose, table
 def _types(module: ModuleType) -> Iterator[type]:
     """The public dataclasses that a module defines, in its order."""
     for name, kind in vars(module).items():
-        public = isinstance(kind, type) and not name.startswith("_")
-        if public and dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__:
+        own = inspect.isclass(kind) and kind.__module__ == module.__name__
+        if own and dataclasses.is_dataclass(kind) and not name.startswith("_"):
             yield kind
 
 

@@ -28,7 +28,7 @@ from netbench.analysis.compare import for_factor, judged
 from netbench.analysis.intervals import mean_interval
 from netbench.analysis.load import Loaded, load
 from netbench.analysis.series import instabilities, outliers
-from netbench.console import plan_text
+from netbench.cli.plan import text as plan_text
 from netbench.model import Compare, Repeat
 from netbench.plan import Plan
 from tests.support.synthetic import Record, Synth, failed

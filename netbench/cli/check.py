@@ -1,0 +1,41 @@
+"""`check`: whether a campaign can run here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from netbench.cli.output import fold, say, say_json
+from netbench.cli.verb import Verb, add_campaign, load_campaign
+from netbench.errors import RequestError
+
+if TYPE_CHECKING:
+    from netbench.conductor.check import Finding
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    findings = api.check(load_campaign(options))
+    possible = all(finding.level != "error" for finding in findings)
+    if options.json:
+        say_json({"possible": possible, "findings": _rows(findings)})
+    else:
+        say("\n".join(fold(str(finding)) for finding in findings))
+    return 0 if possible else RequestError.exit_code
+
+
+def _rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    return [
+        {"level": f.level, "host": f.host, "what": f.what, "remedy": f.remedy} for f in findings
+    ]
+
+
+VERB = Verb(
+    "check",
+    "whether a campaign can run here, and what will disturb it; changes no setting",
+    _run,
+    add_campaign,
+    to_json=True,
+)

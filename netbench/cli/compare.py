@@ -1,0 +1,69 @@
+"""`compare`: two results, or the levels of a factor of one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from netbench.cli.output import WIDTH, say, say_json
+from netbench.cli.verb import Verb
+
+OPTIONS = ("factor", "baseline", "margin", "metrics", "gates")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+    from netbench.report import text
+
+    chosen = {name: getattr(options, name) for name in OPTIONS}
+    compared = api.compare(options.result, options.other, **chosen)
+    if options.json:
+        say_json(compared.to_json())
+    else:
+        sections = (text.section_lines(section, WIDTH) for section in compared.sections)
+        say("\n\n".join("\n".join(lines).rstrip() for lines in sections))
+    return 1 if compared.fell else 0
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", type=Path, metavar="A", help="a result folder")
+    parser.add_argument(
+        "other", type=Path, nargs="?", metavar="B", help="a second one, to compare with A"
+    )
+    parser.add_argument(
+        "--factor", metavar="F", help="compare the levels of F (default: the factor of `compare:`)"
+    )
+    parser.add_argument(
+        "--baseline", metavar="LEVEL", help="the level to compare with (default: the first)"
+    )
+    parser.add_argument(
+        "--margin",
+        metavar="SHARE",
+        help="a difference that does not matter, such as 1%%; an interval inside it is equivalent",
+    )
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="M",
+        dest="metrics",
+        help="compare only M (may be repeated)",
+    )
+    parser.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="GATE",
+        dest="gates",
+        help="exit 1 where a whole interval lies past GATE, such as 'throughput<-2%%' (may be"
+        " repeated)",
+    )
+
+
+VERB = Verb(
+    "compare",
+    "two results, or the levels of a factor of one, with intervals and verdicts",
+    _run,
+    _add_arguments,
+    to_json=True,
+)

@@ -1,0 +1,85 @@
+"""`lab`: hosts that are made on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from netbench.cli.output import fold, say, say_json, table
+from netbench.cli.verb import Verb
+
+HEAD = ("lab", "state", "host", "address", "interface")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    if options.action == "up":
+        lab = api.lab_up(
+            options.kind,
+            options.hosts,
+            options.rate,
+            options.delay,
+            options.name,
+            kernels=options.kernels,
+            disk=options.disk,
+        )
+        say(json.dumps(lab.block(), indent=1) if options.json else lab.yaml())
+        return 0
+    rows = api.lab_down(options.name) if options.action == "down" else api.lab_status()
+    if options.json:
+        say_json(rows)
+    else:
+        say(_text(rows))
+    return 0
+
+
+def _text(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "there is no lab"
+    if "removed" in rows[0]:
+        return "\n".join(fold(f"removed {row['removed']}") for row in rows)
+    return table([HEAD, *map(_cells, rows)])
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """A host of `lab status`."""
+    state = str(row["state"]) if row.get("sshd", True) else f"{row['state']}, no sshd"
+    return (str(row["lab"]), state, *(str(row.get(key, "")) for key in HEAD[2:]))
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("up", "down", "status"))
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        default="netns",
+        metavar="KIND",
+        help="what `up` makes: netns (network namespaces, the default) or qemu (guests)",
+    )
+    parser.add_argument(
+        "--hosts", type=int, default=2, metavar="N", help="number of hosts (default: 2)"
+    )
+    parser.add_argument("--rate", metavar="R", help="rate of the data link, such as 1Gb/s")
+    parser.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
+    parser.add_argument("--name", metavar="NAME", help="the lab's name, where there are several")
+    parser.add_argument(
+        "--kernels",
+        metavar="A,B",
+        help="Debian kernels of guests: series or releases, such as 6.1,6.12; guests start with"
+        " the first",
+    )
+    parser.add_argument(
+        "--disk", action="store_true", help="give each guest a disk with these kernels in /boot"
+    )
+
+
+VERB = Verb(
+    "lab",
+    "hosts made on this machine, as root: up KIND, down, status",
+    _run,
+    _add_arguments,
+    to_json=True,
+)

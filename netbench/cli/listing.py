@@ -1,0 +1,77 @@
+"""`list`: methods, meters, settings or results."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from netbench.cli.output import say, say_json, table
+from netbench.cli.verb import RESULTS, Verb
+from netbench.units import count
+
+KINDS = ("methods", "meters", "settings", "results")
+FLAGS = {
+    "delivers": "delivers",
+    "no_data": "moves no data",
+    "from_memory": "from memory",
+    "from_zero": "from zero",
+    "from_file": "from files",
+    "to_discard": "to discard",
+    "to_file": "to a file",
+    "always": "always on",
+    "host_wide": "whole kernel",
+    "fetches": "pairs with its own name only",
+}
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    rows = api.listing(options.what, options.results)
+    if options.json:
+        say_json(rows)
+    else:
+        say(_text(options.what, rows))
+    return 0
+
+
+def _text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "no results here; --results DIR names their folder" if kind == "results" else "none"
+    if kind == "results":
+        return table([(_runs(row["runs"]), row["folder"]) for row in rows])
+    if kind == "settings":
+        return table([(row["name"], f"{_about(row)} Levels: {row['levels']}.") for row in rows])
+    return table([(row["kind"], row["name"], _about(row)) for row in rows])
+
+
+def _runs(runs: int | None) -> str:
+    return "unreadable" if runs is None else count(runs, "run")
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    flags = [text for flag, text in FLAGS.items() if flag in row["flags"]]
+    text = str(row["about"]) + (f" ({', '.join(flags)})" if flags else "")
+    return text + (f"; CANNOT RUN HERE: {row['why_not']}" if row["why_not"] else "")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=KINDS)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        metavar="DIR",
+        help="where result folders are (default: results)",
+    )
+
+
+VERB = Verb(
+    "list",
+    "methods, meters, settings or results, with the reason where one cannot run here",
+    _run,
+    _add_arguments,
+    to_json=True,
+)

@@ -1,0 +1,52 @@
+"""What verbs print: answers on standard output, and text folded for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import errno
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from netbench.errors import StoreError
+
+WIDTH = 80
+GONE = (errno.EPIPE, errno.EIO)  # the reader of our output ended: a closed pipe or terminal
+
+
+def say(text: str) -> None:
+    """Print an answer. A reader that has ended is no error, because the work is done. Errors:
+    StoreError.
+    """
+    try:
+        print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)
+    except OSError as error:
+        if error.errno not in GONE:
+            raise StoreError(
+                f"cannot write to standard output: {error.strerror}; free some space, or redirect"
+                " it elsewhere"
+            ) from error
+
+
+def say_json(value: Mapping[str, Any] | list[Any]) -> None:
+    """Print an answer as JSON. Errors: StoreError."""
+    say(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def fold(text: str, indent: str = "  ") -> str:
+    """A text in lines of at most 80 columns; words, such as paths, are not broken."""
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
+    """Columns as wide as their cells; the last one is folded into the remaining width."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    left = sum(widths) + len(gap) * len(widths)
+    lines = []
+    for row in rows:
+        head = gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        folded = textwrap.wrap(row[-1], max(20, WIDTH - left)) or [""]
+        lines += [f"{head}{gap}{folded[0]}".rstrip(), *(" " * left + more for more in folded[1:])]
+    return "\n".join(lines)

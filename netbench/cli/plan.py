@@ -1,0 +1,84 @@
+"""`plan`: the cells, the order and the estimated time of a campaign."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from netbench.cli.output import fold, say, say_json
+from netbench.cli.verb import Verb, add_campaign, load_campaign
+from netbench.units import count, format_duration
+
+if TYPE_CHECKING:
+    from netbench.plan import Plan
+
+BOOTS_SHOWN = 16
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench.plan import Plan
+
+    plan = Plan(load_campaign(options))
+    if options.json:
+        say_json(plan.to_json())
+    else:
+        say(text(plan))
+    return 0
+
+
+def text(plan: Plan) -> str:
+    """The plan in lines of at most 80 columns."""
+    return "\n".join(fold(line, "    ") if line else "" for line in _lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    """The plan in words: cells, order, time."""
+    campaign = plan.campaign
+    pairs = ", ".join(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
+    least, most = plan.seconds()
+    yield f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name
+    yield from (f"pairs: {pairs}", "")
+    yield f"{count(len(campaign.cells), 'cell')}:"
+    yield from (f"  {cell.id}" for cell in campaign.cells)
+    yield ""
+    yield from _boots(plan) if plan.boots else [_repetition(plan)]
+    yield f"between {format_duration(least)} and {format_duration(most)}"
+    yield from ("", "first block:")
+    order = [unit.cell.id for unit in plan.wanted(0, lambda _: True, ())]
+    yield from (f"  {place}. {cell}" for place, cell in enumerate(order, 1))
+    if campaign.unbuilt:
+        yield from ("", *(f"not built yet: {what}" for what in campaign.unbuilt))
+
+
+def _repetition(plan: Plan) -> str:
+    """When cells close."""
+    repeat = plan.campaign.repeat
+    return (
+        f"{repeat.min} to {repeat.max} runs a cell, until {repeat.confidence:.0%} intervals of"
+        f" {', '.join(repeat.metrics)} are within ± {repeat.precision:.1%}; order from seed"
+        f" {plan.campaign.seed}"
+    )
+
+
+def _boots(plan: Plan) -> Iterator[str]:
+    """The boots, and what their number can show."""
+    from netbench.analysis.boots import what_boots_buy
+
+    repeat, boots = plan.campaign.repeat, plan.all_boots()
+    kernels = list(dict.fromkeys(boot.kernel for boot in boots))
+    gain = what_boots_buy(
+        repeat.boots, plan.blocks_a_boot, kernels=len(kernels), confidence=repeat.confidence
+    )
+    yield from gain.lines
+    if any(kernels):
+        shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SHOWN])
+        more = f" and {len(boots) - BOOTS_SHOWN} more" if len(boots) > BOOTS_SHOWN else ""
+        yield f"in this order: {shown}{more}; order from seed {plan.campaign.seed}"
+    if gain.warning:
+        yield f"WARNING: {gain.warning}"
+
+
+VERB = Verb(
+    "plan", "cells, order and estimated time; touches no host", _run, add_campaign, to_json=True
+)

@@ -1,0 +1,60 @@
+"""`report`: the report of a result, as text or JSON and as files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from netbench.cli.output import WIDTH, say
+from netbench.cli.verb import Verb, add_result
+
+if TYPE_CHECKING:
+    from netbench.report.build import Report
+
+FILES = ("html", "markdown", "csv")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    report = api.build_report(options.result)
+    for kind in FILES:
+        if getattr(options, kind):
+            api.write_report(report, kind, getattr(options, kind))
+    if options.csv and report.label:
+        print(
+            f"netbench: {options.csv}: {report.label}; a CSV has no column that says so",
+            file=sys.stderr,
+        )
+    say(render(report, "json" if options.json else "text"))
+    return 0
+
+
+def render(report: Report, kind: str) -> str:
+    """A report as `text` or `json`."""
+    return str(import_module(f"netbench.report.{kind}").render(report))
+
+
+def sections_text(report: Report, keys: Sequence[str]) -> str:
+    """Some sections of a report as text; a section that a report does not have is left out."""
+    from netbench.report import text
+
+    sections = [section for key in keys for section in report.sections if section.key == key]
+    return "\n\n".join(
+        "\n".join(text.section_lines(section, WIDTH)).rstrip() for section in sections
+    )
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_result(parser)
+    for kind in FILES:
+        parser.add_argument(
+            f"--{kind}", type=Path, metavar="F", help=f"also write the report as {kind} to F"
+        )
+
+
+VERB = Verb("report", "the report of a result", _run, _add_arguments, to_json=True)

@@ -1,0 +1,54 @@
+"""`run` and `resume`: a campaign, from its beginning or from where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from netbench.cli.output import fold, say
+from netbench.cli.report import sections_text
+from netbench.cli.verb import RESULTS, Verb, add_campaign, add_result, load_campaign
+
+
+def _run(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    conclusion = api.start(load_campaign(options), options.results)
+    _say_summary(conclusion.path)
+    return conclusion.exit_code
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from netbench import api
+
+    conclusion = api.resume(options.result)
+    _say_summary(options.result)
+    return conclusion.exit_code if conclusion else 0
+
+
+def _say_summary(result: Path) -> None:
+    """The answers, the cells and the cautions, and last the result folder."""
+    from netbench.report.build import build
+
+    answers = sections_text(build(result), ("summary", "cells", "cautions"))
+    say(f"{answers}\n\n{fold(f'the whole report: python -m netbench report {result}')}")
+    say(str(result))
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    add_campaign(parser)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        metavar="DIR",
+        help="where result folders go (default: results)",
+    )
+
+
+RUN = Verb(
+    "run", "run a campaign; prints its summary and last the result folder", _run, _add_run_arguments
+)
+RESUME = Verb(
+    "resume", "continue a campaign where it stopped, in the same order", _resume, add_result
+)
