@@ -32,7 +32,7 @@ def open_channel(host: Host) -> Channel:
     """The way to a host. Errors: HostError."""
     if host.ssh is None:
         return LocalChannel(host.name)
-    from netbench.hosts.ssh import SshChannel
+    from netbench.hosts.ssh.channel import SshChannel
 
     return SshChannel(
         host.name,

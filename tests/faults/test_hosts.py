@@ -432,7 +432,7 @@ def test_a_key_that_hosts_refuse_is_named(pair: Lab, begin: Begin, tmp_path: Pat
     campaign = begin(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
     code, said = campaign.end()
     assert code == 1
-    assert "the host lets none of the keys in:" in said
+    assert "the host rejected every key that was offered:" in said
     assert f"{tmp_path}/key: refused" in said
     assert "ssh-copy-id root@" in said
     assert not campaign.results.exists()

@@ -21,7 +21,7 @@ from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostError
 from netbench.hosts import deploy
 from netbench.hosts.local import LocalChannel
-from netbench.hosts.ssh import SshChannel
+from netbench.hosts.ssh.channel import SshChannel
 from tests.support.sshd import (
     UID,
     Bed,
@@ -418,7 +418,7 @@ def test_no_worker_remains(bed: Bed) -> None:
 def test_a_controller_that_is_killed_leaves_no_worker(bed: Bed) -> None:
     server, _ = bed.host()
     code = (
-        "import sys; from pathlib import Path; from netbench.hosts.ssh import SshChannel\n"
+        "import sys; from pathlib import Path; from netbench.hosts.ssh.channel import SshChannel\n"
         "channel = SshChannel('snd', 'box', ssh_config=Path(sys.argv[1])); worker = channel.start_worker()\n"
         "print(worker.read(20)[:0].decode() + 'up', flush=True); sys.stdin.read()"
     )

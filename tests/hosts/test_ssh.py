@@ -21,9 +21,9 @@ import paramiko
 import pytest
 
 from netbench.errors import HostError, HostKeyError
-from netbench.hosts import destination, known_hosts, ssh, wire
 from netbench.hosts.shell import LINE
-from netbench.hosts.ssh import SshChannel
+from netbench.hosts.ssh import authentication, destination, known_hosts, wire
+from netbench.hosts.ssh.channel import SshChannel
 from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
 
 __all__ = ["bed", "tmp_path"]
@@ -167,7 +167,7 @@ def test_a_program_that_does_not_end_is_left(bed: Bed) -> None:
 def test_writing_to_a_program_that_does_not_read_ends(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh, "STALL_SECONDS", 0.6)
+    monkeypatch.setattr("netbench.hosts.ssh.process.STALL_SECONDS", 0.6)
     _, channel = bed.host()
     process = channel.start(["sleep", "1000"])
     with pytest.raises(OSError, match="takes no input"):
@@ -176,7 +176,7 @@ def test_writing_to_a_program_that_does_not_read_ends(
 
 def test_writing_to_a_host_that_is_frozen_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kernel acknowledges until the socket is full, and nobody reads."""
-    monkeypatch.setattr(ssh, "STALL_SECONDS", 0.6)
+    monkeypatch.setattr("netbench.hosts.ssh.process.STALL_SECONDS", 0.6)
     monkeypatch.setattr(wire, "STALL_SECONDS", 0.6)
     server, channel = bed.host()
     process = channel.start(["cat"])
@@ -496,7 +496,7 @@ def test_trouble_at_a_jump_host_names_it(bed: Bed) -> None:
         in message
     )
     assert (
-        "cannot reach it (Administratively prohibited); see that it forwards connections (AllowTcpForwarding)"
+        "cannot reach it (Administratively prohibited); check that the jump host forwards connections (AllowTcpForwarding)"
         in message
     )
     until(lambda: not jump.sessions())
@@ -520,7 +520,7 @@ def test_a_jump_host_is_left_when_its_target_is_refused(bed: Bed) -> None:
 
 def test_jumps_in_a_circle_end(bed: Bed) -> None:
     bed.configure("Host box\n  ProxyJump bax\nHost bax\n  ProxyJump box\n")
-    assert "does ProxyJump lead in a circle?" in failure(bed.channel())
+    assert "is ProxyJump a circle?" in failure(bed.channel())
 
 
 RELAY = """
@@ -576,7 +576,7 @@ def test_ssh_w_is_a_proxy_command(bed: Bed) -> None:
 def test_a_proxy_command_that_fails_is_quoted(bed: Bed) -> None:
     server = bed.serve()
     bed.configure(bed.alias(server, more="ProxyCommand echo no way there >&2; false"))
-    assert "ProxyCommand said: no way there" in failure(bed.channel())
+    assert "ProxyCommand printed: no way there" in failure(bed.channel())
 
 
 # --- host keys ------------------------------------------------------------------------------------
@@ -763,10 +763,10 @@ def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
     )
     message = failure(bed.channel())
     for part in (
-        f"snd (root@127.0.0.1:{server.port}): the host lets none of the keys in",
-        f"{shown_fingerprint(held)} from the agent: refused",
-        f"{locked}: encrypted; give it to an agent with `ssh-add {locked}`",
-        f"{bed.identity}: refused",
+        f"snd (root@127.0.0.1:{server.port}): the host rejected every key that was offered",
+        f"{shown_fingerprint(held)} from the agent: rejected",
+        f"{locked}: encrypted; add it to an agent with `ssh-add {locked}`",
+        f"{bed.identity}: rejected",
         "The host takes publickey; netbench sends no passwords.",
         f"ssh-copy-id -p {server.port} root@127.0.0.1",
     ):
@@ -812,7 +812,7 @@ def test_with_identities_only_an_agent_shows_just_the_named_keys(bed: Bed, agent
     bed.configure(bed.alias(server, more=more))
     bed.channel().connect()
     bed.configure(bed.alias(server, more=f"IdentityAgent {agent}"))
-    assert "the host hung up" in failure(bed.channel())
+    assert "the host closed the connection" in failure(bed.channel())
     bed.configure(bed.alias(server, more=f"IdentityAgent {agent}\n  IdentitiesOnly yes"))
     assert "from the agent" not in failure(bed.channel())
 
@@ -847,7 +847,10 @@ def test_a_port_that_sends_no_banner_is_given_up(bed: Bed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         message = failure(bed.channel(f"ssh://root@127.0.0.1:{port}", connect_timeout=0.5))
-    assert f"snd (root@127.0.0.1:{port}): it took the connection, but sent no SSH banner" in message
+    assert (
+        f"snd (root@127.0.0.1:{port}): it accepted the connection, but sent no SSH banner"
+        in message
+    )
 
 
 def test_a_proxy_command_that_says_nothing_is_given_up_and_ended(bed: Bed) -> None:
@@ -859,7 +862,7 @@ def test_a_proxy_command_that_says_nothing_is_given_up_and_ended(bed: Bed) -> No
 def test_an_agent_that_is_silent_is_passed_over(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh, "AGENT_SECONDS", 0.2)
+    monkeypatch.setattr(authentication, "AGENT_SECONDS", 0.2)
     server = bed.serve()
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "silent"))
@@ -884,7 +887,7 @@ def test_a_server_that_stops_after_its_banner_is_given_up(bed: Bed) -> None:
             bed.channel(f"ssh://root@127.0.0.1:{server.getsockname()[1]}", connect_timeout=0.5)
         )
         thread.join()
-    assert "agreed on no keys" in message
+    assert "the key exchange did not finish" in message
 
 
 def test_something_else_than_ssh_is_named(bed: Bed) -> None:
@@ -899,7 +902,7 @@ def test_something_else_than_ssh_is_named(bed: Bed) -> None:
         thread.start()
         message = failure(bed.channel(f"ssh://root@127.0.0.1:{server.getsockname()[1]}"))
         thread.join()
-    assert "is no SSH server" in message
+    assert "is not an SSH server" in message
 
 
 def test_a_host_whose_packets_vanish_is_given_up(bed: Bed) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from netbench.hosts.ssh import SshChannel
+from netbench.hosts.ssh.channel import SshChannel
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
 USER, UID = "bench", 47110

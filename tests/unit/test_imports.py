@@ -59,8 +59,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
 }
 # Third-party packages that only one file may import.
 ONLY = {
-    "fabric": {"hosts/ssh.py"},
-    "paramiko": {"hosts/ssh.py"},
+    "fabric": {"hosts/ssh/link.py"},
+    "paramiko": {"hosts/ssh/link.py", "hosts/ssh/authentication.py"},
     "matplotlib": {"report/plots.py"},
     "netbench.engine._native": {"engine/binding.py"},
     "cffi": {"engine/build_native.py"},

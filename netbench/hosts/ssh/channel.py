@@ -1,0 +1,140 @@
+"""A host over SSH, reached when it is first used, and again after a loss.
+
+Every wait has a deadline. A program runs in one plain session: no terminal, no sftp; the host's
+shell sees one constant line (hosts/shell.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from netbench.errors import HostError
+from netbench.hosts import deploy, shell
+from netbench.hosts.base import Process, Result
+from netbench.hosts.ssh.connector import Connector
+from netbench.hosts.ssh.destination import Destination, resolve
+from netbench.hosts.ssh.diagnosis import reason
+from netbench.hosts.ssh.link import SSH_ERRORS, Link, SessionRefused
+from netbench.hosts.ssh.process import SshProcess
+from netbench.hosts.ssh.wire import TURN_SECONDS
+
+CONNECT_SECONDS = 15.0
+
+
+class SshChannel:
+    """A host that an OpenSSH destination names. Any thread may use it.
+
+    `ssh_config` stands in for the user's and the system's SSH configuration. `connect_timeout`
+    covers everything from TCP to authentication over all jump hosts, unless the configuration has
+    ConnectTimeout. Errors of every method: HostError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        destination: str,
+        *,
+        ssh_config: Path | None = None,
+        connect_timeout: float = CONNECT_SECONDS,
+        package: Path = deploy.PACKAGE,
+    ) -> None:
+        self.name = name
+        self._given = destination
+        self._config = ssh_config
+        self._connect_timeout = connect_timeout
+        self._package = package
+        self._lock = threading.Lock()
+        self._destination: Destination | None = None
+        self._link: Link | None = None
+
+    def connect(self) -> None:
+        """Connect and authenticate, unless that is done."""
+        self._connected()
+
+    def _connected(self, within: float | None = None) -> Link:
+        with self._lock:
+            if self._link and not self._link.alive:
+                self._link.close()
+                self._link = None
+            if self._link is None:
+                self._link = self._new_link(within)
+            return self._link
+
+    def _new_link(self, within: float | None) -> Link:
+        try:
+            self._destination = self._destination or resolve(self._given, self._config)
+            limit = self._destination.connect_timeout or self._connect_timeout
+            connector = Connector(self.name, self._config, min(limit, within or math.inf))
+            return connector.connect(self._destination)
+        except HostError as error:
+            if str(error).startswith(self.name):
+                raise
+            raise HostError(f"{self.name}: {error}") from error
+
+    def _session(self, within: float) -> SshProcess:
+        link = self._connected(within)
+        try:
+            session = link.open_session(
+                shell.LINE, min(self._connect_timeout, within), TURN_SECONDS
+            )
+        except SSH_ERRORS as error:
+            if not isinstance(error, SessionRefused):
+                link.close()  # the next attempt connects anew
+            raise HostError(
+                f"{self.name} ({link.destination}): the host opens no session ({reason(error)});"
+                " check that its sshd responds, and how many sessions it allows (MaxSessions)"
+            ) from error
+        return SshProcess(session, link)
+
+    @contextlib.contextmanager
+    def _shell(self, seconds: float, keep: bool = False) -> Iterator[shell.Shell]:
+        """A shell, whose session ends with the body, unless the body succeeds and `keep` is set."""
+        process = self._session(seconds)
+        try:
+            yield shell.Shell(process, self.name, seconds)
+        except BaseException:
+            process.abandon()
+            raise
+        if not keep:
+            process.abandon()
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        with self._shell(timeout) as host:
+            return shell.run(host, argv)
+
+    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
+        try:
+            data = source.read_bytes()
+        except OSError as error:
+            raise HostError(
+                f"{self.name}: cannot copy {source}: {error.strerror}; check the path and its"
+                " permissions"
+            ) from error
+        with self._shell(deploy.SEND_SECONDS) as host:
+            shell.put(host, data, target, mode)
+
+    def get(self, source: str) -> bytes:
+        with self._shell(deploy.SEND_SECONDS) as host:
+            return shell.get(host, source)
+
+    def start(self, argv: Sequence[str]) -> Process:
+        with self._shell(deploy.START_SECONDS, keep=True) as host:
+            return shell.start(host, argv)
+
+    def start_worker(self, privileged: bool = False) -> Process:
+        """Start a worker, copied to the host if need be; `privileged`: as root, by `sudo -n` where
+        the user is not root.
+        """
+        with self._shell(deploy.START_SECONDS, keep=True) as host:
+            account = self._destination.user if self._destination else ""
+            return deploy.start_worker(host, privileged, account, self._package)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._link:
+                self._link.close()
+            self._link = None
