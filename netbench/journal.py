@@ -1,1 +1,238 @@
-"""The journal: one line of journal.jsonl for whatever must be known after a crash."""
+"""The journal: journal.jsonl, what must be known after a crash. Each entry is one line with its
+`time` and `kind`, forced to the disk before what it announces is done.
+
+Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
+has `about`, as in netbench/record.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from netbench import codec
+from netbench.codec import Flaw
+from netbench.json_lines import JsonLines, now
+
+Why = Literal["done", "limit", "interrupted", "lost"]
+
+
+def _about(about: str) -> Mapping[str, Any]:
+    return {"about": about}
+
+
+_NUMBER = _about("the change's number, from 1")
+_BOOT = _about("the boot's number, from 1")
+_HOST = _about("the host's name in the campaign")
+_BOOT_ID = _about("/proc/sys/kernel/random/boot_id")
+_RELEASE = _about("the kernel's release, as `uname -r` prints it")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a host, written before it is made."""
+
+    number: int = field(metadata=_NUMBER)
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_about("the boot of the host that the change is made in"))
+    setting: str = field(metadata=_about("the setting's name, without its side"))
+    op: str = field(metadata=_about("the worker's operation: `file exec features link ...`"))
+    target: tuple[str, ...] = field(metadata=_about("the operation's arguments"))
+    value: str | None = field(metadata=_about("what is set"))
+    before: str = field(metadata=_about("what was read before the change"))
+    undo: tuple[str, ...] = field(
+        default=(), metadata=_about("of a command: the program and arguments that undo it")
+    )
+    look: tuple[str, ...] = field(
+        default=(), metadata=_about("of a command: the program and arguments that print `before`")
+    )
+
+    def __str__(self) -> str:
+        return f"{self.setting} ({self.op} {' '.join(self.target)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Changes of a host that are undone."""
+
+    numbers: tuple[int, ...] = field(metadata=_about("the numbers of the changes"))
+    host: str = field(metadata=_HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSink:
+    """A file that this campaign made, and may write again."""
+
+    path: str = field(metadata=_about("the file's path on the host"))
+    host: str = field(metadata=_HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a controller ended."""
+
+    why: Why = field(metadata=_about("`done`, `limit`, `interrupted` or `lost`"))
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalKernel:
+    """What a host ran before it was first booted; written before it is touched."""
+
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+    release: str = field(metadata=_RELEASE)
+    command_line: str = field(metadata=_about("/proc/cmdline"))
+
+
+@dataclass(frozen=True, slots=True)
+class BootBegun:
+    """A boot of a host, written before the host is told to boot."""
+
+    number: int = field(metadata=_BOOT)
+    kernel: str = field(metadata=_about('the kernel\'s name in the campaign; "": the original one'))
+    host: str = field(metadata=_HOST)
+    release: str = field(metadata=_about("the release that is expected"))
+    boot_id: str = field(metadata=_about("the boot that the host is in before"))
+
+
+@dataclass(frozen=True, slots=True)
+class Booted:
+    """A host runs the kernel that it was booted on."""
+
+    number: int = field(metadata=_BOOT)
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+    release: str = field(metadata=_RELEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """A host runs its original kernel and command line again."""
+
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+
+
+Entry = Change | Restored | MadeSink | Ended | OriginalKernel | BootBegun | Booted | Back
+ENTRIES: Mapping[str, Callable[..., Entry]] = {
+    "change": Change,
+    "restored": Restored,
+    "made_sink": MadeSink,
+    "ended": Ended,
+    "original_kernel": OriginalKernel,
+    "boot": BootBegun,
+    "booted": Booted,
+    "back": Back,
+}
+"""The types of entries by their `kind`."""
+_KINDS = {entry: kind for kind, entry in ENTRIES.items()}
+
+
+def entry_json(entry: Entry, time: str) -> dict[str, Any]:
+    """An entry as the JSON object of its line."""
+    return {"time": time, "kind": _KINDS[type(entry)], **codec.to_json(entry)}
+
+
+def parse_entry(line: bytes, where: object) -> Entry:
+    """A line of the journal. Errors: StoreError with `where` (`FILE:LINE`)."""
+    raw = codec.parse(line, where)
+    if type(raw) is not dict:
+        raise codec.unreadable(where, "not a JSON object")
+    try:
+        codec.text(raw.pop("time", None))
+        kind = codec.text(raw.pop("kind", None))
+        if kind not in ENTRIES:
+            raise Flaw(f"unknown kind {kind!r}; kinds: {', '.join(ENTRIES)}")
+        return codec.read_as(ENTRIES[kind], raw)
+    except Flaw as flaw:
+        raise codec.flawed(where, "an entry of the journal", flaw) from flaw
+
+
+class Journal:
+    """journal.jsonl of a result folder, read and written by any thread. Errors: StoreError.
+
+    Without a path it is kept in memory: for what looks at hosts and changes nothing.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._lines = JsonLines(path) if path else None
+        self._memory: list[Entry] = []
+
+    def write(self, entry: Entry) -> None:
+        """Add an entry: it is on the disk when this returns."""
+        if self._lines is None:
+            self._memory.append(entry)
+        else:
+            self._lines.append(entry_json(entry, now()), force=True)
+
+    def entries(self) -> list[Entry]:
+        """All whole entries, in order."""
+        if self._lines is None:
+            return list(self._memory)
+        return [parse_entry(line, self._lines.where(number)) for number, line in self._lines]
+
+    def ended(self) -> str:
+        """How the last controller ended; "" where none has ended yet."""
+        ends = [each.why for each in self.entries() if isinstance(each, Ended)]
+        return ends[-1] if ends else ""
+
+    def made_sinks(self) -> list[MadeSink]:
+        """Files that this campaign made."""
+        return [each for each in self.entries() if isinstance(each, MadeSink)]
+
+    def last_change(self) -> int:
+        """The number of the last change; 0 where there is none."""
+        return max((each.number for each in self.entries() if type(each) is Change), default=0)
+
+    def outstanding(self, host: str) -> list[Change]:
+        """Changes of a host that are not undone, the last first."""
+        return outstanding(self.entries(), host)
+
+    def last_boot(self) -> int:
+        """The number of the last boot that was begun; 0 where there is none."""
+        return max((each.number for each in self.entries() if type(each) is BootBegun), default=0)
+
+    def original_kernels(self) -> dict[str, OriginalKernel]:
+        """What hosts ran before they were booted, of those that are not back, by host."""
+        found: dict[str, OriginalKernel] = {}
+        for entry in self.entries():
+            if isinstance(entry, OriginalKernel):
+                found[entry.host] = entry
+            elif isinstance(entry, Back):
+                found.pop(entry.host, None)
+        return found
+
+    def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
+        """The last entry about boots of a host."""
+        return next(
+            (
+                each
+                for each in reversed(self.entries())
+                if isinstance(each, BootBegun | Booted | Back) and each.host == host
+            ),
+            None,
+        )
+
+    def left_boot_id(self, host: str) -> str:
+        """The boot that a host was in when it was last told to boot; "" where it never was."""
+        begun = [e for e in self.entries() if isinstance(e, BootBegun) and e.host == host]
+        return begun[-1].boot_id if begun else ""
+
+    def seen_boot_id(self, host: str) -> str:
+        """The boot that a host was last seen in; "" where it never was."""
+        seen = [e for e in self.entries() if isinstance(e, _SEEN) and e.host == host]
+        return next((each.boot_id for each in reversed(seen) if each.boot_id), "")
+
+
+_SEEN = Change | OriginalKernel | BootBegun | Booted | Back
+
+
+def outstanding(entries: Iterable[Entry], host: str) -> list[Change]:
+    """Changes of a host that a journal does not know undone, the last first."""
+    mine: Sequence[Change | Restored] = [
+        each for each in entries if isinstance(each, Change | Restored) and each.host == host
+    ]
+    undone = {number for each in mine if type(each) is Restored for number in each.numbers}
+    return [e for e in reversed(mine) if isinstance(e, Change) and e.number not in undone]

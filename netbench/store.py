@@ -9,7 +9,6 @@ The folder appears whole, by rename. Every record is one line, flushed before th
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -23,40 +22,11 @@ from typing import Any, TextIO
 
 from netbench.codec import parse, to_line, unreadable
 from netbench.errors import PlaceError, ReportError, StoreError
+from netbench.journal import Journal
+from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of
 from netbench.record import SCHEMA, Record, parse_record
 
 NOISE = "samples/noise.jsonl"
-
-
-def now() -> str:
-    """UTC in ISO 8601 with microseconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _add_line(descriptor: int, value: Mapping[str, Any]) -> None:
-    """Add a line to a file: all of it, or nothing. Errors: OSError."""
-    end = os.lseek(descriptor, 0, os.SEEK_END)
-    line = to_line(value)
-    try:
-        while line:
-            line = line[os.write(descriptor, line) :]
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
-
-
-def _trouble(what: str, path: Path, error: OSError) -> StoreError:
-    """A result folder that exists cannot be written any more."""
-    then = f"{_remedy(error)}, then `resume` goes on: all records are safe"
-    if error.errno == errno.ENOENT:
-        then = "the folder was moved or removed; `resume` goes on where it is now"
-    return StoreError(f"cannot {what} {path}: {error.strerror}; {then}")
-
-
-def _remedy(error: OSError) -> str:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return "free some space there" if full else "make it writable"
 
 
 def no_result(path: Path) -> ReportError:
@@ -64,13 +34,6 @@ def no_result(path: Path) -> ReportError:
     return ReportError(
         f"{path} holds no result; give a folder such as results/NAME/TIME-ID (`list results` names"
         " them)"
-    )
-
-
-def closed(file: Path, error: OSError) -> StoreError:
-    """A file of a result folder cannot be opened or read."""
-    return StoreError(
-        f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it"
     )
 
 
@@ -92,13 +55,12 @@ def misshapen(file: Path | str, what: str, error: Exception) -> StoreError:
 def _parsed(file: Path) -> Any:
     """A JSON file. Errors: StoreError; FileNotFoundError."""
     try:
-        return json.loads(file.read_bytes())
+        data = file.read_bytes()
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise closed(file, error) from error
-    except ValueError as error:
-        raise unreadable(file, f"not JSON: {error}") from error
+        raise cannot_read(file, error) from error
+    return parse(data, file)
 
 
 _NEEDED = {
@@ -109,35 +71,15 @@ _NEEDED = {
 }  # of a boot's entry in facts.json, to go on with its records
 
 
-class StoredLines:
-    """The whole lines of a file, each with its number from 1. Errors: StoreError.
-
-    A last line without a newline is left out, even if it can be read: its writer was killed, and
-    `resume` cuts it off.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.truncated = False
-        """Whether the last line was left out. Known once all lines were read."""
-
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        try:
-            with self.file.open("rb") as lines:
-                for number, line in enumerate(lines, 1):
-                    if not line.endswith(b"\n"):
-                        self.truncated = True
-                        return
-                    yield number, line
-        except OSError as error:
-            raise closed(self.file, error) from error
-
-
 class Store:
     """One result folder, open for one campaign. Errors of every method: StoreError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._journal = JsonLines(path / "journal.jsonl")
+        self.journal = Journal(self._journal.path)
+        self._noise = JsonLines(path / NOISE)
+        self._lines = JsonLines(path / "records.jsonl")
         self._records: int | None = (
             None  # a descriptor: a buffer would hold back what the disk did not take
         )
@@ -163,7 +105,7 @@ class Store:
             shutil.rmtree(draft, ignore_errors=True)
             what = f"cannot make the result folder {final}: {error.strerror}"
             raise PlaceError(
-                f"{what}; {_remedy(error)}, or choose another place with --results"
+                f"{what}; {remedy_of(error)}, or choose another place with --results"
             ) from error
         return Store(final)
 
@@ -176,14 +118,12 @@ class Store:
 
     def lock(self) -> None:
         """Take the folder for this process and cut off lines that a kill left unfinished."""
-        file = self.path / "records.jsonl"
         try:
-            self._records = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+            self._records = os.open(self._lines.path, os.O_RDWR | os.O_CLOEXEC)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._cut_unfinished(file)
-            for beside in (self.path / "journal.jsonl", self.path / NOISE):
-                if beside.exists():
-                    self._cut_unfinished(beside)
+            for lines in (self._lines, self._journal, self._noise):
+                if lines.path.exists():
+                    lines.cut_unfinished()
             self._log = (self.path / "log.txt").open("a", encoding="utf-8")
         except BlockingIOError as error:
             self.close()
@@ -192,52 +132,16 @@ class Store:
             ) from error
         except OSError as error:
             self.close()
-            raise _trouble("open", file, error) from error
-
-    @staticmethod
-    def _cut_unfinished(file: Path) -> None:
-        with file.open("rb+") as raw:
-            size = raw.seek(0, os.SEEK_END)
-            step, end = 65536, size
-            while end > 0:
-                start = max(0, end - step)
-                raw.seek(start)
-                newline = raw.read(end - start).rfind(b"\n")
-                if newline >= 0:
-                    raw.truncate(start + newline + 1)
-                    return
-                end = start
-            raw.truncate(0)
+            raise cannot("open", self._lines.path, error) from error
 
     def append(self, record: Record) -> None:
         """Add one record: whole and on its way to the disk when this returns, or not at all."""
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
         try:
-            _add_line(self._records, record.to_json())
+            add_line(self._records, record.to_json())
         except OSError as error:
-            raise _trouble("write", self.path / "records.jsonl", error) from error
-
-    def journal(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to journal.jsonl and force it to the disk: what must be known after
-        a crash.
-        """
-        file = self.path / "journal.jsonl"
-        try:
-            with file.open("ab") as journal:
-                _add_line(journal.fileno(), {"time": now(), **entry})
-                os.fsync(journal.fileno())
-        except OSError as error:
-            raise _trouble("write", file, error) from error
-
-    def journal_entries(self) -> list[dict[str, Any]]:
-        """The journal's whole lines, in order."""
-        file = self.path / "journal.jsonl"
-        entries = [parse(line, f"{file}:{number}") for number, line in StoredLines(file)]
-        for number, entry in enumerate(entries, 1):
-            if not isinstance(entry, dict):
-                raise unreadable(f"{file}:{number}", "not a JSON object")
-        return entries
+            raise cannot("write", self._lines.path, error) from error
 
     def plan(self) -> dict[str, Any]:
         """plan.json."""
@@ -245,7 +149,7 @@ class Store:
         try:
             found = _parsed(file)
         except FileNotFoundError as error:
-            raise closed(file, error) from error
+            raise cannot_read(file, error) from error
         if not isinstance(found, dict):
             raise unreadable(file, "not a plan")
         return found
@@ -258,12 +162,7 @@ class Store:
         """Add what was read around a block on one host, on its way to the disk when this
         returns.
         """
-        file = self.path / NOISE
-        try:
-            with file.open("ab") as noise:
-                _add_line(noise.fileno(), {"time": now(), **entry})
-        except OSError as error:
-            raise _trouble("write", file, error) from error
+        self._noise.append({"time": now(), **entry})
 
     def text(self, run: int, text: str) -> None:
         """Keep what an external tool printed in a run."""
@@ -284,7 +183,7 @@ class Store:
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
-            raise _trouble("write", file, error) from error
+            raise cannot("write", file, error) from error
 
     def note(self, message: str) -> None:
         """Add a line to log.txt."""
@@ -294,12 +193,11 @@ class Store:
             self._log.write(f"{now()} {message}\n")
             self._log.flush()
         except OSError as error:
-            raise _trouble("write", self.path / "log.txt", error) from error
+            raise cannot("write", self.path / "log.txt", error) from error
 
     def records(self) -> Iterator[Record]:
         """All whole records, in order. Errors: StoreError with the line of one that is none."""
-        file = self.path / "records.jsonl"
-        return (parse_record(line, f"{file}:{number}") for number, line in StoredLines(file))
+        return (parse_record(line, self._lines.where(number)) for number, line in self._lines)
 
     def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
         """The hosts of facts.json, each with an entry or more, or nothing if there is none yet."""
@@ -324,7 +222,7 @@ class Store:
         try:
             return file.read_text(encoding="utf-8")
         except OSError as error:
-            raise closed(file, error) from error
+            raise cannot_read(file, error) from error
         except ValueError as error:
             raise unreadable(file, "not UTF-8 text") from error
 

@@ -35,9 +35,11 @@ from netbench.analysis.proofs import Declared
 from netbench.codec import unreadable
 from netbench.errors import StoreError
 from netbench.facts.entry import emulated
+from netbench.journal import Journal
+from netbench.json_lines import cannot_read
 from netbench.model import Compare, Repeat
 from netbench.record import SCHEMA
-from netbench.store import MISSHAPEN, NOISE, closed, misshapen, no_result
+from netbench.store import MISSHAPEN, NOISE, misshapen, no_result
 
 STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
 TEXTS = ("reason", "engaged", "excluded")
@@ -147,14 +149,8 @@ class Loaded:
         """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
         or when it was killed.
         """
-        file, last = self.path / "journal.jsonl", ""
-        for line in file.read_bytes().splitlines(keepends=True) if file.is_file() else ():
-            if line.endswith(b"\n") and b'"ended"' in line:
-                try:
-                    last = str(json.loads(line).get("ended", ""))
-                except MISSHAPEN as error:
-                    raise misshapen(file, "a journal", error) from error
-        return last
+        file = self.path / "journal.jsonl"
+        return Journal(file).ended() if file.is_file() else ""
 
     @property
     def handled(self) -> tuple[str, ...]:
@@ -278,7 +274,7 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_bytes())
     except OSError as error:
-        raise closed(file, error) from error
+        raise cannot_read(file, error) from error
     except ValueError as error:
         raise unreadable(file, f"not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
@@ -336,7 +332,7 @@ def _noise(folder: Path) -> list[Mapping[str, Any]]:
                     | entry
                 )
     except OSError as error:
-        raise closed(file, error) from error
+        raise cannot_read(file, error) from error
     except MISSHAPEN as error:
         raise misshapen(file, "readings of noise", error) from error
     return entries

@@ -8,17 +8,17 @@ import os
 import threading
 import time
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.errors import EngineError, HostError
+from netbench.journal import Journal
 from netbench.model import Campaign
 from netbench.plan import Unit
 from netbench.settings.base import Peers, SettingContext
 from netbench.settings.catalogue import find, side_of
-from netbench.settings.scope import HostSettings, layers, outstanding, put_back
+from netbench.settings.scope import HostSettings, layers, put_back
 
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
@@ -78,32 +78,26 @@ def context_of(campaign: Campaign, pool: WorkerPool, host: str, worker: Any) -> 
 
 
 class Applier:
-    """Brings hosts to a unit's settings and back. `write` and `entries` are the journal's; `holder`
-    names who locks the hosts.
-    """
+    """Brings hosts to a unit's settings and back. `holder` names who locks the hosts."""
 
     def __init__(
         self,
         campaign: Campaign,
         pool: WorkerPool,
         holder: str,
-        write: Callable[[Mapping[str, Any]], None],
-        entries: Callable[[], Sequence[Mapping[str, Any]]],
+        journal: Journal,
     ) -> None:
         self._campaign = campaign
         self._pool = pool
         self._holder = holder
-        self._write = write
-        self._entries = entries
+        self._journal = journal
         self._roles = roles(campaign)
         self._hosts: dict[str, HostSettings] = {}
         self._workers: dict[str, object] = {}
         self._turn = threading.Lock()
         self._name = self._another_name()
         self._locked: dict[str, tuple[object, str]] = {}  # by host: who locked it, in which name
-        self._last = max(
-            (int(entry["change"]) for entry in entries() if "change" in entry), default=0
-        )
+        self._last = journal.last_change()
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
@@ -178,18 +172,13 @@ class Applier:
         if self._workers.get(host) is worker:
             return self._hosts[host]
         self.lock(host)
-        left = outstanding(self._entries(), host)
-        for _ in put_back(
-            worker,
-            worker.hello.boot_id,
-            left,
-            lambda number: self._write({"restored": [number], "host": host}),
-        ):
+        left = self._journal.outstanding(host)
+        for _ in put_back(worker, worker.hello.boot_id, left, self._journal.write):
             pass
         place = context_of(self._campaign, self._pool, host, worker)
         self._workers[host] = worker
         self._hosts[host] = HostSettings(
-            place, self._campaign.commands, self._write, self._number, worker.hello.boot_id
+            place, self._campaign.commands, self._journal.write, self._number, worker.hello.boot_id
         )
         return self._hosts[host]
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from netbench.boot import GLANCE_SECONDS, BootMethod, Machine, State, Target, way
 from netbench.boot.base import is_of
 from netbench.conductor.worker_pool import AT_ONCE, WorkerPool, roles
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
+from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.model import Campaign, Host, Kernel
 
 ATTEMPTS = 2
@@ -33,8 +33,6 @@ LEAVING_SECONDS = 5.0  # that a host which was told to boot may still answer
 CONSOLE_LINES = 8
 PANIC = "Kernel panic - not syncing"
 _DIGITS = re.compile(r"\d+")
-Write = Callable[[Mapping[str, Any]], None]
-Entries = Callable[[], Sequence[Mapping[str, Any]]]
 LOST = (HostError, WorkerLost, ProtocolError, TimeoutError)
 
 
@@ -44,30 +42,27 @@ def are_wanted(campaign: Campaign) -> bool:
 
 
 class Boots:
-    """Boots of a campaign's hosts. `write` and `entries` are the journal's."""
+    """Boots of a campaign's hosts. `say` gets lines for the log and the terminal."""
 
     def __init__(
         self,
         campaign: Campaign,
         pool: WorkerPool,
-        write: Write,
-        entries: Entries,
+        journal: Journal,
         say: Callable[[str], None],
     ) -> None:
         self._campaign = campaign
         self._pool = pool
-        self._write = write
+        self._journal = journal
         self._say = say
         self._hosts = [campaign.hosts[name] for name in roles(campaign)]
         self._ways: dict[str, BootMethod] = {host.name: way(host.boot.kind) for host in self._hosts}
-        self._entries = entries
-        self._came_with = (
-            {} if campaign.lab else _came_with(entries())
-        )  # hosts of a campaign's own lab are new ones
+        # Hosts of a campaign's own lab are new ones.
+        self._original: dict[str, State] = {} if campaign.lab else original_states(journal)
         self._gone: set[str] = set()  # hosts that were waited for in vain
         self._silent: set[str] = set()  # hosts that did not answer when they were last looked at
         self._stop = threading.Event()
-        self.number = max((int(entry["boot"]) for entry in entries() if "boot" in entry), default=0)
+        self.number = journal.last_boot()
 
     def why_not(self) -> dict[str, str]:
         """Why hosts cannot be booted, by host. Errors: HostError."""
@@ -146,7 +141,7 @@ class Boots:
 
         def prepare(host: Host) -> None:
             found[host.name] = self._ways[host.name].prepare(
-                self._machine(host), kernel, self._came_with[host.name]
+                self._machine(host), kernel, self._original[host.name]
             )
 
         try:
@@ -179,7 +174,7 @@ class Boots:
             def boot(host: Host, attempt: int = attempt, ready: dict[str, Target] = ready) -> None:
                 if attempt:
                     ready[host.name] = self._ways[host.name].prepare(
-                        self._machine(host), kernel, self._came_with[host.name]
+                        self._machine(host), kernel, self._original[host.name]
                     )
                 self._boot(host, ready[host.name])
 
@@ -208,14 +203,14 @@ class Boots:
         self._refuse_own(host, before)
         if self._stop.is_set():
             raise BootError(f"{host.name}: interrupted before it was booted")
-        self._write(
-            {
-                "boot": self.number,
-                "kernel": target.name,
-                "host": host.name,
-                "release": target.release,
-                "boot_id": before,
-            }
+        self._journal.write(
+            BootBegun(
+                number=self.number,
+                kernel=target.name,
+                host=host.name,
+                release=target.release,
+                boot_id=before,
+            )
         )
         self._pool.release(host.name)
         stale = self._ways[host.name].console(host)
@@ -230,14 +225,7 @@ class Boots:
             other = _other(state, target.release, target.command_line or target.append)
             raise BootError(f"{host.name}: it came up on {other}{self._console(host)}")
         self._cancel([host])
-        self._write(
-            {
-                "booted": self.number,
-                "host": host.name,
-                "boot_id": state.boot_id,
-                "release": state.release,
-            }
-        )
+        self._journal.write(Booted(self.number, host.name, state.boot_id, state.release))
 
     @staticmethod
     def _refuse_own(host: Host, boot_id: str) -> None:
@@ -259,12 +247,7 @@ class Boots:
 
     def _known_boot_id(self, host: Host) -> str:
         """The boot that a host was last seen in."""
-        known = [
-            entry
-            for entry in self._entries()
-            if entry.get("host") == host.name and entry.get("boot_id")
-        ]
-        return str(known[-1]["boot_id"]) if known else self._came_with[host.name].boot_id
+        return self._journal.seen_boot_id(host.name) or self._original[host.name].boot_id
 
     def _awaited(
         self,
@@ -336,19 +319,16 @@ class Boots:
 
         Errors: HostError; BootError.
         """
-        state = self._came_with.get(host.name)
+        state = self._original.get(host.name)
         if state is None:
             state = self._machine(host).state()
             self._refuse_own(host, state.boot_id)
-        elif _last(self._entries(), host.name) != "back":
+        elif not isinstance(self._journal.boot_of(host.name), Back):
             return
-        known = {
-            "boot_id": state.boot_id,
-            "release": state.release,
-            "command_line": state.command_line,
-        }
-        self._write({"original_kernel": known, "host": host.name})
-        self._came_with[host.name] = state
+        self._journal.write(
+            OriginalKernel(host.name, state.boot_id, state.release, state.command_line)
+        )
+        self._original[host.name] = state
 
     def settle(self) -> list[str]:
         """After a controller died: wait for hosts that it was booting. Those that do not answer in
@@ -358,13 +338,11 @@ class Boots:
         """
         said: list[str] = []
         begun = [
-            host
-            for host in self._hosts
-            if host.name in self._came_with and _last(self._entries(), host.name) == "boot"
+            host for host in self._hosts if host.name in self._original and self._is_under_way(host)
         ]
 
         def settle(host: Host) -> None:
-            before = _sent_from(self._entries(), host.name)
+            before = self._journal.left_boot_id(host.name)
             if (
                 self._awaited(host, before, LEAVING_SECONDS) is None
                 and self._awaited(host, "", stale=()) is None
@@ -397,14 +375,14 @@ class Boots:
 
     def touched(self) -> list[Host]:
         """Hosts of which it is known what they came with."""
-        return [host for host in self._hosts if host.name in self._came_with]
+        return [host for host in self._hosts if host.name in self._original]
 
     def _back(self, host: Host) -> str:
         """One host back on the kernel that it came with; what was done. Errors: BootError,
         HostError.
         """
-        original_kernel = self._came_with[host.name]
-        if _last(self._entries(), host.name) not in ("boot", "booted"):
+        original_kernel = self._original[host.name]
+        if not isinstance(self._journal.boot_of(host.name), BootBegun | Booted):
             self._cancel([host])
             return ""
         state = self._left(host) or self._present(host)
@@ -439,22 +417,22 @@ class Boots:
                 )
         assert state is not None
         self._cancel([host])
-        self._write({"back": state.boot_id, "host": host.name})
+        self._journal.write(Back(host.name, state.boot_id))
         return f"{host.name}: {'back' if booted else 'is'} on {original_kernel.release}"
+
+    def _is_under_way(self, host: Host) -> bool:
+        """Whether a host was told to boot and not seen to have booted."""
+        return isinstance(self._journal.boot_of(host.name), BootBegun)
 
     def _left(self, host: Host) -> State | None:
         """What a host runs that was told to boot and may not have left yet; None where it is not
         seen in another boot.
         """
-        if (
-            _last(self._entries(), host.name) != "boot"
-            or host.boot.kind == "qemu"
-            or host.name in self._gone
-        ):
+        if not self._is_under_way(host) or host.boot.kind == "qemu" or host.name in self._gone:
             return None
         return self._awaited(
             host,
-            _sent_from(self._entries(), host.name),
+            self._journal.left_boot_id(host.name),
             min(self._seconds(host), GOING_SECONDS),
             stale=(),
         )
@@ -528,38 +506,9 @@ def _own_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _came_with(entries: Iterable[Mapping[str, Any]]) -> dict[str, State]:
-    """What hosts came with that are not back on it, as far as a journal knows."""
-    found: dict[str, State] = {}
-    for entry in entries:
-        if "original_kernel" in entry:
-            found[str(entry["host"])] = State(**entry["original_kernel"])
-        elif "back" in entry:
-            found.pop(str(entry["host"]), None)
-    return found
-
-
-def _sent_from(entries: Sequence[Mapping[str, Any]], host: str) -> str:
-    """The boot that a host was in when it was last sent on its way."""
-    return next(
-        (
-            str(entry["boot_id"])
-            for entry in reversed(entries)
-            if entry.get("host") == host and "boot" in entry
-        ),
-        "",
-    )
-
-
-def _last(entries: Sequence[Mapping[str, Any]], host: str) -> str:
-    """The last that a journal knows of a host: `boot` (it was sent on its way), `booted`, `back`,
-    or "".
-    """
-    mine: Iterator[str] = (
-        name
-        for entry in reversed(entries)
-        if entry.get("host") == host
-        for name in ("boot", "booted", "back")
-        if name in entry
-    )
-    return next(mine, "")
+def original_states(journal: Journal) -> dict[str, State]:
+    """What hosts ran before they were booted, of those that are not back on it, by host."""
+    return {
+        host: State(kernel.boot_id, kernel.release, kernel.command_line)
+        for host, kernel in journal.original_kernels().items()
+    }

@@ -17,6 +17,7 @@ from netbench.conductor.worker_pool import WorkerPool, roles
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, RequestError
+from netbench.journal import Journal
 from netbench.model import Campaign, Transfer
 from netbench.plan import Plan, Unit
 from netbench.settings.base import SettingContext, fields
@@ -77,7 +78,7 @@ def check(
 def _boots(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Hosts that cannot be booted on the campaign's kernels."""
     if are_wanted(campaign):
-        boots = Boots(campaign, pool, lambda _: None, lambda: [], lambda _: None)
+        boots = Boots(campaign, pool, Journal(), lambda _: None)
         yield from (
             Finding("error", host, f"cannot be booted: {why}")
             for host, why in boots.why_not().items()

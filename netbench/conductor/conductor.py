@@ -36,10 +36,12 @@ from netbench.errors import (
 )
 from netbench.facts.comparison import change, differences, remedy
 from netbench.facts.entry import known_facts
+from netbench.journal import Ended, MadeSink, Why
+from netbench.json_lines import now
 from netbench.model import Campaign, Pair
 from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
 from netbench.record import SCHEMA, Record
-from netbench.store import Store, now
+from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
@@ -162,7 +164,7 @@ def _conduct(
         plan.campaign,
         pool,
         made_sinks(store),
-        lambda sink: store.journal({"made_sink": sink[1], "host": sink[0]}),
+        lambda sink: store.journal.write(MadeSink(host=sink[0], path=sink[1])),
     )
     boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
     noise = Noise(plan.campaign, pool, store.noise)
@@ -177,16 +179,14 @@ def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progres
         store.note(line)
         progress.say(line)
 
-    return Boots(campaign, pool, store.journal, store.journal_entries, say)
+    return Boots(campaign, pool, store.journal, say)
 
 
 def _applier(store: Store, campaign: Campaign, pool: WorkerPool) -> Applier:
     """The hosts' settings, with every host locked for this result. Errors: HostBusy;
     EngineError.
     """
-    applier = Applier(
-        campaign, pool, holder_of(campaign, store.path), store.journal, store.journal_entries
-    )
+    applier = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
     applier.claim()
     return applier
 
@@ -249,6 +249,7 @@ class Conductor:
             f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block"
             f" {self._ledger.block}"
         )
+        why: Why
         try:
             why, reason = self._blocks()
         except KeyboardInterrupt:
@@ -268,13 +269,13 @@ class Conductor:
         self._progress.end()
         unrestored = self._restore()
         why, reason = ("lost", unrestored) if unrestored else (why, reason)
-        self._store.journal({"ended": why})
+        self._store.journal.write(Ended(why))
         self._store.note(
             f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else "")
         )
         return Conclusion(self._store.path, why, self._ledger.failed, reason)
 
-    def _blocks(self) -> tuple[str, str]:
+    def _blocks(self) -> tuple[Why, str]:
         while True:
             if self._ledger.finished:
                 return "done", ""

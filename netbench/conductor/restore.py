@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from netbench.conductor.apply import Applier, HostBusy, holder_of
 from netbench.conductor.boots import Boots
 from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel, roles
 from netbench.errors import HostError, NetbenchError, ProtocolError, WorkerLost
+from netbench.journal import Change, outstanding
 from netbench.model import Campaign
-from netbench.settings.scope import outstanding, put_back
+from netbench.settings.scope import put_back
 from netbench.store import Store
 
 
@@ -21,14 +21,12 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
     """
     store.lock()
     try:
-        entries = store.journal_entries()
+        entries = store.journal.entries()
         left = {host: changes for host in campaign.hosts if (changes := outstanding(entries, host))}
         lines: list[str] = []
         with WorkerPool(campaign, channels) as pool:
-            boots = Boots(campaign, pool, store.journal, store.journal_entries, store.note)
-            locks = Applier(
-                campaign, pool, holder_of(campaign, store.path), store.journal, lambda: []
-            )
+            boots = Boots(campaign, pool, store.journal, store.note)
+            locks = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
             failed: list[NetbenchError] = []
 
             def boot_back() -> None:
@@ -36,15 +34,10 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                     _refuse_others(locks, touched.name)
                 lines.extend(boots.back())
 
-            def put_settings_back(host: str, changes: Sequence[Mapping[str, Any]]) -> None:
+            def put_settings_back(host: str, changes: Sequence[Change]) -> None:
                 locks.lock(host)
                 worker = pool.worker(host, roles(campaign)[host])
-                for line in put_back(
-                    worker,
-                    worker.hello.boot_id,
-                    changes,
-                    lambda number: store.journal({"restored": [number], "host": host}),
-                ):
+                for line in put_back(worker, worker.hello.boot_id, changes, store.journal.write):
                     lines.append(f"{host}: {line}")
 
             first_receivers = sorted(left.items(), key=lambda one: roles(campaign)[one[0]])

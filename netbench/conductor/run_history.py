@@ -104,11 +104,7 @@ def replay(store: Store, ledger: Ledger) -> None:
 
 def made_sinks(store: Store) -> list[tuple[str, str]]:
     """Sinks that this campaign made, as (host, path)."""
-    return [
-        (str(entry["host"]), str(entry["made_sink"]))
-        for entry in store.journal_entries()
-        if "made_sink" in entry
-    ]
+    return [(sink.host, sink.path) for sink in store.journal.made_sinks()]
 
 
 def keep_facts(

@@ -23,9 +23,9 @@ from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, HostGone, Lost, RequestError
+from netbench.json_lines import now
 from netbench.model import Campaign, Pair, Transfer
 from netbench.plan import Run, Unit
-from netbench.store import now
 
 KEPT = ("resident", "source_size")  # read-backs that a record keeps beside the counters
 COUNTED = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.errors import EngineError, SettingRefused
+from netbench.journal import Change, Restored
 from netbench.model import Command
 from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext, fields
 from netbench.settings.catalogue import find, side_of
@@ -22,7 +23,7 @@ SETTLE_SECONDS = 20.0
 SETTLE_PAUSE = 0.02
 Levels = Mapping[str, str]
 """Settings without a side, and their levels as written."""
-Write = Callable[[Mapping[str, Any]], None]
+Write = Callable[[Change | Restored], None]
 """Writes an entry of the journal and forces it to the disk."""
 
 
@@ -154,7 +155,7 @@ class HostSettings:
         if changes:
             self.place.worker.undo(scope)
             self.place.forget()
-            self._write({"restored": changes, "host": self.place.host})
+            self._write(Restored(tuple(changes), self.place.host))
 
     def _common(self, wanted: Sequence[Mapping[str, str]]) -> int:
         """How many layers are as they are wanted already."""
@@ -199,21 +200,22 @@ class HostSettings:
 
     def _execute(self, operation: Operation, scope: int, key: str) -> None:
         """One change: known to the journal before it is made."""
-        number = self._number()
-        entry = {
-            "change": number,
-            "host": self.place.host,
-            "boot_id": self._boot_id,
-            "setting": key,
-            "op": operation.op,
-        }
-        entry |= {"target": list(operation.target), "value": operation.value}
-        where = (operation.op, *(operation.look or operation.target))
-        if operation.undo:
-            entry |= {"undo": list(operation.undo), "look": list(operation.look)}
-        entry["before"] = self.place.read(*where) if operation.look or not operation.undo else ""
-        self._write(entry)
-        self._held[scope].changes.append(number)
+        readable = operation.look or not operation.undo
+        source = (operation.op, *(operation.look or operation.target))
+        change = Change(
+            number=self._number(),
+            host=self.place.host,
+            boot_id=self._boot_id,
+            setting=key,
+            op=operation.op,
+            target=tuple(operation.target),
+            value=operation.value,
+            before=self.place.read(*source) if readable else "",
+            undo=tuple(operation.undo),
+            look=tuple(operation.look) if operation.undo else (),
+        )
+        self._write(change)
+        self._held[scope].changes.append(change.number)
         _, after = self.place.worker.operate(
             operation.op,
             operation.target,
@@ -277,38 +279,20 @@ def _asked(operation: Operation) -> dict[str, str]:
     return {operation.target[1]: ""} if operation.op == "link" else {}
 
 
-def outstanding(entries: Sequence[Mapping[str, Any]], host: str) -> list[Mapping[str, Any]]:
-    """Changes of a host that a journal has not seen put back, the last first."""
-    restored = {
-        number
-        for entry in entries
-        if entry.get("host") == host
-        for number in entry.get("restored", ())
-    }
-    return [
-        entry
-        for entry in reversed(entries)
-        if entry.get("host") == host and "change" in entry and entry["change"] not in restored
-    ]
-
-
-def put_back(
-    worker: Any, boot_id: str, changes: Sequence[Mapping[str, Any]], done: Callable[[int], None]
-) -> Iterator[str]:
-    """Undo changes of a journal on their host, the last first; says what was done, and tells `done`
-    the number of each.
+def put_back(worker: Any, boot_id: str, changes: Sequence[Change], write: Write) -> Iterator[str]:
+    """Undo changes of a journal on their host, the last first. Gives what was done, and writes
+    `Restored` for each.
 
     Errors: EngineError with what could not be put back, once all others are.
     """
     failed: list[EngineError] = []
     for change in changes:
-        name = f"{change['setting']} ({change['op']} {' '.join(change['target'])})"
         try:
-            line = f"{name}: {_put_back(worker, boot_id, change)}"
+            line = f"{change}: {_put_back(worker, boot_id, change)}"
         except EngineError as error:
             failed.append(error)
         else:
-            done(int(change["change"]))
+            write(Restored((change.number,), change.host))
             yield line
     if failed:
         first = failed[0]
@@ -318,24 +302,21 @@ def put_back(
         )
 
 
-def _put_back(worker: Any, boot_id: str, change: Mapping[str, Any]) -> str:
-    """The same of one; what was done. A worker that lost its controller may have done it: nothing
-    is done twice.
+def _put_back(worker: Any, boot_id: str, change: Change) -> str:
+    """Undo one change; what was done. A worker that lost its controller may have undone it already:
+    nothing is done twice.
     """
-    if change["boot_id"] != boot_id:
+    if change.boot_id != boot_id:
         return "gone, the host was booted since"
-    looked_at = change.get("look") or ([] if change.get("undo") else change["target"])
-    if looked_at and worker.operate(change["op"], looked_at)[0] == change["before"]:
+    source = change.look or (() if change.undo else change.target)
+    if source and worker.operate(change.op, source)[0] == change.before:
         return "is as it was"
-    if change.get("undo"):
-        worker.operate("exec", change["undo"])
-        return f"undone by {' '.join(change['undo'])}"
-    _, now = worker.operate(change["op"], change["target"], _settable(change["before"]))
-    if now != change["before"]:
-        what = (
-            f"{change['setting']} ({change['op']} {' '.join(change['target'])}) reads {now!r}, was"
-            f" {change['before']!r}"
-        )
+    if change.undo:
+        worker.operate("exec", change.undo)
+        return f"undone by {' '.join(change.undo)}"
+    _, now = worker.operate(change.op, change.target, _settable(change.before))
+    if now != change.before:
+        what = f"{change} reads {now!r}, was {change.before!r}"
         raise EngineError(0, 0, "restore", what, "put it back by hand")
     return "put back"
 

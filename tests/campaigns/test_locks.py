@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 
 from netbench import campaign
 from netbench.conductor.apply import Applier, HostBusy
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.journal import Journal
 from netbench.model import Campaign
 
 TEXT = """\
@@ -28,8 +28,7 @@ def two() -> Campaign:
 
 
 def applier(two: Campaign, pool: WorkerPool, holder: str = "locks/result") -> Applier:
-    journal: list[Any] = []
-    return Applier(two, pool, holder, journal.append, lambda: journal)
+    return Applier(two, pool, holder, Journal())
 
 
 def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:

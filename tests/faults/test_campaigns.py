@@ -33,6 +33,7 @@ from netbench.engine.worker import Heartbeat, Worker
 from netbench.errors import RequestError, StoreError, WorkerLost
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
+from netbench.journal import Ended
 from netbench.store import Store
 from tests.support.local import netbench_argv
 from tests.support.paths import ROOT
@@ -382,12 +383,12 @@ def test_a_terminal_that_closes_in_mid_run(
     code, _ = campaign.end()
     assert code == (0 if ignored else 130)
     assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
-    journal = [
-        entry["ended"]
-        for entry in Store.open(campaign.folder).journal_entries()
-        if "ended" in entry
+    ends = [
+        entry.why
+        for entry in Store.open(campaign.folder).journal.entries()
+        if isinstance(entry, Ended)
     ]
-    assert journal == ["done" if ignored else "interrupted"]
+    assert ends == ["done" if ignored else "interrupted"]
     assert (len(campaign.records()) == 40) == ignored
     resumed(campaign.folder)
     assert campaign.records()[: len(kept)] == kept

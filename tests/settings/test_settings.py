@@ -17,10 +17,11 @@ from netbench.conductor import conductor
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, SettingRefused
+from netbench.journal import Restored, outstanding
 from netbench.model import Command, Host
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find, known
-from netbench.settings.scope import HostSettings, layers, outstanding, put_back
+from netbench.settings.scope import HostSettings, layers, put_back
 from tests.support.local import ADDRESS, out
 
 
@@ -173,9 +174,11 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
     journal: list[Any] = []
     held = holder(place, worker, journal)
     held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}])
-    assert [entry["setting"] for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
+    assert [entry.setting for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
     held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}])
-    assert journal[3]["restored"] == [3], "the link was not touched for a change of what is cheap"
+    assert journal[3] == Restored((3,), "here"), (
+        "the link was not touched for a change of what is cheap"
+    )
     assert (ethtool(interface, OFFLOADS["tso"]), ethtool(interface, OFFLOADS["gro"])) == (
         "on",
         "on",
@@ -236,11 +239,11 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     first.close()
     assert state(interface) != before
     second = Worker(channel.start_worker(), "here")
-    done: list[int] = []
+    done: list[Any] = []
     lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
     second.close()
     assert len(lines) == 3
-    assert done == [3, 2, 1]
+    assert done == [Restored((number,), "here") for number in (3, 2, 1)]
     assert all(line.endswith("put back") for line in lines)
     assert state(interface) == before
 
@@ -288,13 +291,13 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
     for left in (3, 1):
-        done: list[int] = []
         second = Worker(channel.start_worker(), "here")
         assert len(outstanding(journal, "here")) == left
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
-            list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
+            list(
+                put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append)
+            )
         second.close()
-        journal += [{"restored": [number], "host": "here"} for number in done]
     assert state(interface) == before
 
 
@@ -316,7 +319,7 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
     worker.undo()
     assert not folder.exists()
     lines = list(
-        put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), lambda number: None)
+        put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), journal.append)
     )
     assert [line.rpartition(": ")[2] for line in lines] == ["is as it was"]
 
@@ -399,7 +402,7 @@ def test_the_limit_of_ipv4_comes_back_too(
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
     second = Worker(channel.start_worker(), "here")
-    list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), lambda number: None))
+    list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
     second.close()
     assert sizes() == original_kernel
 
@@ -472,7 +475,7 @@ def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
             assert {key: read[key] for key in record["factors"]} == record["factors"]
             assert read["mtu"] == "1400"
     assert state(interface) == before
-    assert outstanding(conductor.Store.open(done.path).journal_entries(), "here") == []
+    assert conductor.Store.open(done.path).journal.outstanding("here") == []
 
 
 def test_a_refused_level_refuses_its_cells_and_the_others_finish(
@@ -510,6 +513,6 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
     assert "rmdir" in done.reason
     assert f"`restore {done.path}` puts back what is left changed" in done.reason
     assert [record["status"] for record in records(done.path)] == ["ok"]
-    entries = conductor.Store.open(done.path).journal_entries()
-    assert entries[-1]["ended"] == "lost"
-    assert [entry["setting"] for entry in outstanding(entries, "here")] == ["mine"]
+    journal = conductor.Store.open(done.path).journal
+    assert journal.ended() == "lost"
+    assert [change.setting for change in journal.outstanding("here")] == ["mine"]

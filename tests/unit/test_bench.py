@@ -254,12 +254,12 @@ def test_boots_are_timed_by_their_slower_host_and_work_from_there() -> None:
         return f"2026-01-01T00:00:{second:06.3f}Z"
 
     journal = [
-        {"time": at(1), "boot": 1, "host": "a"},
-        {"time": at(1.5), "boot": 1, "host": "b"},
-        {"time": at(5), "booted": 1, "host": "b"},
-        {"time": at(6), "booted": 1, "host": "a"},
-        {"time": at(20), "boot": 2, "host": "a"},
-        {"time": at(26.5), "booted": 2, "host": "a"},
+        {"time": at(1), "kind": "boot", "number": 1, "host": "a"},
+        {"time": at(1.5), "kind": "boot", "number": 1, "host": "b"},
+        {"time": at(5), "kind": "booted", "number": 1, "host": "b"},
+        {"time": at(6), "kind": "booted", "number": 1, "host": "a"},
+        {"time": at(20), "kind": "boot", "number": 2, "host": "a"},
+        {"time": at(26.5), "kind": "booted", "number": 2, "host": "a"},
     ]
     records = [
         {"boot": 1, "started": at(9)},

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -20,11 +20,12 @@ from netbench.boot.base import Machine, State, Target, console_file, is_of
 from netbench.boot.command import Command as Ways
 from netbench.boot.copied import release_of
 from netbench.boot.grub import entry_of
-from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, _came_with, _last, excerpt, joined
+from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, excerpt, joined, original_states
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
+from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
 from tests.support.local import Command
@@ -453,20 +454,24 @@ def test_reasons_of_several_hosts_are_one_line_before_their_consoles() -> None:
 
 # The journal
 
-CAME = {"boot_id": "1", "release": "6.1", "command_line": "quiet"}
 
-
-def test_a_journal_knows_what_hosts_came_with_until_they_are_back() -> None:
-    entries: list[dict[str, object]] = [
-        {"original_kernel": CAME, "host": "a"},
-        {"original_kernel": CAME, "host": "b"},
-    ]
-    entries += [{"boot": 1, "host": "a"}, {"booted": 1, "host": "a"}, {"boot": 2, "host": "b"}]
-    assert set(_came_with(entries)) == {"a", "b"}
-    assert [_last(entries, host) for host in "abc"] == ["booted", "boot", ""]
-    entries.append({"back": "9", "host": "a"})
-    assert _came_with(entries) == {"b": State("1", "6.1", "quiet")}
-    assert _last(entries, "a") == "back"
+def test_a_journal_knows_the_original_kernels_of_hosts_until_they_are_back() -> None:
+    journal = Journal()
+    for host in "ab":
+        journal.write(OriginalKernel(host, "1", "6.1", "quiet"))
+    begun = [BootBegun(1, "k", "a", "6.2", "1"), BootBegun(2, "k", "b", "6.2", "1")]
+    seen = Booted(1, "a", "2", "6.2")
+    for entry in (begun[0], seen, begun[1]):
+        journal.write(entry)
+    assert set(original_states(journal)) == {"a", "b"}
+    assert [journal.boot_of(host) for host in "abc"] == [seen, begun[1], None]
+    assert [journal.seen_boot_id(host) for host in "abc"] == ["2", "1", ""]
+    assert [journal.left_boot_id(host) for host in "abc"] == ["1", "1", ""]
+    assert journal.last_boot() == 2
+    journal.write(Back("a", "9"))
+    assert original_states(journal) == {"b": State("1", "6.1", "quiet")}
+    assert journal.boot_of("a") == Back("a", "9")
+    assert journal.seen_boot_id("a") == "9"
 
 
 # Conducting. The hosts are simulated: what they run is three lines in a file, and a program is
@@ -501,7 +506,7 @@ class Simulated:
             "command", argv=(str(script), "{host}", "{kernel}"), deadline=deadline * 10**9
         )
         self.known = {name: Host(name, ssh=name, boot=how) for name in hosts}
-        self.journal: list[dict[str, Any]] = []
+        self.journal = Journal()
         self.said: list[str] = []
         self.boots = self.anew()
 
@@ -515,8 +520,7 @@ class Simulated:
         return Boots(
             campaign,
             pool,
-            lambda entry: self.journal.append(dict(entry)),
-            lambda: self.journal,
+            self.journal,
             self.said.append,
         )
 
@@ -580,7 +584,7 @@ def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again
         == "the data link is down; it could not be booted once more: h: this kernel has no kexec"
     )
     assert lab.release_of("h") == "6.1"
-    assert _last(lab.journal, "h") == "back"
+    assert isinstance(lab.journal.boot_of("h"), Back)
 
 
 def test_a_kernel_that_is_not_accepted_is_booted_once_more(tmp_path: Path) -> None:
@@ -608,7 +612,7 @@ def test_a_host_is_back_only_with_the_command_line_that_it_came_with(tmp_path: P
         match=r"h: it is not back on 6.1: it came up on 6.1 with the command line `quiet more`",
     ):
         lab.boots.back()
-    assert _last(lab.journal, "h") == "booted"
+    assert isinstance(lab.journal.boot_of("h"), Booted)
 
 
 def test_a_host_that_did_not_go_is_waited_for_when_it_is_told_again(tmp_path: Path) -> None:
@@ -635,7 +639,7 @@ def test_what_was_put_back_is_said_though_another_host_fails(tmp_path: Path) -> 
 def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Path) -> None:
     lab = Simulated(tmp_path, UP, deadline=1)
     lab.boots.bring_up("a", lambda number: "")
-    lab.journal.append({"boot": 2, "host": "h", "boot_id": "boot1", "release": "6.12"})
+    lab.journal.write(BootBegun(2, "a", "h", "6.12", "boot1"))
     (tmp_path / "h" / "state").unlink()  # it never came up
     again = lab.anew()
     assert again.settle() == ["h: back on 6.1"]

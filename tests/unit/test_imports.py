@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {"errors", "units", "model", "facts", "codec", "record", "journal"}
+BASE_LAYER = {"errors", "units", "model", "facts", "codec", "json_lines", "record", "journal"}
 CATALOGUES = {"engine.catalogue", "settings"}
 REPORT = BASE_LAYER | {"analysis", "report"}
 
@@ -23,7 +23,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "model": set(),
     "codec": {"errors"},
     "record": {"errors", "codec"},
-    "journal": {"errors", "codec"},
+    "json_lines": {"errors", "codec"},
+    "journal": {"errors", "codec", "json_lines"},
     "plan": BASE_LAYER,
     "campaign": BASE_LAYER | CATALOGUES | {"campaign"},
     "hosts": BASE_LAYER | {"hosts"},

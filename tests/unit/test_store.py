@@ -14,6 +14,7 @@ import pytest
 
 from netbench.codec import to_line
 from netbench.errors import ReportError, StoreError
+from netbench.journal import MadeSink, Restored
 from netbench.record import Record
 from netbench.store import Store
 
@@ -86,13 +87,13 @@ def test_a_first_line_cut_short_leaves_an_empty_file(store: Store) -> None:
 
 
 def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
-    store.journal({"what": "one"})
+    store.journal.write(MadeSink("/one", "h"))
     store.close()
     with (store.path / "journal.jsonl").open("a") as journal:
-        journal.write('{"what":"tw')
+        journal.write('{"time":"2026","kind":"en')
     store.lock()
-    store.journal({"what": "three"})
-    assert [entry["what"] for entry in store.journal_entries()] == ["one", "three"]
+    store.journal.write(MadeSink("/three", "h"))
+    assert [sink.path for sink in store.journal.made_sinks()] == ["/one", "/three"]
 
 
 @pytest.fixture
@@ -110,14 +111,14 @@ def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
 
     def fill() -> None:
         while True:
-            store.journal({"what": next(numbers)})
+            store.journal.write(Restored((next(numbers),), "h"))
 
     with pytest.raises(
         StoreError, match=r"journal\.jsonl: No space left on device; free some space there"
     ):
         fill()
     assert (page_disk / "journal.jsonl").read_text().endswith("\n")
-    assert [entry["what"] for entry in store.journal_entries()] == list(range(next(numbers) - 1))
+    assert store.journal.entries() == [Restored((n,), "h") for n in range(next(numbers) - 1)]
 
 
 def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> None:

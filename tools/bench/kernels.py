@@ -72,12 +72,12 @@ def boots(
     begun: dict[int, float] = {}
     ended: dict[int, float] = {}
     for entry in journal:
-        if "boot" in entry:
-            begun[entry["boot"]] = min(
-                begun.get(entry["boot"], float("inf")), _instant(entry["time"])
+        if entry["kind"] == "boot":
+            begun[entry["number"]] = min(
+                begun.get(entry["number"], float("inf")), _instant(entry["time"])
             )
-        if "booted" in entry:
-            ended[entry["booted"]] = max(ended.get(entry["booted"], 0.0), _instant(entry["time"]))
+        if entry["kind"] == "booted":
+            ended[entry["number"]] = max(ended.get(entry["number"], 0.0), _instant(entry["time"]))
     first: dict[int, float] = {}
     for record in records:
         first.setdefault(record["boot"], _instant(record["started"]))

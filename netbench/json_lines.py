@@ -1,0 +1,111 @@
+"""Files of one JSON object a line: lines are added whole or not at all, and read whole or not at
+all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from netbench.codec import to_line
+from netbench.errors import StoreError
+
+_STEP = 65536  # bytes looked at together when the last newline is searched
+
+
+def now() -> str:
+    """UTC in ISO 8601 with microseconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class JsonLines:
+    """One such file. Errors of every method: StoreError with the file.
+
+    Iterating gives each whole line with its number from 1. A last line without a newline is left
+    out, even if it can be read: its writer was killed, and `cut_unfinished` removes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.truncated = False
+        """Whether the last line was left out. Known once all lines were read."""
+        self._lock = Lock()
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        try:
+            with self.path.open("rb") as lines:
+                for number, line in enumerate(lines, 1):
+                    if not line.endswith(b"\n"):
+                        self.truncated = True
+                        return
+                    yield number, line
+        except OSError as error:
+            raise cannot_read(self.path, error) from error
+
+    def where(self, number: int) -> str:
+        """A line for messages: `FILE:LINE`."""
+        return f"{self.path}:{number}"
+
+    def append(self, value: Mapping[str, Any], force: bool = False) -> None:
+        """Add a line: all of it, or nothing. `force`: it is on the disk when this returns."""
+        try:
+            with self._lock, self.path.open("ab") as file:
+                add_line(file.fileno(), value)
+                if force:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot("write", self.path, error) from error
+
+    def cut_unfinished(self) -> None:
+        """Remove what a kill left after the last newline. Errors: OSError."""
+        with self.path.open("rb+") as raw:
+            end = raw.seek(0, os.SEEK_END)
+            while end > 0:
+                start = max(0, end - _STEP)
+                raw.seek(start)
+                newline = raw.read(end - start).rfind(b"\n")
+                if newline >= 0:
+                    raw.truncate(start + newline + 1)
+                    return
+                end = start
+            raw.truncate(0)
+
+
+def add_line(descriptor: int, value: Mapping[str, Any]) -> None:
+    """Add a line to an open file: all of it, or nothing. Errors: OSError."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    line = to_line(value)
+    try:
+        while line:
+            line = line[os.write(descriptor, line) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise
+
+
+def cannot(what: str, path: Path, error: OSError) -> StoreError:
+    """The error for a result folder that can no longer be written. `what`: a verb."""
+    remedy = f"{remedy_of(error)}, then `resume` goes on: all records are safe"
+    if error.errno == errno.ENOENT:
+        remedy = "the folder was moved or removed; `resume` goes on where it is now"
+    return StoreError(f"cannot {what} {path}: {error.strerror}; {remedy}")
+
+
+def remedy_of(error: OSError) -> str:
+    """What to do where a file cannot be written."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "free some space there" if full else "make it writable"
+
+
+def cannot_read(file: Path, error: OSError) -> StoreError:
+    """The error for a file of a result folder that cannot be opened or read."""
+    return StoreError(
+        f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it"
+    )
