@@ -767,7 +767,7 @@ def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
         f"{shown_fingerprint(held)} from the agent: rejected",
         f"{locked}: encrypted; add it to an agent with `ssh-add {locked}`",
         f"{bed.identity}: rejected",
-        "The host takes publickey; netbench sends no passwords.",
+        "The host accepts publickey; netbench sends no passwords.",
         f"ssh-copy-id -p {server.port} root@127.0.0.1",
     ):
         assert part in message
