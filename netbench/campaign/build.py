@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.campaign import cells
+from netbench.campaign import cell_checks, cells
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
@@ -28,7 +28,7 @@ HERE = Host("here")
 IN_LAB = (Host("snd"), Host("rcv"))
 
 
-def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
+def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> Campaign:
     """The campaign of a tree. Errors: CampaignError with every problem, those in `problems`
     included.
     """
@@ -41,7 +41,9 @@ def understand(tree: Table, problems: Problems, catalogue: Catalogue, text: str)
     _settings(file, reader, problems)
     _bounds(base, factors, problems)
     _useless_sets(tree, factors, problems)
-    context = cells.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), file.settings)
+    context = cell_checks.Context(
+        catalogue, hosts, pairs, _alone(file, hosts, pairs), file.settings
+    )
     built = _cells(file, base, factors, reader, context)
     repeat = _repeat(file.repeat, problems)
     _meters(file, catalogue, problems)
@@ -83,41 +85,42 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
                 "expected local or a mapping with ssh, address and interface, got an empty mapping"
             )
             problems.add(("hosts", name), message)
-    found = {
+    named = {
         name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot)
         for name, h in file.hosts.items()
     }
-    return found or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
+    return named or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
 
 
 def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tuple[Pair, ...]:
-    """The pairs; left out: the first two hosts, or the only one with itself. Those with unknown
+    """The pairs; by default the first two hosts, or the only one with itself. Pairs with unknown
     hosts are noted and left out.
     """
     names = list(hosts)
     if not file.pairs:
         return (Pair(names[0], names[1] if len(names) > 1 else names[0]),)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for i, pair in enumerate(file.pairs):
         unknown = {
             side: name
             for side, name in (("sender", pair.sender), ("receiver", pair.receiver))
             if name not in hosts
         }
-        if Pair(pair.sender, pair.receiver) in found:
+        if Pair(pair.sender, pair.receiver) in pairs:
             problems.add(
                 ("pairs", i), f"expected each pair once, got {pair.sender}>{pair.receiver} again"
             )
         elif not unknown:
-            found.append(Pair(pair.sender, pair.receiver))
+            pairs.append(Pair(pair.sender, pair.receiver))
         for side, name in unknown.items() if problems.clean("hosts") else ():
             message = f"expected the name of a host ({listed(names)}), got {name!r}"
             problems.add(("pairs", i, side), message, nearest(name, names))
-    return tuple(found)
+    return tuple(pairs)
 
 
 def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -> tuple[str, ...]:
-    """Pairs whose ends are one machine. Hosts of a lab are local only until it is made."""
+    """Pairs whose ends are one machine. Hosts of a lab have no address until it is up, and are not
+    local."""
     local = {name for name, host in hosts.items() if host.local and not file.lab}
     return tuple(
         pair.name
@@ -137,8 +140,8 @@ def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
 def _bounds(
     base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems
 ) -> None:
-    """A run is bounded by duration or by bytes, whichever was written; both at one place is one too
-    many.
+    """A run is bounded by duration or by bytes, whichever is written; both at one place are an
+    error.
     """
     if "duration" in base and "bytes" in base:
         problems.add(("transfer", "bytes"), "expected duration or bytes, got both")
@@ -178,7 +181,7 @@ def _cells(
     base: dict[str, Any],
     factors: Mapping[str, list[Level]],
     reader: Reader,
-    context: cells.Context,
+    context: cell_checks.Context,
 ) -> tuple[Cell, ...]:
     """The cells; impossible ones are noted."""
     problems = reader.problems
@@ -190,11 +193,11 @@ def _cells(
         for combination in combinations
     ]
     if problems.clean("hosts", "pairs", "transfer", "settings", "sweep", "include", "exclude"):
-        cells.check(base, built, context, problems)
+        cell_checks.check(base, built, context, problems)
     return tuple(cell for _, cell in built)
 
 
-def _only_ip6(context: cells.Context) -> bool:
+def _only_ip6(context: cell_checks.Context) -> bool:
     """Whether every address that the pairs use is of IP version 6, which then is the default."""
     used = {name for pair in context.pairs for name in (pair.sender, pair.receiver)}
     addresses = [
@@ -226,19 +229,21 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
             problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
     if not problems.clean("meters", "repeat"):
         return
-    able = [
+    usable = [
         m
         for m in file.meters
         if m in PLANNED_METERS or (m in catalogue.meters and not catalogue.meters[m].has("always"))
     ]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
-        if name != "throughput" and (meter or not able) and meter not in able:
-            choices = listed(able) if able else "a meter, and meters names none that accounts CPU"
+        if name != "throughput" and (meter or not usable) and meter not in usable:
+            choices = (
+                listed(usable) if usable else "a meter, and meters names none that accounts CPU"
+            )
             problems.add(
                 ("repeat", "metrics", i),
                 f"expected a metric by {choices}, got {metric!r}",
-                nearest(meter, able),
+                nearest(meter, usable),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netbench.campaign.tree import Listing, Node, Table, Word
-from netbench.campaign.yaml_tree import grow_value
+from netbench.campaign.yaml_tree import parse_value
 from netbench.errors import CampaignError, Problem
 
 QUICK = {
@@ -91,9 +91,9 @@ def drop_other_bound(tree: Table, path: str) -> None:
     transfer = tree.entries.get("transfer")
     if key not in BOUNDS or top not in ("transfer", "sweep") or not isinstance(transfer, Table):
         return
-    for gone in (BOUNDS[key],) if top == "transfer" else BOUNDS:
-        transfer.entries.pop(gone, None)
-        transfer.lines.pop(gone, None)
+    for removed in (BOUNDS[key],) if top == "transfer" else BOUNDS:
+        transfer.entries.pop(removed, None)
+        transfer.lines.pop(removed, None)
 
 
 def apply_sets(tree: Table, sets: Sequence[str], source: str) -> list[Problem]:
@@ -102,7 +102,7 @@ def apply_sets(tree: Table, sets: Sequence[str], source: str) -> list[Problem]:
     for words in sets:
         try:
             path, text = split_set(words, source)
-            put(tree, path, grow_value(text, source, f"--set {words}"), source)
+            put(tree, path, parse_value(text, source, f"--set {words}"), source)
             drop_other_bound(tree, path)
         except CampaignError as error:
             problems.extend(error.problems)
@@ -118,17 +118,15 @@ def apply_quick(tree: Table, source: str) -> None:
     for path, text in QUICK.items():
         top, _, key = path.partition(".")
         if top in tree.entries and not isinstance(tree.entries[top], Table):
-            continue  # wrong, and told later
+            continue  # wrong: reported when the tree is read
         if key in swept or (key == "duration" and "bytes" in swept):
             continue
         put(tree, path, Word(text, origin="--quick"), source)
         drop_other_bound(tree, path)
 
 
-def settle_quick(tree: Table) -> None:
-    """Where --set moved one end of repeat past the other end that --quick wrote, the latter
-    follows.
-    """
+def align_quick(tree: Table) -> None:
+    """Move the end of `repeat` that --quick wrote, where --set put the other end past it."""
     repeat = tree.entries.get("repeat")
     ends = repeat.entries if isinstance(repeat, Table) else {}
     low, high = ends.get("min"), ends.get("max")

@@ -99,7 +99,7 @@ class Reader:
         """The levels of every swept key, in file order; those that are wrong are noted and left
         out.
         """
-        found: dict[str, list[Level]] = {}
+        factors: dict[str, list[Level]] = {}
         for key, levels in sweep.items():
             at: Loc = ("sweep", key)
             if not self.knows(key):
@@ -110,28 +110,28 @@ class Reader:
                 got = "an empty list" if levels == [] else describe(levels)
                 self.problems.add(at, f"expected a list of levels such as [a, b], got {got}")
             else:
-                found[key] = self._levels(key, levels, at)
-        return found
+                factors[key] = self._levels(key, levels, at)
+        return factors
 
     def _levels(self, key: str, levels: list[Any], at: Loc) -> list[Level]:
-        found: dict[str, Level] = {}
+        by_word: dict[str, Level] = {}
         for i, written in enumerate(levels):
             level = self.level(key, written, (*at, i))
             if level is None:
                 continue
-            if level.word in found:
+            if level.word in by_word:
                 self.problems.add(level.at, f"expected each level once, got {level.word!r} again")
-            found.setdefault(level.word, level)
-        return list(found.values())
+            by_word.setdefault(level.word, level)
+        return list(by_word.values())
 
     def entry(self, written: Mapping[str, Any], at: Loc) -> dict[str, Level]:
         """The levels of one entry of include."""
-        found: dict[str, Level] = {}
+        levels: dict[str, Level] = {}
         for key, value in written.items():
             if not self.knows(key):
                 self.unknown(key, (*at, key), "a swept key, a key of transfer, a setting or kernel")
                 continue
             level = self.level(key, value, (*at, key))
             if level is not None:
-                found[key] = level
-        return found
+                levels[key] = level
+        return levels

@@ -1,4 +1,4 @@
-"""YAML -> model.Campaign: grow the tree, apply --set and --quick, read the shape, then check what
+"""YAML -> model.Campaign: parse the tree, apply --set and --quick, read the shape, then check what
 keys mean together.
 """
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.campaign import edit
-from netbench.campaign.build import understand
+from netbench.campaign.build import build
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
-from netbench.campaign.yaml_tree import BYTES_MAX, decode, grow, grow_value
+from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue, local
 from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign
@@ -52,16 +52,16 @@ def parse(
     """Read a campaign from text; `source` names it in messages. Errors: CampaignError with every
     problem of the text.
     """
-    tree, found = grow(text, source)
+    tree, problems = parse_tree(text, source)
     if quick:
         edit.apply_quick(tree, source)
-    found = [*found, *edit.apply_sets(tree, sets, source)]
+    problems = [*problems, *edit.apply_sets(tree, sets, source)]
     if quick:
-        edit.settle_quick(tree)
+        edit.align_quick(tree)
     if sets or quick:
         options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
         text = _effective(tree, " ".join(options))
-    return understand(tree, Problems(tree, source, found), catalogue or local(), text)
+    return build(tree, Problems(tree, source, problems), catalogue or local(), text)
 
 
 def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:
@@ -73,7 +73,7 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
     """
     source = "transfer"
     catalogue = catalogue or local()
-    tree, _ = grow(_TRANSFER, source)
+    tree, _ = parse_tree(_TRANSFER, source)
     problems = Problems(tree, source)
     for argument in arguments:
         try:
@@ -88,18 +88,16 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
             edit.put(tree, path, _argument(path, value, argument), source)
             edit.drop_other_bound(tree, path)
         except CampaignError as error:
-            problems.found.extend(error.problems)
+            problems.noted.extend(error.problems)
     _one_run(tree)
-    return understand(
-        tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}")
-    )
+    return build(tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}"))
 
 
 def _argument(path: str, value: str, origin: str) -> Node:
     """The value of one word; a file's name is taken as it is."""
     known = _LOCAL_WORDS.get(path.removeprefix("transfer."))
     if known is None or value in known or not value or value.startswith("{"):
-        return grow_value(value, "transfer", origin)
+        return parse_value(value, "transfer", origin)
     return Table({"file": Word(value, 0, origin, '"')}, {"file": 0}, 0, origin)
 
 

@@ -86,22 +86,22 @@ class Matrix:
         if len(cells) > CELLS_MAX:
             self.problems.add(("include",), f"expected at most {CELLS_MAX} cells, got {len(cells)}")
             return []
-        self._once(cells)
+        self._refuse_repeated(cells)
         return cells
 
     def _exclude(
         self, crossed: list[Combination], exclude: Sequence[Mapping[str, Any]]
     ) -> list[Combination]:
-        gone: set[int] = set()
+        excluded: set[int] = set()
         for i, entry in enumerate(exclude):
             wanted = {key: compact(value) for key, value in entry.items()}
             if self._excludable(wanted, ("exclude", i)):
-                gone |= {
+                excluded |= {
                     n
                     for n, cell in enumerate(crossed)
                     if all(cell[k].word == word for k, word in wanted.items())
                 }
-        return [cell for n, cell in enumerate(crossed) if n not in gone]
+        return [cell for n, cell in enumerate(crossed) if n not in excluded]
 
     def _excludable(self, wanted: Mapping[str, str], at: Loc) -> bool:
         """An entry whose keys are swept and whose levels exist matches something, since factors are
@@ -109,7 +109,7 @@ class Matrix:
         """
         if not self.problems.clean("sweep"):
             return False
-        fine = True
+        excludable = True
         for key, word in wanted.items():
             levels = [level.word for level in self.factors.get(key, [])]
             if key not in self.factors:
@@ -127,8 +127,8 @@ class Matrix:
                     f" got {word!r}"
                 )
                 self.problems.add((*at, key), message, nearest(word, levels))
-            fine = fine and key in self.factors and word in levels
-        return fine
+            excludable = excludable and key in self.factors and word in levels
+        return excludable
 
     def _include(
         self, crossed: list[Combination], include: Sequence[Mapping[str, Any]]
@@ -146,11 +146,11 @@ class Matrix:
                 if all(cell[k].word == word for k, word in swept.items())
             ]
             if not matches:
-                order = [
+                keys = [
                     *(key for key in self.factors if key in entry),
                     *(key for key in entry if key not in self.factors),
                 ]
-                added.append({key: entry[key] for key in order})
+                added.append({key: entry[key] for key in keys})
             elif len(swept) == len(entry):
                 self.problems.add(
                     ("include", i),
@@ -160,7 +160,7 @@ class Matrix:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})
         return extended + added
 
-    def _once(self, cells: Sequence[Combination]) -> None:
+    def _refuse_repeated(self, cells: Sequence[Combination]) -> None:
         seen: set[str] = set()
         for cell in cells:
             name = cell_id(cell)

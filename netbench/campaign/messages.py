@@ -25,8 +25,8 @@ def nearest(word: object, valid: Iterable[str]) -> str:
     if not isinstance(word, str):
         return ""
     lowered = {v.lower(): v for v in valid}
-    found = difflib.get_close_matches(word.lower(), lowered, 1)
-    return lowered[found[0]] if found else ""
+    matches = difflib.get_close_matches(word.lower(), lowered, 1)
+    return lowered[matches[0]] if matches else ""
 
 
 def listed(words: Iterable[str]) -> str:

@@ -17,16 +17,16 @@ K = TypeVar("K", bound=Keys)
 class Problems:
     """The problems of one file; `tree` locates them."""
 
-    def __init__(self, tree: Table, source: str, found: Iterable[Problem] = ()) -> None:
+    def __init__(self, tree: Table, source: str, noted: Iterable[Problem] = ()) -> None:
         self.tree = tree
         self.source = source
-        self.found = list(found)
+        self.noted = list(noted)
         self._touched: set[str] = set()
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
         """Note a problem at a place of the tree."""
         line, origin = find(self.tree, loc)
-        self.found.append(
+        self.noted.append(
             Problem(line, path_of(loc), message + (f" (from {origin})" if origin else ""), nearest)
         )
         self._touched.add(str(loc[0]) if loc else "")
@@ -67,5 +67,5 @@ class Problems:
 
     def stop(self) -> None:
         """Raise CampaignError when anything was noted."""
-        if self.found:
-            raise CampaignError(self.source, self.found)
+        if self.noted:
+            raise CampaignError(self.source, self.noted)

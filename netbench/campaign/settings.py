@@ -29,43 +29,45 @@ def why_no_level(key: str, level: str) -> str:
     """What a setting expects, when this is no level of it; or "". The campaign's own settings take
     any word.
     """
-    found = find(side_of(key)[1], NO_COMMANDS)
-    if found is None:
+    setting_and_name = find(side_of(key)[1], NO_COMMANDS)
+    if setting_and_name is None:
         return ""
-    setting, what = found
+    setting, name = setting_and_name
     try:
         setting.parse(level)
-        setting.is_whole_kernel(what)  # a family's name has to make sense too
+        setting.is_whole_kernel(name)  # a family's name has to make sense too
     except ValueError as error:
         return str(error)
     return ""
 
 
-def torn(always: Mapping[str, str], cell: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """(name, sender's level, receiver's level) of what the ends of a pair are to hold at different
-    levels.
+def differing_ends(
+    always: Mapping[str, str], cell: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """(name, sender's level, receiver's level) of each setting that differs between the ends of a
+    pair.
     """
     ends = [ChainMap(*layers(always, cell, NO_COMMANDS, side)) for side in ("sender", "receiver")]
     for name in sorted(ends[0].keys() & ends[1].keys()):
         levels = ends[0][name], ends[1][name]
-        if len({_meant(name, level) for level in levels}) > 1:
+        if len({_as_read(name, level) for level in levels}) > 1:
             yield name, *levels
 
 
-def _meant(name: str, level: str) -> str:
+def _as_read(name: str, level: str) -> str:
     """A level as it reads back: `yes` is `on`; one that is wrong, or of the campaign's own
     settings, as it is written.
     """
-    found = find(name, NO_COMMANDS)
+    match = find(name, NO_COMMANDS)
     try:
-        return found[0].parse(level) if found else level
+        return match[0].parse(level) if match else level
     except ValueError:
         return level
 
 
 def is_on(key: str, level: str) -> bool:
     """Whether this level of a setting is not its `off`."""
-    return _meant(side_of(key)[1], level) != "off"
+    return _as_read(side_of(key)[1], level) != "off"
 
 
 def spellings(key: str, commands: Iterable[str] = ()) -> list[str]:
@@ -83,5 +85,5 @@ def pattern() -> str:
 
 def is_costly(key: str) -> bool:
     """Whether a change of this factor resets a link or a host."""
-    found = find(side_of(key)[1], NO_COMMANDS)
-    return key == KERNEL or (found is not None and found[0].cost in (LINK, HOST))
+    match = find(side_of(key)[1], NO_COMMANDS)
+    return key == KERNEL or (match is not None and match[0].cost in (LINK, HOST))

@@ -1,7 +1,7 @@
 """YAML text -> a located tree.
 
-Read from the parser's events rather than composed, because only events tell an explicit tag from a
-guessed one and can be stopped before a nesting or alias bomb has grown (YAML 1.1,
+The tree is built from the parser's events rather than composed: only events tell an explicit tag
+from a guessed one, and parsing can stop before a nesting or alias bomb expands (YAML 1.1,
 https://yaml.org/spec/1.1/).
 """
 
@@ -24,8 +24,8 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class TreeBuilder:
-    """Builds one tree; problems that leave a tree to go on with are gathered, others raise
-    CampaignError at once.
+    """Builds one tree. Problems that still leave a tree are gathered; others raise CampaignError at
+    once.
     """
 
     def __init__(self, text: str, source: str, origin: str = "") -> None:
@@ -79,7 +79,7 @@ class TreeBuilder:
         context = f" {error.context}{since}" if error.context else ""
         self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
 
-    def _complain(self, event: Any, loc: Loc, message: str) -> None:
+    def _note(self, event: Any, loc: Loc, message: str) -> None:
         where = f" (from {self.origin})" if self.origin else ""
         self.problems.append(Problem(self._line(event), path_of(loc), message + where))
 
@@ -94,9 +94,7 @@ class TreeBuilder:
                 f"expected at most {DEPTH_MAX} levels of nesting, got more",
             )
         if event.tag is not None:
-            self._complain(
-                event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}"
-            )
+            self._note(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
         before = self._nodes
         node = self._value(event, loc)
         if event.anchor:
@@ -108,7 +106,7 @@ class TreeBuilder:
             nothing = not event.style and event.value in ("", "~")
             bad = _UNPRINTABLE.search(event.value)
             if bad:
-                self._complain(
+                self._note(
                     event, loc, f"expected text, got the control character U+{ord(bad[0]):04X}"
                 )
             style = event.style if event.style in ("'", '"', "|") else '"' if event.style else ""
@@ -156,7 +154,7 @@ class TreeBuilder:
                 continue
             if key in table.entries:
                 first = f" on line {table.lines[key]}" if table.lines[key] else ""
-                self._complain(
+                self._note(
                     event,
                     (*loc, key),
                     f"expected each key once, got {key!r} again; it is first written{first}",
@@ -168,11 +166,11 @@ class TreeBuilder:
     def _key(self, event: Any, loc: Loc) -> str | None:
         node = self._node(event, loc)
         if isinstance(node, Word) and node.text == "<<" and not node.style:
-            self._complain(event, loc, "expected a key, got the merge key <<; write the keys out")
+            self._note(event, loc, "expected a key, got the merge key <<; write the keys out")
         elif isinstance(node, Word) and node.text is not None:
             return node.text
         else:
-            self._complain(event, loc, f"expected a word as key, got {describe(plain(node))}")
+            self._note(event, loc, f"expected a word as key, got {describe(plain(node))}")
         return None
 
 
@@ -198,9 +196,9 @@ def decode(data: bytes, source: str) -> str:
         ) from error
 
 
-def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
-    """The tree of a campaign file, and the problems that leave one to go on with. Errors:
-    CampaignError for the others.
+def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
+    """The tree of a campaign file, and the problems that still leave a tree. Errors: CampaignError
+    for the others.
     """
     bad = _UNPRINTABLE.search(text)
     if bad:
@@ -213,16 +211,16 @@ def grow(text: str, source: str) -> tuple[Table, list[Problem]]:
         raise CampaignError(
             source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")]
         )
-    grower = TreeBuilder(text.removeprefix("\ufeff"), source)
-    root = grower.root()
+    builder = TreeBuilder(text.removeprefix("\ufeff"), source)
+    root = builder.root()
     if not isinstance(root, Table):
-        found = "an empty file" if plain(root) is None else describe(plain(root))
-        message = f"expected a mapping that begins with `netbench: 1`, got {found}"
-        raise CampaignError(source, [*grower.problems, Problem(root.line, "", message)])
-    return root, grower.problems
+        got = "an empty file" if plain(root) is None else describe(plain(root))
+        message = f"expected a mapping that begins with `netbench: 1`, got {got}"
+        raise CampaignError(source, [*builder.problems, Problem(root.line, "", message)])
+    return root, builder.problems
 
 
-def grow_value(text: str, source: str, origin: str) -> Node:
+def parse_value(text: str, source: str, origin: str) -> Node:
     """The tree of one value given outside a file (line 0). Errors: CampaignError naming
     its origin.
     """
@@ -232,9 +230,9 @@ def grow_value(text: str, source: str, origin: str) -> Node:
             f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
         )
         raise CampaignError(source, [Problem(0, "", message)])
-    grower = TreeBuilder(text, source, origin)
-    root = grower.root()
-    if grower.problems:
-        raise CampaignError(source, grower.problems)
+    builder = TreeBuilder(text, source, origin)
+    root = builder.root()
+    if builder.problems:
+        raise CampaignError(source, builder.problems)
     root.origin = origin
     return root

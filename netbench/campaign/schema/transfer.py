@@ -193,11 +193,11 @@ def _option_example(row: Row) -> object:
 
 def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
     """Rows of the options that methods declare, by option name."""
-    found: dict[str, list[Row]] = {}
+    rows_by_name: dict[str, list[Row]] = {}
     for method in (*catalogue.send.values(), *catalogue.receive.values()):
         for row in method.options:
-            found.setdefault(row.name, []).append(row)
-    return found
+            rows_by_name.setdefault(row.name, []).append(row)
+    return rows_by_name
 
 
 class TransferKeys(Keys):

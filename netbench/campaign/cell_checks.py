@@ -1,0 +1,222 @@
+"""What makes a cell impossible: methods, sources and settings that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+
+from netbench.campaign.matrix import NO_FACTORS, Combination
+from netbench.campaign.messages import listed
+from netbench.campaign.problems import Problems
+from netbench.campaign.schema.transfer import method_options
+from netbench.campaign.settings import differing_ends, is_on
+from netbench.campaign.tree import Loc
+from netbench.engine.catalogue import Catalogue, Named
+from netbench.model import WHOLE_FILE, Cell, Host, Pair, Transfer
+from netbench.settings.catalogue import side_of
+
+Complaint = tuple[tuple[str, ...], str]
+"""The keys that disagree, the first of them to blame, and what is wrong."""
+_SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a cell is checked against."""
+
+    catalogue: Catalogue
+    hosts: Mapping[str, Host]
+    pairs: tuple[Pair, ...]
+    alone: tuple[str, ...] = ()  # pairs whose ends are one machine
+    settings: Mapping[str, str] = field(default_factory=dict)  # held for the whole campaign
+
+
+def check(
+    base: Mapping[str, Any],
+    cells: Iterable[tuple[Combination, Cell]],
+    context: Context,
+    problems: Problems,
+) -> None:
+    """Note what makes cells impossible; one problem for all cells that have it."""
+    cells_of: dict[tuple[Loc, str], list[str]] = {}
+    for combination, cell in cells:
+        for keys, message in _complaints(base, combination, cell, context):
+            cells_of.setdefault((_place(keys, base, combination, context), message), []).append(
+                cell.id
+            )
+    for (loc, message), ids in cells_of.items():
+        more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+        which = "" if ids[0] == NO_FACTORS else f"cell {ids[0]}{more}: "
+        problems.add(loc, which + message)
+
+
+def _place(
+    keys: tuple[str, ...], base: Mapping[str, Any], combination: Combination, context: Context
+) -> Loc:
+    for key in keys:
+        if key in combination:
+            return combination[key].at
+    written = {"transfer": base, "settings": context.settings}
+    return next(
+        ((top, key) for key in keys for top, table in written.items() if key in table),
+        ("transfer",),
+    )
+
+
+def _complaints(
+    base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context
+) -> Iterator[Complaint]:
+    transfer = cell.transfer
+    if "duration" in combination and "bytes" in combination:
+        yield ("bytes", "duration"), "a run is bounded by duration or by bytes, got both"
+    if "socket_buffer" in combination and all(
+        k in base or k in combination for k in ("send_buffer", "receive_buffer")
+    ):
+        yield (
+            ("socket_buffer",),
+            "send_buffer and receive_buffer are both written, so socket_buffer changes nothing",
+        )
+    yield from _addresses(transfer, context)
+    yield from _one_host(cell, context)
+    yield from _needs_setting(cell, context)
+    if transfer.tool.kind != "none":
+        return  # the engine's methods take no part
+    send, receive = (
+        context.catalogue.send.get(transfer.send),
+        context.catalogue.receive.get(transfer.receive),
+    )
+    yield from _pairing(send, receive, transfer)
+    if send:
+        yield from _sending(send, transfer)
+    if (
+        receive
+        and transfer.sink.kind == "file"
+        and not receive.has("to_file")
+        and not receive.has("no_data")
+    ):
+        yield (
+            ("receive", "sink"),
+            f"receive method {receive.name} cannot fill a file, expected sink: discard",
+        )
+    yield from _options(combination, transfer, context.catalogue)
+
+
+def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
+    """A method that fetches does so by what the setting of its name makes."""
+    send = context.catalogue.send.get(cell.transfer.send)
+    if send and send.has("fetches") and cell.transfer.tool.kind == "none":
+        levels = {**context.settings, **cell.settings}
+        if not any(
+            is_on(key, level) for key, level in levels.items() if side_of(key)[1] == send.name
+        ):
+            yield (
+                (send.name, "send"),
+                (
+                    f"send method {send.name} needs the setting {send.name}, expected {send.name}:"
+                    " on or options"
+                ),
+            )
+
+
+def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
+    """A method without data pairs only with its like; one that is not built yet is taken to move
+    data.
+    """
+    if (send and send.has("fetches")) or (receive and receive.has("fetches")):
+        yield from _fetching(send, receive, transfer)
+        return
+    still = [bool(method and method.has("no_data")) for method in (send, receive)]
+    if still[0] != still[1]:
+        idle, busy = ("send", "receive") if still[0] else ("receive", "send")
+        mine, other = getattr(transfer, idle), getattr(transfer, busy)
+        yield (
+            (idle, busy),
+            (
+                f"{idle} method {mine} moves no data and pairs only with its like, got {busy}"
+                f" method {other}"
+            ),
+        )
+
+
+def _fetching(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
+    """A method that fetches goes with its namesake, reads one file of the sender, and is
+    not paced.
+    """
+    if send is None or receive is None or send.name != receive.name:
+        name = next(one.name for one in (send, receive) if one and one.has("fetches"))
+        message = (
+            f"{name} is a send and a receive method that go together, got send: {transfer.send},"
+            f" receive: {transfer.receive}"
+        )
+        yield ("send", "receive"), message
+        return
+    if transfer.source.kind != "file":
+        yield (
+            ("source", "send"),
+            f"send method {send.name} reads one file, expected source: {{file: PATH}}",
+        )
+    if transfer.rate or transfer.preamble:
+        yield ("rate", "preamble"), f"send method {send.name} knows no rate and no preamble"
+
+
+def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
+    kind = transfer.source.kind
+    if not send.has(_SOURCES[kind]) and not send.has("no_data"):
+        usable = [name for name, flag in _SOURCES.items() if send.has(flag)]
+        takes = f", expected source: {listed(usable)}" if usable else ""
+        yield ("send", "source"), f"send method {send.name} cannot take bytes from {kind}{takes}"
+    if transfer.cache == "cold" and kind not in ("file", "files"):
+        yield ("cache", "source"), f"cache: cold needs a source of files, got {kind}"
+    if transfer.bytes is not None and send.has("no_data"):
+        yield (
+            ("send", "bytes"),
+            f"send method {send.name} moves no bytes to count, expected a duration",
+        )
+    if transfer.chunk == WHOLE_FILE:
+        if kind not in ("file", "files"):
+            yield ("chunk", "source"), f"chunk: file needs a source of files, got {kind}"
+        if not send.has("whole_file"):
+            yield (
+                ("chunk", "send"),
+                f"chunk: file needs a send method that sends a whole file a call, got {send.name}",
+            )
+
+
+def _options(
+    combination: Combination, transfer: Transfer, catalogue: Catalogue
+) -> Iterator[Complaint]:
+    owned = method_options(catalogue)
+    for key in combination:
+        if key in owned and key not in transfer.options and not hasattr(transfer, key):
+            owners = listed(dict.fromkeys(row.owner for row in owned[key]))
+            methods = f"send method {transfer.send} and receive method {transfer.receive}"
+            yield (key,), f"{key} is an option of {owners}, got {methods}"
+
+
+def _one_host(cell: Cell, context: Context) -> Iterator[Complaint]:
+    """A host that is both ends of a pair holds one level of a setting. (In two pairs it may have
+    two: they take turns.)
+    """
+    for name, sender, receiver in (
+        differing_ends(context.settings, cell.settings) if context.alone else ()
+    ):
+        keys = f"receiver.{name}", f"sender.{name}", name
+        got = f"got {sender} for the sender and {receiver} for the receiver"
+        yield (
+            keys,
+            (
+                f"expected one level of {name}, since both ends of {context.alone[0]} are one"
+                f" machine, {got}"
+            ),
+        )
+
+
+def _addresses(transfer: Transfer, context: Context) -> Iterator[Complaint]:
+    for name in dict.fromkeys(
+        name for pair in context.pairs for name in (pair.sender, pair.receiver)
+    ):
+        address = context.hosts[name].address
+        if address and ip_address(address).version != transfer.ip:
+            yield ("ip",), f"ip is {transfer.ip}, got the address {address} of hosts.{name}"
