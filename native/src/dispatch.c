@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to a run by itself: timers, pending connections, flow and tool events. */
-#include <poll.h>
-#include <sys/socket.h>
+#include "dispatch.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "method.h"
-#include "run.h"
+#include "phase.h"
 
 static void assign_stream(struct nb_run *run, int fd, uint32_t stream)
 {
-	if (run->flows[stream].socket >=
-	    0) { /* the token is known, the stream is taken: a stranger all the same */
+	if (run->flows[stream].socket >= 0) { /* the token is right, but the stream is connected */
 		close(fd);
 		run->listener.rejected_connections++;
 		return;
@@ -68,8 +65,8 @@ static size_t count_warmed_up(const struct nb_run *run)
 	return warmed_up;
 }
 
-/* Bytes that a receiver has got since the window opened; before that the sender was warmed_up, and
- * said how many there were. */
+/* Bytes that a receiver has got since the window opened: the sender was stopped before, and told
+ * how many it had sent. */
 static uint64_t arrived_in_window(const struct nb_run *run)
 {
 	uint64_t bytes = 0;
@@ -78,6 +75,25 @@ static uint64_t arrived_in_window(const struct nb_run *run)
 		bytes += atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) -
 			 run->warmup_bytes[i];
 	return bytes;
+}
+
+static int fail_closed(const struct nb_run *run, struct nb_error *error)
+{
+	uint64_t arrived = arrived_in_window(run);
+
+	if (run->phase == NB_MEASURING && run->job.bytes)
+		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
+			       "the connection was closed after %llu of %llu bytes",
+			       (unsigned long long)arrived, (unsigned long long)run->job.bytes);
+	return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
+		       "the connection was closed before the measured window was");
+}
+
+/* All flows of a bytes-bounded run have ended: their window ends with them. */
+static int is_complete(const struct nb_run *run)
+{
+	return run->phase == NB_MEASURING && run->job.bytes &&
+	       (run->job.role != NB_ROLE_RECEIVE || run->job.bytes <= arrived_in_window(run));
 }
 
 static int dispatch_flows(struct nb_run *run, struct nb_error *error)
@@ -92,38 +108,39 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 	}
 	if (run->phase == NB_WARMING && run->job.bytes &&
 	    count_warmed_up(run) == run->flows_count) {
-		run->phase = NB_WAITING;
-		run->warm_at = 0;
+		nb_phase_enter(run, NB_WAITING);
 		return NB_EVENT_WARM;
 	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
 		return events;
-	if (run->phase == NB_MEASURING && run->job.role == NB_ROLE_RECEIVE &&
-	    run->job.bytes > arrived_in_window(run))
-		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-			       "the connection was closed after %llu of %llu bytes",
-			       (unsigned long long)arrived_in_window(run),
-			       (unsigned long long)run->job.bytes);
-	if (run->phase == NB_MEASURING && run->job.bytes) {
-		nb_window_close(run);
-		run->phase = NB_DRAINING;
+	if (is_complete(run)) {
+		nb_phase_enter(run, NB_CLOSED);
+		nb_phase_enter(run, NB_DRAINING);
 		events = NB_EVENT_CLOSE;
 	}
-	/* Between the closing edge and the stop the other side may already have stopped. */
-	if (run->phase != NB_DRAINING && run->phase != NB_CLOSED)
-		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-			       "the connection was closed before the measured window was");
-	if (run->phase == NB_CLOSED)
+	if (run->phase == NB_CLOSED) /* the other side may stop before this side is told to */
 		return events;
-	nb_window_snapshot(run, NB_EDGE_DRAINED);
-	run->phase = NB_DONE;
+	if (nb_phase_enter(run, NB_DONE))
+		return fail_closed(run, error);
 	return events | NB_EVENT_DONE;
+}
+
+static int fail_tool(const struct nb_run *run, struct nb_error *error)
+{
+	const struct nb_output *errors = &run->tool.errors;
+	int status = run->tool.status,
+	    length = errors->used < 150 ? (int)errors->used : 150; /* it has no NUL */
+
+	return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
+		       "%.40s ended with status %d before the measured window was closed: %.*s",
+		       run->job.argv,
+		       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+		       length ? length : 150, length ? errors->text : "it printed no error");
 }
 
 static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 {
-	int whole = !run->job.duration && !run->job.marks;
-	size_t said;
+	int whole_life = !run->job.duration && !run->job.marks, events = NB_EVENT_NONE;
 
 	nb_tool_poll(&run->tool);
 	if (run->phase == NB_WAITING && run->job.await[0] &&
@@ -131,32 +148,36 @@ static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 		run->job.await[0] = 0;
 		return NB_EVENT_WARM;
 	}
-	if (!run->tool.exited)
+	if (!run->tool.exited || run->phase == NB_CLOSED)
 		return NB_EVENT_NONE;
-	said = run->tool.errors.used < 150 ? run->tool.errors.used : 150; /* it has no end */
-	if (run->phase == NB_MEASURING && run->job.marks) {
-		nb_window_close(
-			run); /* a server that leaves with its client: its life is the window */
-		return NB_EVENT_CLOSE;
+	if (run->phase == NB_MEASURING && (run->job.marks || whole_life)) {
+		nb_phase_enter(run,
+			       NB_CLOSED); /* with marks: a server that exits with its client */
+		events = NB_EVENT_CLOSE;
 	}
-	if (run->phase == NB_MEASURING && whole) {
-		nb_window_close(run);
-		run->phase = NB_DRAINING;
-	} else if (run->phase != NB_DRAINING && run->phase != NB_CLOSED) {
-		return nb_fail(
-			error, NB_ERR_PEER, "tool", "run the command by hand on this host",
-			"%.40s ended with status %d before the measured window was closed: %.*s",
-			run->job.argv,
-			WIFEXITED(run->tool.status) ? WEXITSTATUS(run->tool.status)
-						    : 128 + WTERMSIG(run->tool.status),
-			said ? (int)said : 150,
-			said ? run->tool.errors.text : "it printed no error");
-	}
-	if (run->phase != NB_DRAINING)
-		return NB_EVENT_NONE;
-	nb_window_snapshot(run, NB_EDGE_DRAINED);
-	run->phase = NB_DONE;
-	return (whole ? NB_EVENT_CLOSE : NB_EVENT_NONE) | NB_EVENT_DONE;
+	if (whole_life)
+		nb_phase_enter(run, NB_DRAINING);
+	else if (events)
+		return events;
+	if (nb_phase_enter(run, NB_DONE))
+		return fail_tool(run, error);
+	return events | NB_EVENT_DONE;
+}
+
+/* A run without flows and tool: it only reads meters. */
+static int dispatch_observer(struct nb_run *run)
+{
+	return nb_phase_enter(run, NB_DONE) ? NB_EVENT_NONE : NB_EVENT_DONE;
+}
+
+int nb_dispatch_warmup(struct nb_run *run)
+{
+	for (size_t i = 0; i < run->flows_count; i++)
+		if (atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed) <
+		    run->warmup_bytes[i])
+			return NB_EVENT_NONE;
+	nb_phase_enter(run, NB_MEASURING);
+	return NB_EVENT_OPEN;
 }
 
 static int dispatch_timers(struct nb_run *run, uint64_t now)
@@ -165,28 +186,22 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 		run->warm_at = 0;
 		if (!run->job.bytes || run->job.role == NB_ROLE_TOOL ||
 		    run->job.role == NB_ROLE_OBSERVE) {
-			nb_window_open(run);
+			nb_phase_enter(run, NB_MEASURING);
 			return NB_EVENT_OPEN;
 		}
 		atomic_store(&run->control.stop, NB_STOP_PUMP);
 	}
-	if (run->phase == NB_WARMUP_DRAIN && nb_window_warmup_arrived(run))
-		return nb_window_open_marked(run);
+	if (run->phase == NB_WARMUP_DRAIN)
+		return nb_dispatch_warmup(run);
 	if (run->close_at && now >= run->close_at) {
-		nb_window_close(run);
+		nb_phase_enter(run, NB_CLOSED);
 		return NB_EVENT_CLOSE;
 	}
-	if (run->sample_at && now >= run->sample_at)
-		nb_window_sample(run, now);
+	if (run->sample_at && now >= run->sample_at) {
+		run->sample_at = now + run->job.sample;
+		nb_window_sample(&run->window, now);
+	}
 	return NB_EVENT_NONE;
-}
-
-static void clear_notices(struct nb_run *run)
-{
-	uint64_t count;
-	ssize_t got = read(run->control.notify, &count, sizeof(count));
-
-	(void)got; /* nothing there is fine */
 }
 
 int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error)
@@ -195,7 +210,7 @@ int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error)
 
 	if (run->phase == NB_DONE)
 		return NB_EVENT_NONE;
-	clear_notices(run);
+	nb_run_control_clear(&run->control);
 	if (run->listener.socket >= 0)
 		read_pending(run, now);
 	events = dispatch_timers(run, now);
@@ -203,13 +218,8 @@ int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error)
 		more = dispatch_flows(run, error);
 	else if (run->tool.pid)
 		more = dispatch_tool(run, error);
-	else if (run->phase == NB_DRAINING) {
-		nb_window_snapshot(run, NB_EDGE_DRAINED);
-		run->phase = NB_DONE;
-		more = NB_EVENT_DONE;
-	} else {
-		more = NB_EVENT_NONE;
-	}
+	else
+		more = dispatch_observer(run);
 	return more < 0 ? more : events | more;
 }
 
@@ -225,7 +235,7 @@ uint64_t nb_run_due(const struct nb_run *run)
 	due = sooner(due, run->warm_at);
 	due = sooner(due, run->close_at);
 	due = sooner(due, run->sample_at);
-	if (run->phase == NB_WARMUP_DRAIN) /* flows do not tell how far they are */
+	if (run->phase == NB_WARMUP_DRAIN) /* flows do not notify how far they are */
 		due = sooner(due, nb_now() + 100000);
 	for (size_t i = 0; i < run->listener.pending_count; i++)
 		due = sooner(due, run->listener.pending[i].deadline);
@@ -238,7 +248,7 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 
 	fds[count++] = (struct pollfd){ .fd = run->control.notify, .events = POLLIN };
 	if (run->listener.socket >= 0 &&
-	    run->listener.pending_count < NB_PENDING_MAX) /* who finds it full waits outside */
+	    run->listener.pending_count < NB_PENDING_MAX) /* else they stay in the kernel's queue */
 		fds[count++] = (struct pollfd){ .fd = run->listener.socket, .events = POLLIN };
 	for (size_t i = 0; i < run->listener.pending_count; i++)
 		fds[count++] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A flow: one connection, and the thread that moves data over it (drive.c). The loop is shared by
- * all methods. */
+/* A flow: one connection with its source, sink and buffer, and what a method calls to work on it.
+ */
 #ifndef NB_FLOW_H
 #define NB_FLOW_H
 
@@ -10,28 +10,11 @@
 #include <sys/types.h>
 
 #include "direct.h"
+#include "fail.h"
 #include "job.h"
+#include "run_control.h"
 #include "sink.h"
 #include "source.h"
-
-enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN };
-
-/* Values of nb_run_control.stop: a bytes-bounded run goes on after its warm-up, and then nothing
- * but an abort stops it. */
-enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
-
-/* What the serving thread tells all flows of a run. */
-struct nb_run_control {
-	_Atomic int stop;  /* enum nb_stop: leave the loop */
-	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too */
-	pthread_mutex_t lock;
-	pthread_cond_t moved;
-	enum nb_gate gate;
-	_Atomic int
-		marked; /* bytes-bounded: the window is open, its first bytes are still to come */
-	_Atomic uint64_t first_data; /* when they came, 0: not yet */
-	int notify;		     /* eventfd: a flow warmed_up or ended */
-};
 
 struct nb_flow {
 	/* Written by the flow's thread, read by the serving thread at edges: relaxed. */
@@ -70,22 +53,6 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 	atomic_store_explicit(&flow->proof[proof], now + by, memory_order_relaxed);
 }
 
-/* Buffers, source, sink and the method's own. */
-int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
-/* How many of a job's flows one thread drives. */
-uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count);
-/* The thread of a thread_group of flows that begins here, pinned and waiting at the gate. */
-int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *error);
-void nb_flow_join(struct nb_flow *flow);
-/* The same for one that was told to stop and may be held by what it reads: alive to the controller
- * meanwhile. */
-void nb_flow_give_up(struct nb_flow *flow);
-void nb_flow_close(struct nb_flow *flow);
-
-/* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow
- * has ended. */
-int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error);
-
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
  * pattern. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
@@ -123,9 +90,5 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 	}
 	return (ssize_t)done;
 }
-
-int nb_run_control_open(struct nb_run_control *control, struct nb_error *error);
-void nb_run_control_move(struct nb_run_control *control, enum nb_gate gate);
-void nb_run_control_close(struct nb_run_control *control);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef NB_JOB_H
 #define NB_JOB_H
 
-#include "fail.h"
-#include "rows.h"
+#include "field.h"
+#include "netbench.h"
 
 enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16 };
 
@@ -56,9 +56,5 @@ struct nb_job {
 
 extern const struct nb_field nb_job_options[];
 extern const size_t nb_job_options_count;
-
-/* Decode the values of a job. Everything is checked against its row's type and bounds. */
-int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
-		  struct nb_error *error);
 
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Data connections: listening with a token at the listener, connecting, socket options and what the
- * kernel made of them. */
+/* The receiver's data port: connections are pending until they have sent the token. */
 #ifndef NB_LISTENER_H
 #define NB_LISTENER_H
 
+#include "fail.h"
+#include "handshake.h"
 #include "job.h"
 
-enum { NB_PENDING_MAX = 64, NB_GREETING_BYTES = NB_TOKEN_BYTES + 8 };
+enum { NB_PENDING_MAX = 64 };
 
-/* A connection that has not shown its token yet. */
+/* A connection that has not sent its token yet. */
 struct nb_pending {
 	int socket;
 	uint64_t deadline;
 	size_t got;
-	unsigned char greeting[NB_GREETING_BYTES];
+	unsigned char handshake[NB_HANDSHAKE_BYTES];
 };
 
 struct nb_listener {
-	int socket; /* listening; -1: shut */
+	int socket; /* -1: closed */
 	uint64_t port;
 	uint64_t rejected_connections;
 	struct nb_pending pending[NB_PENDING_MAX];
@@ -26,19 +27,16 @@ struct nb_listener {
 
 int nb_listener_open(struct nb_listener *listener, const struct nb_job *job,
 		     struct nb_error *error);
-/* Accept who knocks, as many as fit. */
+/* Accept the connections that wait in the kernel's queue, as many as fit. */
 void nb_listener_accept(struct nb_listener *listener);
-/* Read from a pending. Fills *stream and returns its socket once its token is right; -1: not yet,
- * or a stranger who was sent away.
+/*
+ * Read from the pending connection `index`. Fills *stream and returns its socket once its token is
+ * right; -1: not yet, or the connection was rejected.
  */
-int nb_listener_read(struct nb_listener *listener, size_t pending, const struct nb_job *job,
+int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb_job *job,
 		     uint32_t *stream);
-/* Send away who is late. */
+/* Reject the pending connections whose deadline has passed. */
 void nb_listener_expire(struct nb_listener *listener, uint64_t now);
 void nb_listener_close(struct nb_listener *listener);
-
-/* Connect stream `index` to the job's receiver and show the token. Returns the socket or a negative
- * code. */
-int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error);
 
 #endif

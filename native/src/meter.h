@@ -10,15 +10,19 @@
 #define NB_METER_H
 
 #include "fail.h"
-#include "rows.h"
+#include "field.h"
 
-struct nb_run;
+struct nb_flow;
+struct nb_tool;
 
 struct nb_reading {
 	const struct nb_meter *meter;
-	const struct nb_run *run;
-	int fd;	     /* the meter's own; -1 */
-	void *state; /* the meter's own */
+	const struct nb_flow *flows; /* of the run */
+	size_t streams;		     /* how many */
+	const struct nb_tool *tool;  /* of the run, or NULL */
+	size_t cpus;		     /* configured */
+	int fd;			     /* the meter's own; -1 */
+	void *state;		     /* the meter's own */
 };
 
 struct nb_meter {
@@ -36,6 +40,11 @@ struct nb_meter {
 extern const struct nb_meter *const nb_meters[];
 
 /* Items of a counter in this run: 1, the number of streams, or the number of CPUs. */
-size_t nb_items(const struct nb_run *run, const struct nb_field *counter);
+static inline size_t nb_items(const struct nb_reading *reading, const struct nb_field *counter)
+{
+	if (counter->per == NB_PER_STREAM)
+		return reading->streams;
+	return counter->per == NB_PER_CPU ? reading->cpus : 1;
+}
 
 #endif

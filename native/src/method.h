@@ -55,9 +55,7 @@ struct nb_method {
 extern const struct nb_method *const nb_send_methods[];
 extern const struct nb_method *const nb_receive_methods[];
 
+/* The method of that kind and name, or NULL. */
 const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name);
-/* Where a method's option is in nb_job.extra, by its row's id; NB_METHOD_OPTIONS or more if it is
- * none. */
-size_t nb_method_option_index(uint16_t row);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A run's beginning and its end: flows, source, window, connections. */
+#include "prepare.h"
+
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "connect.h"
+#include "drive.h"
+#include "flow_setup.h"
 #include "heartbeat.h"
-#include "method.h"
-#include "run.h"
+#include "page_cache.h"
 
 static int open_flows(struct nb_run *run, struct nb_error *error)
 {
@@ -52,31 +55,56 @@ static int connect_flows(struct nb_run *run, struct nb_error *error)
 	return 0;
 }
 
+static int prepare_window(struct nb_run *run, struct nb_error *error)
+{
+	return nb_window_prepare(&run->window, &run->job, run->flows, run->flows_count, &run->tool,
+				 error);
+}
+
+static int start_threads(struct nb_run *run, struct nb_error *error)
+{
+	uint32_t group = run->flows_count ? nb_flow_thread_group(&run->job, run->flows_count) : 1;
+
+	for (size_t i = 0; i < run->flows_count; i += group) {
+		int status = nb_flow_start(&run->flows[i], group, error);
+
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+/* The sender's streams are connected last: the receiver is ready then, and its port is known. */
+static int prepare_transfer(struct nb_run *run, struct nb_error *error)
+{
+	const struct nb_job *job = &run->job;
+	int status = open_flows(run, error);
+
+	if (!status && job->role == NB_ROLE_SEND && run->flows[0].source.count)
+		status = nb_page_cache_prepare(&run->flows[0].source, job, &run->resident,
+					       &run->source_size, error);
+	if (!status)
+		status = prepare_window(run, error);
+	if (status)
+		return status;
+	status = job->role == NB_ROLE_SEND ? connect_flows(run, error)
+					   : nb_listener_open(&run->listener, job, error);
+	return status ? status : start_threads(run, error);
+}
+
 int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 {
-	int moves = run->job.role == NB_ROLE_SEND || run->job.role == NB_ROLE_RECEIVE, status;
+	int status;
 
 	run->listener.socket = -1;
 	nb_tool_init(&run->tool);
-	run->phase = NB_PREPARED;
 	run->resident = run->source_size = NB_MISSING;
 	status = nb_run_control_open(&run->control, error);
-	if (!status && moves)
-		status = open_flows(run, error);
-	if (!status && run->job.role == NB_ROLE_SEND && run->flows[0].source.count)
-		status = nb_source_cache(&run->flows[0].source, &run->job, &run->resident,
-					 &run->source_size, error);
-	if (!status)
-		status = nb_window_prepare(run, error);
-	if (!status && run->job.role == NB_ROLE_RECEIVE)
-		status = nb_listener_open(&run->listener, &run->job, error);
-	if (!status && run->job.role == NB_ROLE_SEND)
-		status = connect_flows(run, error);
-	for (size_t i = 0; !status && i < run->flows_count;
-	     i += nb_flow_thread_group(&run->job, run->flows_count))
-		status = nb_flow_start(&run->flows[i],
-				       nb_flow_thread_group(&run->job, run->flows_count), error);
-	return status;
+	if (status)
+		return status;
+	return run->job.role == NB_ROLE_SEND || run->job.role == NB_ROLE_RECEIVE
+		       ? prepare_transfer(run, error)
+		       : prepare_window(run, error);
 }
 
 void nb_run_free(struct nb_run *run)
@@ -89,7 +117,7 @@ void nb_run_free(struct nb_run *run)
 	nb_run_control_move(&run->control, NB_GATE_RUN);
 	for (size_t i = 0; i < run->flows_count; i++)
 		nb_flow_give_up(&run->flows[i]);
-	nb_window_free(run);
+	nb_window_free(&run->window);
 	for (size_t i = 0; i < run->flows_count; i++)
 		nb_flow_close(&run->flows[i]);
 	if (run->listener.socket >= 0)

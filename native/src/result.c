@@ -1,64 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run tells: read-backs, edges, digests, samples. */
+#include "result.h"
+
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "drive.h"
+#include "flow_setup.h"
 #include "method.h"
-#include "run.h"
-
-enum {
-	RB_PORT,
-	RB_SEND_BUFFER,
-	RB_RECEIVE_BUFFER,
-	RB_CONGESTION,
-	RB_RESIDENT,
-	RB_SOURCE_SIZE,
-	RB_REJECTED,
-	RB_LOST,
-	RB_DIGEST,
-	RB_STATUS,
-	RB_OUTPUT,
-	RB_ERRORS
-};
-
-const struct nb_field nb_readbacks[] = {
-	[RB_PORT] = { .name = "port", .about = "the port that the receiver listens on" },
-	[RB_SEND_BUFFER] = { .name = "send_buffer",
-			     .about = "SO_SNDBUF as the kernel has it",
-			     .unit = NB_UNIT_BYTES,
-			     .type = NB_SIZE },
-	[RB_RECEIVE_BUFFER] = { .name = "receive_buffer",
-				.about = "SO_RCVBUF as the kernel has it",
-				.unit = NB_UNIT_BYTES,
-				.type = NB_SIZE },
-	[RB_CONGESTION] = { .name = "congestion",
-			    .about = "congestion control as the kernel has it",
-			    .type = NB_TEXT },
-	[RB_RESIDENT] = { .name = "resident",
-			  .about = "bytes of the source in the page cache before the run",
-			  .unit = NB_UNIT_BYTES,
-			  .type = NB_SIZE },
-	[RB_SOURCE_SIZE] = { .name = "source_size",
-			     .about = "bytes in the source",
-			     .unit = NB_UNIT_BYTES,
-			     .type = NB_SIZE },
-	[RB_REJECTED] = { .name = "rejected_connections",
-			  .about = "connections to the data port that did not know the token" },
-	[RB_LOST] = { .name = "samples_lost", .about = "samples that found no room" },
-	[RB_DIGEST] = { .name = "digest",
-			.about = "FNV-1a of what was sent or arrived",
-			.per = NB_PER_STREAM },
-	[RB_STATUS] = { .name = "tool_status",
-			.about = "exit status of the tool, 128 + signal if it was killed" },
-	[RB_OUTPUT] = { .name = "tool_output", .about = "what the tool printed", .type = NB_TEXT },
-	[RB_ERRORS] = { .name = "tool_errors",
-			.about = "what the tool printed as errors",
-			.type = NB_TEXT },
-};
-const size_t nb_readbacks_count = NB_LENGTH(nb_readbacks);
+#include "readback.h"
+#include "rows.h"
 
 static void put_number(struct nb_writer *writer, size_t readback, int edge, uint64_t number)
 {
@@ -75,24 +28,24 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 	if (run->flows_count && run->flows[0].socket >= 0)
 		fd = run->flows[0].socket;
 	if (run->listener.socket >= 0)
-		put_number(writer, RB_PORT, 0, run->listener.port);
-	put_number(writer, RB_RESIDENT, 0, run->resident);
-	put_number(writer, RB_SOURCE_SIZE, 0, run->source_size);
+		put_number(writer, NB_READBACK_PORT, 0, run->listener.port);
+	put_number(writer, NB_READBACK_RESIDENT, 0, run->resident);
+	put_number(writer, NB_READBACK_SOURCE_SIZE, 0, run->source_size);
 	if (fd < 0)
 		return;
 	if (run->job.role == NB_ROLE_SEND &&
 	    !getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &number, &length))
-		put_number(writer, RB_SEND_BUFFER, 0, (uint64_t)number);
+		put_number(writer, NB_READBACK_SEND_BUFFER, 0, (uint64_t)number);
 	if (run->job.role == NB_ROLE_RECEIVE &&
 	    !getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &number, &length))
-		put_number(writer, RB_RECEIVE_BUFFER, 0, (uint64_t)number);
+		put_number(writer, NB_READBACK_RECEIVE_BUFFER, 0, (uint64_t)number);
 	length = sizeof(name) - 1;
 	if (!getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length))
-		nb_put_text(writer, nb_row_of_readback(RB_CONGESTION), 0, name,
+		nb_put_text(writer, nb_row_of_readback(NB_READBACK_CONGESTION), 0, name,
 			    strnlen(name, sizeof(name)));
 }
 
-void nb_run_warm(const struct nb_run *run, struct nb_writer *writer)
+void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer)
 {
 	for (size_t i = 0; i < run->flows_count; i++) {
 		uint64_t bytes = atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed);
@@ -107,14 +60,14 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	uint64_t first = atomic_load(&run->control.first_data);
 	const uint64_t *at = snapshot->numbers;
 
-	if (edge == NB_EDGE_OPEN &&
-	    first) /* counted while nothing moved: the time until something did is nobody's */
+	if (edge == NB_EDGE_OPEN && first) /* read while nothing moved: the time begins later */
 		snapshot->ns = first;
 	for (size_t i = 0; i < run->window.readings_count; i++) {
-		const struct nb_meter *meter = run->window.readings[i].meter;
+		const struct nb_reading *reading = &run->window.readings[i];
+		const struct nb_meter *meter = reading->meter;
 
 		for (size_t c = 0; c < meter->counters_count; c++) {
-			size_t items = nb_items(run, &meter->counters[c]);
+			size_t items = nb_items(reading, &meter->counters[c]);
 
 			nb_put_numbers(writer, nb_row_of_counter(meter, c), edge, snapshot->ns, at,
 				       (uint32_t)items);
@@ -138,7 +91,7 @@ static int put_digests(const struct nb_run *run, struct nb_writer *writer, struc
 		if (status)
 			return status;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(RB_DIGEST), NB_EDGE_DRAINED, 0, digests,
+	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_DIGEST), NB_EDGE_DRAINED, 0, digests,
 		       (uint32_t)run->flows_count);
 	return 0;
 }
@@ -147,12 +100,12 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 {
 	int status = run->tool.status;
 
-	put_number(writer, RB_STATUS, NB_EDGE_DRAINED,
+	put_number(writer, NB_READBACK_STATUS, NB_EDGE_DRAINED,
 		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
-	nb_put_text(writer, nb_row_of_readback(RB_OUTPUT), NB_EDGE_DRAINED, run->tool.output.text,
-		    run->tool.output.used);
-	nb_put_text(writer, nb_row_of_readback(RB_ERRORS), NB_EDGE_DRAINED, run->tool.errors.text,
-		    run->tool.errors.used);
+	nb_put_text(writer, nb_row_of_readback(NB_READBACK_OUTPUT), NB_EDGE_DRAINED,
+		    run->tool.output.text, run->tool.output.used);
+	nb_put_text(writer, nb_row_of_readback(NB_READBACK_ERRORS), NB_EDGE_DRAINED,
+		    run->tool.errors.text, run->tool.errors.used);
 }
 
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)
@@ -166,33 +119,40 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 			put_edge(run, edge, writer);
 	nb_run_readbacks(run, writer);
 	if (run->job.role == NB_ROLE_RECEIVE)
-		/* who has said nothing until now knows no token either */
-		put_number(writer, RB_REJECTED, NB_EDGE_DRAINED,
+		/* a connection that is still pending has sent no token */
+		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,
 			   run->listener.rejected_connections + run->listener.pending_count);
-	put_number(writer, RB_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
+	put_number(writer, NB_READBACK_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	if (run->tool.pid)
 		put_tool(run, writer);
 	return run->job.verify && delivers ? put_digests(run, writer, error) : 0;
 }
 
+/* The counters of one meter in a sample; returns where the next meter's begin. */
+static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns, const uint64_t *at,
+				  struct nb_writer *writer)
+{
+	for (size_t c = 0; c < reading->meter->counters_count; c++) {
+		size_t items = nb_items(reading, &reading->meter->counters[c]);
+
+		nb_put_numbers(writer, nb_row_of_counter(reading->meter, c), 0, ns, at,
+			       (uint32_t)items);
+		at += items;
+	}
+	return at;
+}
+
 int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *writer)
 {
-	while (*next < run->window.samples_count && writer->used < 256 * 1024) {
-		const uint64_t *at = run->window.samples + (*next)++ * (1 + run->window.sampled);
+	const struct nb_window *window = &run->window;
+
+	while (*next < window->samples_count && writer->used < 256 * 1024) {
+		const uint64_t *at = window->samples + (*next)++ * (1 + window->sampled);
 		uint64_t ns = *at++;
 
-		for (size_t i = 0; i < run->window.readings_count; i++) {
-			const struct nb_meter *meter = run->window.readings[i].meter;
-
-			for (size_t c = 0; meter->flags & NB_SAMPLED && c < meter->counters_count;
-			     c++) {
-				size_t items = nb_items(run, &meter->counters[c]);
-
-				nb_put_numbers(writer, nb_row_of_counter(meter, c), 0, ns, at,
-					       (uint32_t)items);
-				at += items;
-			}
-		}
+		for (size_t i = 0; i < window->readings_count; i++)
+			if (window->readings[i].meter->flags & NB_SAMPLED)
+				at = put_sample(&window->readings[i], ns, at, writer);
 	}
-	return *next < run->window.samples_count;
+	return *next < window->samples_count;
 }

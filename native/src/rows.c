@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "field.h"
+#include "job.h"
+#include "meter.h"
 #include "method.h"
-#include "ops.h"
-#include "run.h"
+#include "ops/arguments.h"
+#include "ops/op.h"
+#include "readback.h"
 
 enum { ROWS_MAX = 1024 };
 
@@ -151,18 +155,7 @@ uint16_t nb_row_of_counter(const void *meter, size_t index)
 	return row_of(&((const struct nb_meter *)meter)->counters[index]);
 }
 
-const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name)
-{
-	const struct nb_method *const *methods =
-		kind == NB_ROW_SEND ? nb_send_methods : nb_receive_methods;
-
-	for (; *methods; methods++)
-		if (!strcmp((*methods)->name, name))
-			return *methods;
-	return NULL;
-}
-
-size_t nb_method_option_index(uint16_t id)
+size_t nb_row_method_option(uint16_t id)
 {
 	const struct nb_row *row = nb_row(id), *owner = row ? nb_row(row->owner) : NULL;
 

@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "heartbeat.h"
-#include "source.h"
+#include "digest.h"
 
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)
 {
@@ -78,24 +77,8 @@ void nb_sink_close(struct nb_sink *sink)
 int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
 		   struct nb_error *error)
 {
-	unsigned char block[64 * 1024];
-
-	for (uint64_t offset = 0; offset < length;) {
-		size_t want =
-			length - offset < sizeof(block) ? (size_t)(length - offset) : sizeof(block);
-		ssize_t got;
-
-		nb_heartbeat();
-		got = pread(sink->fd, block, want, (off_t)offset);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			errno = got ? errno : ENODATA;
-			return nb_fail_errno(error, "verify", "check the disk that holds the sink",
-					     "reading the sink again");
-		}
-		*digest = nb_digest(*digest, block, (size_t)got);
-		offset += (uint64_t)got;
-	}
+	if (nb_digest_file(sink->fd, length, digest))
+		return nb_fail_errno(error, "verify", "check the disk that holds the sink",
+				     "reading the sink again");
 	return 0;
 }

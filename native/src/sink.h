@@ -3,6 +3,7 @@
 #ifndef NB_SINK_H
 #define NB_SINK_H
 
+#include "fail.h"
 #include "job.h"
 
 struct nb_sink {

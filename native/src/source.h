@@ -3,6 +3,7 @@
 #ifndef NB_SOURCE_H
 #define NB_SOURCE_H
 
+#include "fail.h"
 #include "job.h"
 
 struct nb_source {
@@ -15,8 +16,7 @@ struct nb_source {
 	int rewinds; /* the descriptor's own offset must go back at the end */
 };
 
-/* Open what the job names. `in_memory`: the method takes bytes from the user's buffer and needs no
- * descriptor. */
+/* Open what the job names. */
 int nb_source_open(struct nb_source *source, const struct nb_job *job, struct nb_error *error);
 void nb_source_close(struct nb_source *source);
 
@@ -45,22 +45,8 @@ static inline void nb_source_advance(struct nb_source *source, size_t moved)
 	}
 }
 
-/* Give up the set of nameless files that the last NB_SOURCE_FILES job made and that later jobs
- * share. */
-void nb_source_forget(void);
-/* Bring the files into the page cache or drop them from it; *resident and *size in bytes
- * afterwards. */
-int nb_source_cache(const struct nb_source *source, const struct nb_job *job, uint64_t *resident,
-		    uint64_t *size, struct nb_error *error);
-
-/* FNV-1a, 64 bits: continue a digest over more bytes. Source: Fowler, Noll, Vo,
- * http://www.isthe.com/chongo/tech/comp/fnv/ */
-uint64_t nb_digest(uint64_t digest, const void *bytes, size_t length);
-#define NB_DIGEST_START 0xcbf29ce484222325ULL
-/* Continue a digest over what a source sends first, `length` bytes, wrapping as a run does. */
+/* Continue a digest over the first `length` bytes that a source sends, wrapping as a run does. */
 int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *digest,
 		     struct nb_error *error);
-/* A pattern that differs at every offset and from page to page. */
-void nb_pattern(unsigned char *bytes, size_t length, uint64_t offset);
 
 #endif

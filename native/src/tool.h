@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* An external program run as a cell: started, listened to, waited for. */
+/* An external program that is measured: started, its output read, waited for. */
 #ifndef NB_TOOL_H
 #define NB_TOOL_H
 
 #include <sys/resource.h>
 
+#include "fail.h"
 #include "job.h"
-
-struct nb_output {
-	int fd; /* -1: at its end */
-	char *text;
-	size_t used;
-	size_t room;
-	uint64_t lost; /* bytes over the limit */
-};
+#include "program.h"
 
 struct nb_tool {
 	pid_t pid; /* 0: not started */
@@ -27,16 +21,11 @@ struct nb_tool {
 
 void nb_tool_init(struct nb_tool *tool);
 int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_error *error);
-/* Take in what it printed, see whether it has exited. */
+/* Read what it has printed, and see whether it has exited. */
 void nb_tool_poll(struct nb_tool *tool);
+/* Whether its output contains this text. */
 int nb_tool_printed(const struct nb_tool *tool, const char *text);
 void nb_tool_kill(struct nb_tool *tool);
 void nb_tool_free(struct nb_tool *tool);
-
-/* Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
- * waitpid status or a negative code.
- */
-int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
-	    struct nb_error *error);
 
 #endif

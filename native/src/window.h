@@ -4,6 +4,7 @@
 #ifndef NB_WINDOW_H
 #define NB_WINDOW_H
 
+#include "fail.h"
 #include "job.h"
 #include "meter.h"
 
@@ -16,7 +17,8 @@ struct nb_snapshot {
 struct nb_window {
 	struct nb_reading readings[NB_METERS_MAX];
 	size_t readings_count;
-	size_t cpus;	/* configured; asked for once, since the answer costs system calls */
+	const struct nb_flow *flows;
+	size_t flows_count;
 	size_t numbers; /* in a snapshot */
 	size_t sampled; /* numbers in a sample */
 	struct nb_snapshot edges[3];
@@ -26,19 +28,14 @@ struct nb_window {
 	uint64_t samples_lost;
 };
 
-/* Open the meters that the job asks for, and make room for all they will say. */
-int nb_window_prepare(struct nb_run *run, struct nb_error *error);
-void nb_window_free(struct nb_run *run);
+/* Open the meters that the job asks for, and allocate room for everything that they will read. */
+int nb_window_prepare(struct nb_window *window, const struct nb_job *job,
+		      const struct nb_flow *flows, size_t flows_count, const struct nb_tool *tool,
+		      struct nb_error *error);
+void nb_window_free(struct nb_window *window);
 
-void nb_window_snapshot(struct nb_run *run, enum nb_edge edge);
-void nb_window_sample(struct nb_run *run, uint64_t now);
-/* The two edges: a snapshot, and the run's phase and next events. */
-void nb_window_open(struct nb_run *run);
-void nb_window_close(struct nb_run *run);
-/* A bytes-bounded run: whether all of the warm-up has arrived; open the window then, and let the
- * flows go on. Returns the events.
- */
-int nb_window_warmup_arrived(const struct nb_run *run);
-int nb_window_open_marked(struct nb_run *run);
+/* Read all meters and proofs at an edge; the meters that are sampled, between edges. */
+void nb_window_snapshot(struct nb_window *window, enum nb_edge edge);
+void nb_window_sample(struct nb_window *window, uint64_t now);
 
 #endif

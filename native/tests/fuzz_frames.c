@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job.h"
-#include "ops.h"
+#include "job_decode.h"
+#include "ops/request.h"
 #include "wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,6 +33,7 @@ static void decode(const unsigned char *payload, size_t length)
 {
 	/* An exact copy: what reads past its end is caught. */
 	unsigned char *exact = malloc(length ? length : 1);
+	struct nb_op_request request = { 0 };
 	struct nb_error error;
 	struct nb_job job;
 
@@ -42,7 +43,8 @@ static void decode(const unsigned char *payload, size_t length)
 		memcpy(exact, payload, length);
 	walk(exact, length);
 	nb_job_decode(&job, exact, length, &error);
-	nb_op_check(exact, length, &error);
+	nb_op_decode(&request, exact, length, &error);
+	nb_op_request_free(&request);
 	free(exact);
 }
 

@@ -4,7 +4,7 @@
 #ifndef NB_TEST_OP_HELPER_H
 #define NB_TEST_OP_HELPER_H
 
-#include "ops.h"
+#include "ops/op.h"
 #include "test_controller.h"
 
 /* What the last operation read, and what it found wrong. */

@@ -20,8 +20,8 @@
 enum { PATIENCE_MS = 30000 };
 
 struct test_controller {
-	int in;	 /* what the worker says */
-	int out; /* what it hears */
+	int in;	 /* frames from the worker */
+	int out; /* frames to it */
 	int theirs_in;
 	int theirs_out;
 	pthread_t thread;
@@ -41,9 +41,9 @@ void controller_open(struct test_controller *controller);
 void controller_open_socket(struct test_controller *controller);
 /* Start it and leave the hellos to the test. */
 void controller_start(struct test_controller *controller);
-/* Say goodbye; returns what nb_serve returned. */
+/* Send NB_BYE; returns what nb_serve returned. */
 int controller_close(struct test_controller *controller);
-/* Close the descriptors without a word; returns what nb_serve returned. */
+/* Close the descriptors without NB_BYE; returns what nb_serve returned. */
 int controller_vanish(struct test_controller *controller);
 
 void controller_send(struct test_controller *controller, enum nb_frame_type type,

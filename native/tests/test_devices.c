@@ -13,25 +13,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "exec.h"
 #include "op_helper.h"
 #include "ops/netlink.h"
 #include "ops/qdisc.h"
-#include "tool.h"
 
-/* Datagrams that the kernel is made to have said, in turn; an empty one is an interrupted call. */
+/* Datagrams that recv(2) returns one after the other; an empty one is an interrupted call. */
 static struct {
 	unsigned char data[256];
 	size_t length;
 } script[64];
-static size_t said, scripted;
+static size_t delivered, scripted;
 
 ssize_t recv(int fd, void *data, size_t length, int flags)
 {
-	if (said == scripted)
+	if (delivered == scripted)
 		return syscall(SYS_recvfrom, fd, data, length, flags, NULL, NULL);
-	memcpy(data, script[said].data, script[said].length);
-	if (script[said++].length)
-		return (ssize_t)script[said - 1].length;
+	memcpy(data, script[delivered].data, script[delivered].length);
+	if (script[delivered++].length)
+		return (ssize_t)script[delivered - 1].length;
 	errno = EINTR;
 	return -1;
 }
@@ -169,7 +169,7 @@ static void a_root_that_is_the_kernels_own_comes_back(void **state)
 	assert_string_equal(before, op_get("qdisc va"));
 }
 
-static void a_root_of_somebodys_comes_back_with_its_options(void **state)
+static void a_root_of_another_program_is_restored_with_its_options(void **state)
 {
 	char before[4096];
 
@@ -318,8 +318,8 @@ static int ask(struct nb_netlink *netlink)
 
 	nb_netlink_begin(netlink, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof(head));
 	number = nb_netlink_ask(netlink) ? errno : 0;
-	assert_int_equal(scripted, said);
-	said = scripted = 0;
+	assert_int_equal(scripted, delivered);
+	delivered = scripted = 0;
 	return number;
 }
 
@@ -352,7 +352,7 @@ static void an_interrupted_dump_is_asked_for_again(void **state)
 	say_done();
 	say(); /* a signal */
 	say_one(0, 3);
-	add(RTM_NEWQDISC, 0, 77, &head, sizeof(head)); /* to somebody else's question */
+	add(RTM_NEWQDISC, 0, 77, &head, sizeof(head)); /* the answer to another request */
 	say_done();
 	assert_int_equal(0, ask(&netlink));
 	assert_int_equal(1, nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head),
@@ -470,7 +470,7 @@ int main(void)
 		cmocka_unit_test(ipv6_addresses_are_not_lost_to_a_small_mtu),
 		cmocka_unit_test(features_are_set_and_put_back),
 		cmocka_unit_test(a_root_that_is_the_kernels_own_comes_back),
-		cmocka_unit_test(a_root_of_somebodys_comes_back_with_its_options),
+		cmocka_unit_test(a_root_of_another_program_is_restored_with_its_options),
 		cmocka_unit_test(a_root_that_could_not_come_back_stays),
 		cmocka_unit_test(ways_and_places_of_addresses_are_told),
 		cmocka_unit_test(a_lock_is_taken_once),

@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "digest.h"
+#include "page_cache.h"
+#include "pattern.h"
+#include "scratch_files.h"
 #include "sink.h"
 #include "source.h"
 #include "test_controller.h"
@@ -73,7 +77,7 @@ static void check_source(struct nb_job *job, uint64_t length, size_t chunk)
 	assert_int_equal(0, nb_source_digest(&source, length, &digest, &error));
 	assert_true(digest == walk(&source, length, chunk));
 	nb_source_close(&source);
-	nb_source_forget();
+	nb_scratch_files_close();
 }
 
 static void memory_holds_whole_chunks(void **state)
@@ -105,7 +109,7 @@ static void zero_is_endless(void **state)
 	assert_int_equal(65536, nb_source_clamp(&source, 65536));
 	nb_source_advance(&source, 65536);
 	assert_int_equal(0, source.offset);
-	assert_int_equal(0, nb_source_cache(&source, &job, &resident, &size, &error));
+	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &resident, &size, &error));
 	assert_true(resident == NB_MISSING && size == NB_MISSING);
 	nb_source_close(&source);
 }
@@ -198,7 +202,7 @@ static void files_differ_and_are_shared(void **state)
 	assert_int_equal(0, lseek(two.fds[3], 0, SEEK_CUR));
 	nb_source_close(&one);
 	nb_source_close(&two);
-	nb_source_forget();
+	nb_scratch_files_close();
 }
 
 static void files_need_a_number_a_size_and_a_folder(void **state)
@@ -218,7 +222,7 @@ static void files_need_a_number_a_size_and_a_folder(void **state)
 	assert_int_equal(-NB_ERR_SYSTEM, nb_source_open(&source, &job, &error));
 	assert_int_equal(ENOENT, error.error);
 	nb_source_close(&source);
-	nb_source_forget();
+	nb_scratch_files_close();
 }
 
 static void a_warm_cache_is_all_there(void **state)
@@ -234,11 +238,11 @@ static void a_warm_cache_is_all_there(void **state)
 
 	(void)state;
 	assert_int_equal(0, nb_source_open(&source, &job, &error));
-	assert_int_equal(0, nb_source_cache(&source, &job, &resident, &size, &error));
+	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &resident, &size, &error));
 	assert_int_equal(300000, size);
 	assert_int_equal(300000, resident);
 	nb_source_close(&source);
-	nb_source_forget();
+	nb_scratch_files_close();
 }
 
 /* Sinks */

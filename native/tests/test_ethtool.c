@@ -146,7 +146,7 @@ static int answer(void *command)
 	case ETHTOOL_SFEATURES:
 		return take_features(command);
 	default:
-		fail_msg("nobody answers command %#x", number);
+		fail_msg("no handler for command %#x", number);
 		return -1;
 	}
 }
@@ -218,7 +218,7 @@ static void coalescing_is_set_one_by_one(void **state)
 	assert_string_equal(before, op_get("coalesce lo"));
 }
 
-static void what_a_driver_does_not_have_is_said(void **state)
+static void what_a_driver_lacks_is_reported(void **state)
 {
 	static const char *const ops[] = { "rings lo", "coalesce lo", "channels lo", "features lo",
 					   "statistics lo" };
@@ -325,7 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(rings_are_set_one_by_one, renew),
 		cmocka_unit_test_setup(coalescing_is_set_one_by_one, renew),
-		cmocka_unit_test_setup(what_a_driver_does_not_have_is_said, renew),
+		cmocka_unit_test_setup(what_a_driver_lacks_is_reported, renew),
 		cmocka_unit_test_setup(statistics_that_grow_meanwhile_are_read_again, renew),
 		cmocka_unit_test_setup(a_device_is_described, renew),
 		cmocka_unit_test_setup(features_are_asked_for_as_they_were, renew),

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job_decode.h"
 #include "method.h"
+#include "rows.h"
 #include "test_controller.h"
 
 static int decode(struct nb_writer *writer, struct nb_job *job, struct nb_error *error)

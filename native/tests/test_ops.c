@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations: what was there before is told, held, and put back in reverse, whatever happens in
+/* Operations: what was read before is reported, held, and undone in reverse, whatever happens in
  * between. */
 #include <errno.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops.h"
+#include "exec.h"
+#include "ops/execute.h"
 #include "test_controller.h"
-#include "tool.h"
 
 /* One operation; NULL and 0 leave an argument out. Lists are argv with their NULs. */
-struct wish {
+struct operation {
 	const char *op;
 	const char *target;
 	size_t target_length; /* 0: to the end of the text */
@@ -31,22 +31,22 @@ static void put_argument(struct nb_writer *writer, const char *name, const char 
 		put_bytes(writer, row_named("file", name), text, length ? length : strlen(text));
 }
 
-static int perform(const struct wish *wish, struct nb_undo_entry **held, struct vectors *answer,
-		   struct nb_error *error)
+static int perform(const struct operation *operation, struct nb_undo_entry **held,
+		   struct vectors *answer, struct nb_error *error)
 {
 	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
-	struct nb_value scope = { .row = row_named("file", "scope"), .number = wish->scope };
+	struct nb_value scope = { .row = row_named("file", "scope"), .number = operation->scope };
 	struct nb_writer request = { 0 }, written = { 0 };
 	int status;
 
 	memset(error, 0, sizeof(*error));
-	put_argument(&request, "op", wish->op, 0);
-	put_argument(&request, "target", wish->target, wish->target_length);
-	put_argument(&request, "value", wish->value, 0);
-	put_argument(&request, "undo", wish->undo, wish->undo_length);
-	if (wish->hold)
+	put_argument(&request, "op", operation->op, 0);
+	put_argument(&request, "target", operation->target, operation->target_length);
+	put_argument(&request, "value", operation->value, 0);
+	put_argument(&request, "undo", operation->undo, operation->undo_length);
+	if (operation->hold)
 		nb_put(&request, &hold, sizeof(hold));
-	if (wish->scope)
+	if (operation->scope)
 		nb_put(&request, &scope, sizeof(scope));
 	status = nb_op_execute(request.data, request.used, held, &written, error);
 	*answer = (struct vectors){ written.data, written.used };
@@ -77,23 +77,23 @@ static void expect_answer(const struct vectors *answer, int edge, const char *ex
 	free(text);
 }
 
-static void must(const struct wish *wish, struct nb_undo_entry **held)
+static void must(const struct operation *operation, struct nb_undo_entry **held)
 {
 	struct vectors answer;
 	struct nb_error error;
 
-	if (perform(wish, held, &answer, &error))
+	if (perform(operation, held, &answer, &error))
 		fail_msg("%s: %s", error.operation, error.message);
 	vectors_free(&answer);
 }
 
-static void must_not(const struct wish *wish, const char *expected)
+static void must_not(const struct operation *operation, const char *expected)
 {
 	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
-	assert_true(perform(wish, &held, &answer, &error) < 0);
+	assert_true(perform(operation, &held, &answer, &error) < 0);
 	if (!strstr(error.message, expected))
 		fail_msg("'%s' does not say '%s'", error.message, expected);
 	assert_null(held);
@@ -103,17 +103,17 @@ static void must_not(const struct wish *wish, const char *expected)
 static void a_file_is_read_and_written(void **state)
 {
 	char *path = temporary_file("old\n", 4);
-	struct wish wish = { .op = "file", .target = path };
+	struct operation operation = { .op = "file", .target = path };
 	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, perform(&wish, &held, &answer, &error));
+	assert_int_equal(0, perform(&operation, &held, &answer, &error));
 	expect_answer(&answer, 0, "old\n");
 	vectors_free(&answer);
-	wish.value = "newer\n";
-	assert_int_equal(0, perform(&wish, &held, &answer, &error));
+	operation.value = "newer\n";
+	assert_int_equal(0, perform(&operation, &held, &answer, &error));
 	expect_answer(&answer, 0, "old\n");
 	expect_answer(&answer, 1, "newer\n");
 	vectors_free(&answer);
@@ -131,22 +131,22 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 	int length = asprintf(&undo, "sh%c-c%ccat %s %s >> %s", 0, 0, one, two, log);
 
 	(void)state;
-	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = one, .value = "11", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "exec",
-			     .target = "true",
-			     .undo = undo,
-			     .undo_length = (size_t)length },
+	must(&(struct operation){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
+	must(&(struct operation){ .op = "file", .target = one, .value = "11", .hold = 1 }, &held);
+	must(&(struct operation){ .op = "exec",
+				  .target = "true",
+				  .undo = undo,
+				  .undo_length = (size_t)length },
 	     &held);
-	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1 }, &held);
+	must(&(struct operation){ .op = "file", .target = two, .value = "2", .hold = 1 }, &held);
 	assert_true(file_holds(one, "11", 2) && file_holds(two, "2", 1) && file_holds(log, "", 0));
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_int_equal(0, nb_undo(&held, 0, &error));
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3) && file_holds(two, "two", 3));
 	/* When the exec was undone, what came after it had been put back and what came before it
 	 * had not. */
 	assert_true(file_holds(log, "11two", 5));
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_int_equal(0, nb_undo(&held, 0, &error));
 	free(undo);
 	forget_file(one);
 	forget_file(two);
@@ -160,12 +160,14 @@ static void one_failed_undo_does_not_stop_the_others(void **state)
 	struct nb_error error;
 
 	(void)state;
-	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = gone, .value = "2", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "exec", .target = "true", .undo = "false", .undo_length = 5 },
-	     &held);
+	must(&(struct operation){ .op = "file", .target = one, .value = "1", .hold = 1 }, &held);
+	must(&(struct operation){ .op = "file", .target = gone, .value = "2", .hold = 1 }, &held);
+	must(
+		&(struct operation){
+			.op = "exec", .target = "true", .undo = "false", .undo_length = 5 },
+		&held);
 	unlink(gone);
-	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
+	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, &error));
 	assert_string_equal("exec", error.operation); /* the first that failed */
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3));
@@ -175,8 +177,10 @@ static void one_failed_undo_does_not_stop_the_others(void **state)
 
 static void a_change_that_fails_is_held_all_the_same(void **state)
 {
-	struct wish wish = { .op = "file", .target = "/proc/self/comm", .value = "x", .hold = 1 };
-	struct wish refused = {
+	struct operation operation = {
+		.op = "file", .target = "/proc/self/comm", .value = "x", .hold = 1
+	};
+	struct operation refused = {
 		.op = "file", .target = "/proc/self/oom_score_adj", .value = "no number", .hold = 1
 	};
 	struct nb_undo_entry *held = NULL;
@@ -187,9 +191,9 @@ static void a_change_that_fails_is_held_all_the_same(void **state)
 	assert_true(perform(&refused, &held, &answer, &error) < 0);
 	assert_non_null(held);
 	vectors_free(&answer);
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
-	must(&wish, &held);
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_int_equal(0, nb_undo(&held, 0, &error));
+	must(&operation, &held);
+	assert_int_equal(0, nb_undo(&held, 0, &error));
 }
 
 static void scopes_are_undone_from_the_top(void **state)
@@ -200,33 +204,41 @@ static void scopes_are_undone_from_the_top(void **state)
 	struct nb_error error;
 
 	(void)state;
-	must(&(struct wish){ .op = "file", .target = one, .value = "0", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = one, .value = "1", .hold = 1, .scope = 1 },
-	     &held);
-	must(&(struct wish){ .op = "file", .target = two, .value = "2", .hold = 1, .scope = 2 },
-	     &held);
-	must(&(struct wish){ .op = "file", .target = one, .value = "22", .hold = 1, .scope = 2 },
-	     &held);
-	assert_int_equal(0, nb_op_undo(&held, 3, &error));
+	must(&(struct operation){ .op = "file", .target = one, .value = "0", .hold = 1 }, &held);
+	must(
+		&(struct operation){
+			.op = "file", .target = one, .value = "1", .hold = 1, .scope = 1 },
+		&held);
+	must(
+		&(struct operation){
+			.op = "file", .target = two, .value = "2", .hold = 1, .scope = 2 },
+		&held);
+	must(
+		&(struct operation){
+			.op = "file", .target = one, .value = "22", .hold = 1, .scope = 2 },
+		&held);
+	assert_int_equal(0, nb_undo(&held, 3, &error));
 	assert_true(file_holds(one, "22", 2) && file_holds(two, "2", 1));
-	assert_int_equal(0, nb_op_undo(&held, 2, &error));
+	assert_int_equal(0, nb_undo(&held, 2, &error));
 	assert_true(file_holds(one, "1", 1) && file_holds(two, "two", 3));
 	/* A scope below the one that is held cannot be undone first: nothing is done. */
-	assert_int_equal(
-		-NB_ERR_REQUEST,
-		perform(&(struct wish){ .op = "file", .target = two, .value = "no", .hold = 1 },
-			&held, &answer, &error));
+	assert_int_equal(-NB_ERR_REQUEST, perform(&(struct operation){ .op = "file",
+								       .target = two,
+								       .value = "no",
+								       .hold = 1 },
+						  &held, &answer, &error));
 	assert_non_null(strstr(error.message, "operations nest"));
 	vectors_free(&answer);
-	assert_int_equal(-NB_ERR_REQUEST,
-			 perform(&(struct wish){ .op = "exec", .target = "false", .undo = "true" },
-				 &held, &answer, &error));
+	assert_int_equal(
+		-NB_ERR_REQUEST,
+		perform(&(struct operation){ .op = "exec", .target = "false", .undo = "true" },
+			&held, &answer, &error));
 	vectors_free(&answer);
 	assert_true(file_holds(two, "two", 3));
-	must(&(struct wish){ .op = "file", .target = two, .value = "unheld" }, &held);
-	assert_int_equal(0, nb_op_undo(&held, 1, &error));
+	must(&(struct operation){ .op = "file", .target = two, .value = "unheld" }, &held);
+	assert_int_equal(0, nb_undo(&held, 1, &error));
 	assert_true(file_holds(one, "0", 1));
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	assert_int_equal(0, nb_undo(&held, 0, &error));
 	assert_true(file_holds(one, "one", 3));
 	assert_null(held);
 	forget_file(one);
@@ -243,9 +255,10 @@ static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **st
 	struct nb_error error;
 
 	(void)state;
-	must(&(struct wish){ .op = "file", .target = choice, .value = "always", .hold = 1 }, &held);
-	must(&(struct wish){ .op = "file", .target = plain, .value = "x", .hold = 1 }, &held);
-	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
+	must(&(struct operation){ .op = "file", .target = choice, .value = "always", .hold = 1 },
+	     &held);
+	must(&(struct operation){ .op = "file", .target = plain, .value = "x", .hold = 1 }, &held);
+	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, &error));
 	assert_true(file_holds(choice, "madvise", 7) && file_holds(plain, "a [b] c\nd", 9));
 	assert_string_equal("undo", error.operation);
 	assert_non_null(strstr(error.message, choice));
@@ -265,10 +278,12 @@ static void all_that_could_not_be_put_back_is_counted(void **state)
 	(void)state;
 	for (size_t i = 0; i < NB_LENGTH(paths); i++) {
 		paths[i] = temporary_file(i ? choice : "plain", i ? strlen(choice) : 5);
-		must(&(struct wish){ .op = "file", .target = paths[i], .value = "no", .hold = 1 },
-		     &held);
+		must(
+			&(struct operation){
+				.op = "file", .target = paths[i], .value = "no", .hold = 1 },
+			&held);
 	}
-	assert_int_equal(-NB_ERR_SYSTEM, nb_op_undo(&held, 0, &error));
+	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, &error));
 	assert_non_null(strstr(error.message, paths[3])); /* the first in reverse */
 	assert_non_null(strstr(error.message, "; 2 more could not be put back"));
 	assert_null(held);
@@ -285,30 +300,32 @@ static void what_reads_as_it_did_is_not_written(void **state)
 	struct nb_error error;
 
 	(void)state;
-	must(&(struct wish){ .op = "file", .target = path, .value = "[yes] no", .hold = 1 }, &held);
-	assert_int_equal(0, nb_op_undo(&held, 0, &error));
+	must(&(struct operation){ .op = "file", .target = path, .value = "[yes] no", .hold = 1 },
+	     &held);
+	assert_int_equal(0, nb_undo(&held, 0, &error));
 	assert_true(file_holds(path, "[yes] no", 8));
 	forget_file(path);
 }
 
 static void a_folder_is_listed_in_order(void **state)
 {
-	struct wish wish = { .op = "list", .target = "/proc/self/ns" };
+	struct operation operation = { .op = "list", .target = "/proc/self/ns" };
 	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 	char *names, *last = NULL;
 
 	(void)state;
-	assert_int_equal(0, perform(&wish, &held, &answer, &error));
+	assert_int_equal(0, perform(&operation, &held, &answer, &error));
 	names = answered(&answer, 0);
 	assert_non_null(strstr(names, "\nnet\n"));
 	for (char *name = strtok(names, "\n"); name; last = name, name = strtok(NULL, "\n"))
 		assert_true(name[0] != '.' && (!last || strcmp(last, name) < 0));
 	free(names);
 	vectors_free(&answer);
-	must_not(&(struct wish){ .op = "list", .target = "/no/such/folder" }, "/no/such/folder");
-	must_not(&(struct wish){ .op = "list", .target = "/proc/self/ns", .value = "x" },
+	must_not(&(struct operation){ .op = "list", .target = "/no/such/folder" },
+		 "/no/such/folder");
+	must_not(&(struct operation){ .op = "list", .target = "/proc/self/ns", .value = "x" },
 		 "list cannot write");
 }
 
@@ -372,9 +389,9 @@ static void what_would_be_put_back_in_part_is_refused(void **state)
 	assert_non_null(large);
 	memset(large, 'x', NB_OP_TEXT);
 	path = temporary_file(large, NB_OP_TEXT);
-	must_not(&(struct wish){ .op = "file", .target = path, .value = "y", .hold = 1 },
+	must_not(&(struct operation){ .op = "file", .target = path, .value = "y", .hold = 1 },
 		 "is no text");
-	must_not(&(struct wish){ .op = "file", .target = binary, .value = "y", .hold = 1 },
+	must_not(&(struct operation){ .op = "file", .target = binary, .value = "y", .hold = 1 },
 		 "is no text");
 	assert_true(file_holds(path, large, NB_OP_TEXT) && file_holds(binary, "a\0b", 3));
 	forget_file(path);
@@ -390,36 +407,43 @@ static void wrong_requests_are_refused(void **state)
 	struct nb_error error;
 
 	(void)state;
-	must_not(&(struct wish){ .op = "files", .target = "/proc/self/comm" },
+	must_not(&(struct operation){ .op = "files", .target = "/proc/self/comm" },
 		 "no operation 'files'");
-	must_not(&(struct wish){ .op = "file" }, "needs a kind and a target");
-	must_not(&(struct wish){ .target = "/proc/self/comm" }, "needs a kind and a target");
-	must_not(&(struct wish){ .op = "exec", .target = "true", .value = "x" }, "cannot write");
-	must_not(&(struct wish){ .op = "file", .target = "/no/such/file", .value = "x", .hold = 1 },
-		 "No such file");
-	must_not(&(struct wish){ .op = "exec", .target = "" }, "no program is named");
-	must_not(&(struct wish){ .op = "link", .target = "lo" },
+	must_not(&(struct operation){ .op = "file" }, "needs a kind and a target");
+	must_not(&(struct operation){ .target = "/proc/self/comm" }, "needs a kind and a target");
+	must_not(&(struct operation){ .op = "exec", .target = "true", .value = "x" },
+		 "cannot write");
+	must_not(
+		&(struct operation){
+			.op = "file", .target = "/no/such/file", .value = "x", .hold = 1 },
+		"No such file");
+	must_not(&(struct operation){ .op = "exec", .target = "" }, "no program is named");
+	must_not(&(struct operation){ .op = "link", .target = "lo" },
 		 "the target of link is 2 words, not 1");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self\0comm", .target_length = 15 },
+	must_not(&(struct operation){ .op = "file",
+				      .target = "/proc/self\0comm",
+				      .target_length = 15 },
 		 "is 1 words, not 2");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .undo = "true" },
+	must_not(&(struct operation){ .op = "file", .target = "/proc/self/comm", .undo = "true" },
 		 "not by a program");
-	must_not(&(struct wish){ .op = "file", .target = "/proc/self/comm", .scope = 256 },
+	must_not(&(struct operation){ .op = "file", .target = "/proc/self/comm", .scope = 256 },
 		 "scope 256");
 	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray),
 							&held, &answer, &error));
-	assert_non_null(strstr(error.message, "no argument of an operation"));
+	assert_non_null(strstr(error.message, "not an argument of an operation"));
 }
 
 static void a_program_answers_with_its_output(void **state)
 {
-	struct wish wish = { .op = "exec", .target = "printf\0%s-%s\0a b\0c", .target_length = 18 };
+	struct operation operation = { .op = "exec",
+				       .target = "printf\0%s-%s\0a b\0c",
+				       .target_length = 18 };
 	struct nb_undo_entry *held = NULL;
 	struct vectors answer;
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, perform(&wish, &held, &answer, &error));
+	assert_int_equal(0, perform(&operation, &held, &answer, &error));
 	expect_answer(&answer, 0, "a b-c"); /* no shell between: the blank stays */
 	vectors_free(&answer);
 }
@@ -431,21 +455,21 @@ static void a_program_that_fails_has_nothing_to_undo(void **state)
 	struct vectors answer;
 	struct nb_error error;
 	int length = asprintf(&undo, "sh%c-c%cecho undone >> %s", 0, 0, log);
-	struct wish wish = { .op = "exec",
-			     .target = "sh\0-c\0echo out; echo why >&2; exit 3",
-			     .target_length = 36,
-			     .undo = undo,
-			     .undo_length = (size_t)length };
+	struct operation operation = { .op = "exec",
+				       .target = "sh\0-c\0echo out; echo why >&2; exit 3",
+				       .target_length = 36,
+				       .undo = undo,
+				       .undo_length = (size_t)length };
 
 	(void)state;
-	assert_true(perform(&wish, &held, &answer, &error) < 0);
+	assert_true(perform(&operation, &held, &answer, &error) < 0);
 	assert_non_null(strstr(error.message, "exit status 3"));
 	assert_non_null(strstr(error.message, "why"));
 	assert_null(held);
 	vectors_free(&answer);
-	wish.target = "/no/such/program";
-	wish.target_length = 0;
-	assert_true(perform(&wish, &held, &answer, &error) < 0);
+	operation.target = "/no/such/program";
+	operation.target_length = 0;
+	assert_true(perform(&operation, &held, &answer, &error) < 0);
 	assert_int_equal(ENOENT, error.error);
 	assert_null(held);
 	vectors_free(&answer);

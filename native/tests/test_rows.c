@@ -5,8 +5,8 @@
 
 #include "meter.h"
 #include "method.h"
-#include "ops.h"
-#include "run.h"
+#include "ops/op.h"
+#include "rows.h"
 #include "test_controller.h"
 
 enum { ROWS_MAX = 1024 }; /* as in rows.c */

@@ -302,7 +302,7 @@ static void every_pair_delivers_so_many_bytes(void **state)
 							  0) == vector_number(&pair.received, "",
 									      "digest",
 									      NB_EDGE_DRAINED, 0));
-			else /* nothing arrived that could be looked at, and nobody claims so */
+			else /* nothing arrived that could be compared */
 				assert_false(
 					vector_is(&pair.received, "", "digest", NB_EDGE_DRAINED));
 			forget(&pair);
@@ -538,7 +538,7 @@ static void a_run_can_be_given_up_at_any_time(void **state)
 	close_pair(&pair);
 }
 
-/* The controller is gone in the middle: both workers end, and what they held is put back. */
+/* The controller is gone in the middle: both workers end, and what they held is undone. */
 static void a_worker_without_a_controller_tidies_up(void **state)
 {
 	struct plan plan = {
@@ -646,7 +646,7 @@ static void workers_do_not_share_their_files(void **state)
 	}
 }
 
-static int knock(uint64_t port, const void *bytes, size_t length)
+static int connect_raw(uint64_t port, const void *bytes, size_t length)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons((uint16_t)port),
@@ -668,10 +668,10 @@ static void expect_shut(int fd)
 	close(fd);
 }
 
-static void strangers_are_sent_away_and_counted(void **state)
+static void connections_without_the_token_are_rejected_and_counted(void **state)
 {
 	struct plan plan = { .send = "write", .receive = "read", .bytes = 10000, .verify = 1 };
-	unsigned char greeting[NB_GREETING_BYTES] = { 0 };
+	unsigned char handshake[NB_HANDSHAKE_BYTES] = { 0 };
 	struct vectors ready;
 	struct pair pair;
 	int silent;
@@ -679,28 +679,29 @@ static void strangers_are_sent_away_and_counted(void **state)
 	(void)state;
 	open_pair(&pair);
 	pair.port = prepare_receiver(&pair.receiver, &plan);
-	memset(greeting, 'x', sizeof(greeting));
-	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* a wrong token */
-	memset(greeting, 0, sizeof(greeting));
-	memcpy(greeting, TOKEN, NB_TOKEN_BYTES);
-	greeting[NB_TOKEN_BYTES + 3] = 1;
-	expect_shut(knock(pair.port, greeting,
-			  sizeof(greeting))); /* the right one, a stream that is not there */
-	greeting[NB_TOKEN_BYTES + 3] = 0;
-	greeting[NB_TOKEN_BYTES - 2] ^= 1;
-	expect_shut(knock(pair.port, greeting, sizeof(greeting))); /* wrong in its last letter */
-	shutdown(silent = knock(pair.port, greeting, 5),
+	memset(handshake, 'x', sizeof(handshake));
+	expect_shut(connect_raw(pair.port, handshake, sizeof(handshake))); /* a wrong token */
+	memset(handshake, 0, sizeof(handshake));
+	memcpy(handshake, TOKEN, NB_TOKEN_BYTES);
+	handshake[NB_TOKEN_BYTES + 3] = 1;
+	expect_shut(connect_raw(pair.port, handshake,
+				sizeof(handshake))); /* the right one, a stream that is not there */
+	handshake[NB_TOKEN_BYTES + 3] = 0;
+	handshake[NB_TOKEN_BYTES - 2] ^= 1;
+	expect_shut(connect_raw(pair.port, handshake,
+				sizeof(handshake))); /* wrong in its last letter */
+	shutdown(silent = connect_raw(pair.port, handshake, 5),
 		 SHUT_WR); /* leaves in the middle of a word */
 	expect_shut(silent);
-	silent = knock(pair.port, "", 0); /* says nothing, and stays */
+	silent = connect_raw(pair.port, "", 0); /* sends nothing, and stays open */
 	request_sender(&pair.sender, &plan, pair.port);
 	ready = controller_await(&pair.sender, NB_READY);
 	vectors_free(&ready);
-	greeting[NB_TOKEN_BYTES - 2] ^= 1;
+	handshake[NB_TOKEN_BYTES - 2] ^= 1;
 	expect_shut(({
-		int twice = knock(
-			pair.port, greeting,
-			sizeof(greeting)); /* everything right, but the stream has come already */
+		int twice = connect_raw(
+			pair.port, handshake,
+			sizeof(handshake)); /* everything right, but the stream has come already */
 		char byte;
 
 		recv(twice, &byte, 1, MSG_WAITALL);
@@ -739,10 +740,10 @@ static void a_sender_does_not_trust_any_listener(void **state)
 	assert_int_equal(1, send(fd, "?", 1, MSG_NOSIGNAL));
 	error = controller_error(&controller);
 	assert_int_equal(NB_ERR_PEER, error.code);
-	assert_non_null(strstr(error.message, "did not know the token"));
+	assert_non_null(strstr(error.message, "rejected the token"));
 	close(fd);
 	close(listener);
-	request_sender(&controller, &plan, ntohs(address.sin_port)); /* now nobody listens */
+	request_sender(&controller, &plan, ntohs(address.sin_port)); /* the port is closed now */
 	error = controller_error(&controller);
 	assert_int_equal(ECONNREFUSED, error.error);
 	assert_int_equal(NB_OK, controller_close(&controller));
@@ -799,7 +800,7 @@ static void orders_out_of_turn_are_errors(void **state)
 	assert_non_null(strstr(controller_error(&controller).message, "already under way"));
 	controller_send(&controller, NB_GO, NULL, 0);
 	assert_int_equal(NB_ERR_PEER,
-			 controller_error(&controller).code); /* nobody has connected */
+			 controller_error(&controller).code); /* no stream is connected */
 	prepare_receiver(&controller, &plan);
 	controller_send(&controller, NB_STOP, NULL, 0);
 	assert_non_null(strstr(controller_error(&controller).message, "not closed"));
@@ -808,7 +809,7 @@ static void orders_out_of_turn_are_errors(void **state)
 	assert_int_equal(NB_ERR_PROTOCOL, controller_error(&controller).code);
 	/* A frame that only a worker sends ends the conversation. */
 	controller_send(&controller, NB_RESULT, NULL, 0);
-	assert_non_null(strstr(controller_error(&controller).message, "takes no frame of type"));
+	assert_non_null(strstr(controller_error(&controller).message, "accepts no frame of type"));
 	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
 }
 
@@ -991,7 +992,7 @@ static void a_host_can_be_observed_without_a_run(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
-/* While a worker is busy with one long thing, its controller still hears from it. */
+/* A worker that is busy with one long operation still sends heartbeats. */
 static void a_busy_worker_says_that_it_is_alive(void **state)
 {
 	struct nb_writer writer = { 0 };
@@ -1004,7 +1005,7 @@ static void a_busy_worker_says_that_it_is_alive(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	/* Longer than two intervals: the first beat may still be of the time before. */
+	/* Longer than two intervals: the first heartbeat may still be of the time before. */
 	put_bytes(&writer, row_named("file", "op"), "exec", 4);
 	put_bytes(&writer, row_named("file", "target"), command,
 		  (size_t)sprintf(command, "sleep%c%d", 0, 2 * NB_HEARTBEAT_SECONDS + 1));
@@ -1032,7 +1033,7 @@ int main(void)
 		cmocka_unit_test(a_worker_without_a_controller_tidies_up),
 		cmocka_unit_test(a_lost_peer_is_an_error),
 		cmocka_unit_test(workers_do_not_share_their_files),
-		cmocka_unit_test(strangers_are_sent_away_and_counted),
+		cmocka_unit_test(connections_without_the_token_are_rejected_and_counted),
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
 		cmocka_unit_test(a_port_range_is_kept_and_can_be_full),
 		cmocka_unit_test(orders_out_of_turn_are_errors),

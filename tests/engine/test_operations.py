@@ -241,7 +241,7 @@ def test_what_is_no_feature_is_refused(here: Namespace, worker: Worker) -> None:
     )
     assert "a feature is on or off" in str(refusal(worker, "features", DATA, "rx-gro 1"))
     assert here.features() == before, "all or nothing"
-    # One that is fixed is no error: who reads it again sees it.
+    # A fixed one is no error: reading it again shows it.
     assert "rx-lro: off [fixed]\n" in change(worker, "features", DATA, "rx-lro on\n")
 
 
@@ -676,7 +676,7 @@ else:
 def test_a_long_undo_shows_life_while_it_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after the goodbye: who says that waits for as long as the worker beats."""
+    """Also after the goodbye: the controller waits as long as heartbeats come."""
     log = tmp_path / "log"
     with working() as worker:
         for i in range(3):
@@ -729,7 +729,7 @@ def take(worker: Worker, what: str, holder: str) -> str:
 
 
 def wait_for(worker: Worker, what: str, holder: str) -> None:
-    """The kernel's lock is one for the whole machine: somebody else's test may have it for a while."""
+    """The kernel's lock is one for the whole machine: another test may hold it for a while."""
     until(lambda: take(worker, what, holder) == holder, f"the lock of this {what} is free")
 
 
@@ -790,7 +790,7 @@ def test_of_many_one_gets_the_lock(here: Namespace) -> None:
     assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
 
 
-# A holder that dawdles between its two sockets, or never says who it is.
+# A holder that is slow between its two sockets, or never binds the one with its name.
 DAWDLER = """
 import socket, sys
 held = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
@@ -850,4 +850,4 @@ def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
             assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
             assert take(worker, "host", "me") == "me", "which needs none"
     except PermissionError:
-        pytest.skip("nobody may not run the worker from here")
+        pytest.skip("the user nobody may not run the worker from here")

@@ -36,7 +36,7 @@ class Script:
     def __init__(self, *pieces: bytes, silent: bool = False) -> None:
         self.pieces = list(pieces)
         self.silent = silent
-        self.heard = bytearray()
+        self.written = bytearray()
 
     def read(self, timeout: float) -> bytes:
         if self.pieces:
@@ -46,7 +46,7 @@ class Script:
         return b""
 
     def write(self, data: bytes) -> None:
-        self.heard += data
+        self.written += data
 
     def finish(self, timeout: float) -> int | None:
         return 0
@@ -157,7 +157,7 @@ def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
     greeted = Worker(stream, "here")
     assert greeted.hello.version == 2
     assert "sendfile" in greeted.catalogue.send
-    assert bytes(stream.heard) == binding.frame(Frame.HELLO, 0, binding.own_hello())
+    assert bytes(stream.written) == binding.frame(Frame.HELLO, 0, binding.own_hello())
 
 
 def scripted(hello: bytes, *frames: bytes, silent: bool = False) -> Worker:
@@ -334,9 +334,9 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
     """A running worker beats and is not lost while nothing else happens; a stopped one is, and no
     sooner than the contract says.
     """
-    heart = Heartbeat()
+    heartbeat = Heartbeat()
     with worker() as (one, process):
-        heart.add(one)
+        heartbeat.add(one)
         one.prepare({"role": "observe", "duration": (binding.SILENCE_SECONDS + 2) * 10**9})
         one.go()
         one.await_edge(
@@ -348,7 +348,7 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
             one.operate("file", "/proc/self/comm")
         # Beats that were under way when it was stopped are no sign of life later.
         assert time.monotonic() - begun >= binding.SILENCE_SECONDS
-    heart.stop()
+    heartbeat.stop()
 
 
 @pytest.mark.slow

@@ -146,16 +146,14 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
 @pytest.mark.parametrize("send", data_methods(local(), "send"))
 def test_a_stream_that_is_stuck_holds_up_no_other(pair: Pair, send: str) -> None:
     """The sizes are such that some sends of the stuck stream are all through, and few enough that
-    nobody has looked whether they are: its error queue holds something, which epoll(7) reports
+    its completions have not been read: its error queue holds something, which epoll(7) reports
     again and again though there is no room to send.
     """
     wanted = 32 * 2**20  # far more than all buffers hold
     with sending_to(pair, 2, method=send, duration=60_000 * MS, cpu=CPU) as streams:
         pair.sender.go()
         take(streams[0], wanted)
-        assert comes_to_rest(pair.sender.hello.pid), (
-            "nobody reads from any stream now, and the sender is busy"
-        )
+        assert comes_to_rest(pair.sender.hello.pid), "no stream is read now, and the sender is busy"
         take(streams[0], wanted)
         pair.sender.abort()
 
@@ -166,6 +164,6 @@ def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
         pair.sender.go()
         pair.sender.await_edge(Edge.CLOSE, 20)
         pair.sender.stop()
-        assert pair.sender.last_word(0.2) is None, "nobody reads what it has sent, and it has ended"
+        assert pair.sender.last_word(0.2) is None, "what it has sent is not read, and it has ended"
         pair.sender.abort()
     assert pair.run(send, "read", bytes=1_000_000)[1].moved("flow", "bytes") == 1_000_000

@@ -43,7 +43,7 @@ def pair() -> Iterator[Pair]:
         yield opened
 
 
-def said(side: Side, edge: int = Edge.DRAINED) -> dict[str, int]:
+def proofs_of(side: Side, edge: int = Edge.DRAINED) -> dict[str, int]:
     """What the proofs count, over all streams."""
     return {
         name: side.total(METHOD, name, edge)
@@ -53,7 +53,7 @@ def said(side: Side, edge: int = Edge.DRAINED) -> dict[str, int]:
 
 
 def all_copied(side: Side) -> bool:
-    proofs = said(side)
+    proofs = proofs_of(side)
     return 0 < proofs["zerocopy_sends"] == proofs["completions"] == proofs["copied"]
 
 
@@ -87,7 +87,7 @@ def test_the_proofs_are_what_strace_sees(tmp_path: Path) -> None:
     ) as pair:
         serving = pair.sender.hello.pid
         sent, _ = pair.run(METHOD, "read", {"preamble": 100}, bytes=300 * 65536)
-    seen, proofs = trace(tmp_path, serving), said(sent)
+    seen, proofs = trace(tmp_path, serving), proofs_of(sent)
     assert seen.flagged == proofs["zerocopy_sends"] >= 300
     assert seen.plain == 1, "the preamble, and nothing else, is sent without the flag"
     assert (
@@ -120,7 +120,7 @@ def test_every_completion_arrives_and_is_a_copy_here(
         METHOD, "read", bytes=3_000_000, warmup=5 * MS, streams=3, address=address, **pin
     )
     assert all_copied(bounded[0])
-    opened = said(bounded[0], Edge.OPEN)
+    opened = proofs_of(bounded[0], Edge.OPEN)
     assert opened["zerocopy_sends"] == opened["completions"], (
         "nothing of the warm-up is left for the window"
     )
@@ -143,11 +143,11 @@ repeat: {{min: 2, max: 2}}
     engaged = {send: set(group["engaged"]) for send, group in runs.groupby("send", observed=True)}
     assert engaged["write"] == {""}
     assert all(re.fullmatch(r"sender: copied counted \d+", why) for why in engaged[METHOD])
-    said = text_of(build(path))
-    assert said.count("[mechanism]") == 1, (
+    report = text_of(build(path))
+    assert report.count("[mechanism]") == 1, (
         "one caution, though each run counted another number of copies"
     )
-    assert "in 2 runs (sender: copied moved)" in " ".join(said.split())
+    assert "in 2 runs (sender: copied moved)" in " ".join(report.split())
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_full_queue_is_waited_for_and_counted(
         sent, received = pair.run(
             METHOD, "read", {"chunk": 4096}, bytes=4_000_001, streams=2, verify=1, **pin
         )
-    proofs = said(sent)
+    proofs = proofs_of(sent)
     assert proofs["refused_sends"] > 0
     assert proofs["poll_calls"] > 0
     assert proofs["send_calls"] == proofs["zerocopy_sends"] + proofs["refused_sends"]
@@ -203,7 +203,7 @@ def test_locked_memory_that_is_short_is_waited_for() -> None:
     with open_pair(locked(2**20), WORKER) as pair:
         sent, received = pair.run(METHOD, "read", bytes=8 * 2**20, streams=4)
     assert received.moved("flow", "bytes") == 8 * 2**20
-    assert said(sent)["refused_sends"] > 0
+    assert proofs_of(sent)["refused_sends"] > 0
     assert all_copied(sent)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's own count: bytes and steps of each stream. */
+#include "../meter.h"
 #include "../method.h"
-#include "../run.h"
 
 static const struct nb_field counters[] = {
 	{ .name = "bytes", .about = "bytes moved", .unit = NB_UNIT_BYTES, .per = NB_PER_STREAM },
@@ -13,15 +13,13 @@ static const struct nb_field counters[] = {
 
 static void read_flows(struct nb_reading *reading, uint64_t *numbers)
 {
-	const struct nb_run *run = reading->run;
-	int counts = run->job.method && !(run->job.method->flags & NB_NO_DATA);
+	for (size_t i = 0; i < reading->streams; i++) {
+		const struct nb_flow *flow = &reading->flows[i];
+		uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 
-	for (size_t i = 0; i < run->flows_count; i++) {
-		uint64_t bytes = atomic_load_explicit(&run->flows[i].bytes, memory_order_relaxed);
-
-		numbers[i] = counts ? bytes : NB_MISSING;
-		numbers[run->flows_count + i] =
-			atomic_load_explicit(&run->flows[i].steps, memory_order_relaxed);
+		numbers[i] = flow->method->flags & NB_NO_DATA ? NB_MISSING : bytes;
+		numbers[reading->streams + i] =
+			atomic_load_explicit(&flow->steps, memory_order_relaxed);
 	}
 }
 

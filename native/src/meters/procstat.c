@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../run.h"
+#include "../meter.h"
 
 enum { STATES = 8 };
 
@@ -93,7 +93,7 @@ static int probe_stat(char *why, size_t room)
 static int open_stat(struct nb_reading *reading, struct nb_error *error)
 {
 	/* A cpu line is at most 10 numbers of 20 digits. */
-	size_t room = (nb_items(reading->run, &counters[STATES]) + 2) * 256;
+	size_t room = (nb_items(reading, &counters[STATES]) + 2) * 256;
 	struct text *text = malloc(sizeof(*text) + room);
 
 	reading->state = text;
@@ -108,7 +108,7 @@ static int open_stat(struct nb_reading *reading, struct nb_error *error)
 static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 {
 	struct text *text = reading->state;
-	size_t cpus = nb_items(reading->run, &counters[STATES]);
+	size_t cpus = nb_items(reading, &counters[STATES]);
 	ssize_t length = pread(reading->fd, text->bytes, text->room - 1, 0);
 	char *at = text->bytes;
 

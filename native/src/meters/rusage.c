@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../run.h"
+#include "../meter.h"
+#include "../tool.h"
 
 enum { CPU, USER, SYSTEM, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY };
 
@@ -100,8 +101,8 @@ static void read_usage(struct nb_reading *reading, uint64_t *numbers)
 {
 	struct rusage usage;
 
-	if (reading->run->job.role == NB_ROLE_TOOL) {
-		read_tool(&reading->run->tool, numbers);
+	if (reading->tool) {
+		read_tool(reading->tool, numbers);
 		return;
 	}
 	getrusage(RUSAGE_SELF, &usage);

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../run.h"
+#include "../flow.h"
+#include "../meter.h"
 
 #define FIELD(member) offsetof(struct tcp_info, member), sizeof(((struct tcp_info *)NULL)->member)
 
@@ -44,20 +45,18 @@ static const struct {
 
 static void read_info(struct nb_reading *reading, uint64_t *numbers)
 {
-	const struct nb_run *run = reading->run;
-
-	for (size_t i = 0; i < run->flows_count; i++) {
+	for (size_t i = 0; i < reading->streams; i++) {
 		struct tcp_info info;
 		socklen_t length = sizeof(info);
 
-		if (getsockopt(run->flows[i].socket, IPPROTO_TCP, TCP_INFO, &info, &length))
+		if (getsockopt(reading->flows[i].socket, IPPROTO_TCP, TCP_INFO, &info, &length))
 			length = 0;
 		for (size_t c = 0; c < NB_LENGTH(counters); c++) {
 			uint32_t number;
 
 			memcpy(&number, (char *)&info + places[c].offset, sizeof(number));
 			/* An older kernel gives a shorter structure. */
-			numbers[c * run->flows_count + i] =
+			numbers[c * reading->streams + i] =
 				places[c].offset + places[c].size <= length ? number : NB_MISSING;
 		}
 	}

@@ -20,8 +20,8 @@ union nb_notice {
 /*
  * How many sends a message from the error queue completes, 0 if it is about something else. Sends
  * are numbered with 32 bits that wrap; a notice names the first and the last of a range. *copied:
- * the kernel made a copy after all. It says so of the range's first notice alone: later ones join
- * it without a word, so who looks seldom sees less.
+ * the kernel made a copy after all. Only the first notice of a range has that flag: later ones are
+ * merged into it, so a reader that looks seldom counts fewer.
  */
 static inline uint64_t nb_completed(struct msghdr *message, int *copied)
 {

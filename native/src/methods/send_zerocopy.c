@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../method.h"
+#include "../pattern.h"
 #include "errqueue.h"
 
 enum {

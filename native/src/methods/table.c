@@ -3,6 +3,7 @@
 #include "../method.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* clang-format off */
 #define SEND_METHODS(row) \
@@ -33,3 +34,14 @@ RECEIVE_METHODS(DECLARE_RECEIVE)
 
 const struct nb_method *const nb_send_methods[] = { SEND_METHODS(SEND) NULL };
 const struct nb_method *const nb_receive_methods[] = { RECEIVE_METHODS(RECEIVE) NULL };
+
+const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name)
+{
+	const struct nb_method *const *methods =
+		kind == NB_ROW_SEND ? nb_send_methods : nb_receive_methods;
+
+	for (; *methods; methods++)
+		if (!strcmp((*methods)->name, name))
+			return *methods;
+	return NULL;
+}

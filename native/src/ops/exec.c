@@ -2,8 +2,8 @@
 /* Programs, without a shell between. */
 #include <sys/wait.h>
 
-#include "../ops.h"
-#include "../tool.h"
+#include "../exec.h"
+#include "op.h"
 
 static const uint64_t LIMIT_NS = 8000000000;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../ops.h"
+#include "op.h"
 
 static int read_whole(int fd, struct nb_text *text)
 {
@@ -36,7 +36,7 @@ static int get_file(const struct nb_target *target, struct nb_text *text, struct
 			target->words);
 	if (fd >= 0)
 		close(fd);
-	/* A part of it would be put back in place of the whole. */
+	/* A part of it would be restored in place of the whole. */
 	if (!status && (text->used == text->room - 1 || memchr(text->data, 0, text->used)))
 		status = nb_fail(
 			error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",

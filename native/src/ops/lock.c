@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who uses this host, or this whole kernel: an abstract unix socket (unix(7)) of a network
- * namespace, which the kernel lets go of when its process ends, however it ends. A second socket
- * carries the holder's name to whoever reads /proc/net/unix.
+ * The lock of a host, or of its whole kernel: an abstract unix socket (unix(7)) of a network
+ * namespace, which the kernel closes when its process ends, however it ends. A second socket has
+ * the holder's name, which other processes read from /proc/net/unix.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../ops.h"
+#include "op.h"
 
 enum { HOLDER_MAX = 60, ATTEMPTS = 1000 };
 
@@ -27,7 +27,7 @@ static const struct timespec PAUSE = { .tv_nsec = 1000000 };
 
 struct lock_request {
 	const char *what;   /* host, kernel */
-	const char *holder; /* who takes it; NULL: only look */
+	const char *holder; /* that takes it; NULL: only look */
 	const char *place;  /* the network namespace where it is, when it is another */
 	char found[HOLDER_MAX + 1];
 	struct nb_error *error;
@@ -46,14 +46,14 @@ static int bind_name(const char *name)
 	memcpy(address.sun_path + 1, name, length);
 	if (!bind(fd, (struct sockaddr *)&address,
 		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)))
-		return 0; /* the descriptor is kept open, and nobody needs its number */
+		return 0; /* the descriptor stays open until the process ends */
 	number = errno;
 	close(fd);
 	errno = number;
 	return -1;
 }
 
-/* Who holds it: 1 and the name; 0: nobody; -1 with errno. */
+/* Find the holder: 1 and its name; 0: there is none; -1 with errno. */
 static int look(const char *what, char *holder)
 {
 	FILE *file = fopen("/proc/thread-self/net/unix", "re");
@@ -89,7 +89,8 @@ static int fail_lock(const struct lock_request *request)
 			     "the lock of this %s", request->what);
 }
 
-/* Its sockets are bound one after the other: who has taken it may not have said so yet. */
+/* Its sockets are bound one after the other: a lock may be taken while its holder has no name yet.
+ */
 static int is_decided(int held, const char *holder)
 {
 	return held < 0 || (held && strcmp(holder, NAMELESS) != 0);
@@ -134,7 +135,7 @@ static int fail_namespace(const struct lock_request *request)
 
 /*
  * The kernel's first network namespace: that of the first process, or, where one may not look at
- * that (it may have capabilities that are denied to everybody else), of the kernel's own threads.
+ * that (it may have capabilities that other processes lack), of the kernel's own threads.
  */
 static const char *first_namespace(struct stat *found)
 {
@@ -144,7 +145,7 @@ static const char *first_namespace(struct stat *found)
 
 	if (!stat(of_init, found))
 		return of_init;
-	file = fopen("/proc/2/comm", "re"); /* in a container it is anybody */
+	file = fopen("/proc/2/comm", "re"); /* in a container it may be any process */
 	if (file) {
 		if (!fgets(name, sizeof(name), file))
 			name[0] = 0;
@@ -225,7 +226,7 @@ static int set_lock(const struct nb_target *target, const char *value, struct nb
 
 const struct nb_op nb_op_lock = {
 	.name = "lock",
-	.about = "who uses this host or this kernel; what is taken is kept until the worker ends",
+	.about = "the lock of this host or its kernel; a lock is held until the worker ends",
 	.words = 1,
 	.lasting = 1,
 	.get = get_lock,

@@ -17,7 +17,7 @@
 #include "../clock.h"
 #include "../heartbeat.h"
 #include "../kernel.h"
-#include "../ops.h"
+#include "op.h"
 
 static const char OPERATION[] = "mount", NONE[] = "none";
 static const uint64_t MOUNT_NS = 40000000000, UNMOUNT_NS = 5000000000;

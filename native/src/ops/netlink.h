@@ -7,7 +7,8 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-#include "../ops.h"
+#include "../wire.h"
+#include "op.h"
 
 struct nb_netlink {
 	struct nb_writer request;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting the root qdisc of an interface, and putting back what was there. */
+/* Setting and restoring the root qdisc of an interface. */
 #include "qdisc.h"
 
 #include <errno.h>
@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "qdisc_dependents.h"
 
 enum { ATTEMPTS = 4, HANDLES = 0x8000 };
 
@@ -87,7 +89,7 @@ static int replace(const struct nb_place *place, const struct nb_root *root, str
 }
 
 /* Take the root away; the kernel then makes its default one. */
-static int take_away(const struct nb_place *place, struct nb_error *error)
+static int remove_root(const struct nb_place *place, struct nb_error *error)
 {
 	struct tcmsg head = { .tcm_ifindex = place->index, .tcm_parent = TC_H_ROOT };
 	struct nb_netlink netlink;
@@ -101,16 +103,16 @@ static int take_away(const struct nb_place *place, struct nb_error *error)
 }
 
 /*
- * See that somebody's root could be put back, before it is lost: by replacing it with its like. The
- * kernel makes a new one before it lets go of the old one, which therefore stays when that fails.
+ * Check, before a root that another program has set is lost, that it could be restored: replace it
+ * with a copy. The kernel makes the new one before it frees the old one, which stays on failure.
  */
-static int rehearse(const struct nb_place *place, const struct nb_root *root, const char *text,
-		    struct nb_error *error)
+static int check_restorable(const struct nb_place *place, const struct nb_root *root,
+			    const char *text, struct nb_error *error)
 {
 	struct nb_root like = *root;
 	struct nb_error why;
 	int status = 0;
-	const char *lost = nb_qdisc_bound(place, root, text, &status, error);
+	const char *lost = nb_qdisc_dependents(place, root, text, &status, error);
 
 	if (status)
 		return status;
@@ -151,7 +153,7 @@ int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned
 	return moved;
 }
 
-/* Make a root that reads as it is wanted, where none of somebody's is. */
+/* Make a root that reads as it is wanted, where no other program has set one. */
 static int make_root(const struct nb_place *place, const struct nb_root *wanted,
 		     struct nb_text *text, struct nb_error *error)
 {
@@ -163,7 +165,7 @@ static int make_root(const struct nb_place *place, const struct nb_root *wanted,
 		memcpy(aim.options, wanted->options, wanted->size);
 	for (int i = 0; !status && again && i < ATTEMPTS; i++) {
 		if (i)
-			status = take_away(place, error);
+			status = remove_root(place, error);
 		if (!status)
 			status = replace(place, &aim, error);
 		if (!status)
@@ -216,12 +218,12 @@ static int restore_default(const struct nb_place *place, const char *text,
 	if (!now->kind[0])
 		return 0;
 	if (!now->handle)
-		status = replace(place, &any, error); /* so that there is one to be taken away */
+		status = replace(place, &any, error); /* so that there is one to remove */
 	if (status)
 		return status;
 	default_kind(text, kind);
 	aimed = aim_default(&file, kind, &was);
-	status = take_away(place, error);
+	status = remove_root(place, error);
 	if (aimed && nb_op_file.set(&file, before, status ? NULL : error))
 		status = -NB_ERR_SYSTEM;
 	return status;
@@ -238,7 +240,7 @@ static int restore_from(const struct nb_place *place, const char *text,
 		if (!wanted->handle)
 			status = restore_default(place, text, &now, error);
 		else if (now.handle)
-			status = take_away(place, error);
+			status = remove_root(place, error);
 		if (!status && wanted->handle)
 			status = make_root(place, wanted, scratch, error);
 	}
@@ -276,7 +278,7 @@ static int set_kind(const struct nb_place *place, const char *value, struct nb_t
 		status = nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
 				 "no memory for what was there");
 	if (!status && now.handle)
-		status = rehearse(place, &now, before, error);
+		status = check_restorable(place, &now, before, error);
 	if (!status && !strcmp(now.kind, wanted.kind))
 		wanted.handle = free_handle(before, free_handle(before, HANDLES))
 				<< 16; /* another than the rehearsal's */

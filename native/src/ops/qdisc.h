@@ -1,59 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Queueing disciplines of an interface (tc(8), linux/pkt_sched.h). A text has one line for each,
- * "root KIND HANDLE OPTIONS" or with its parent in place of `root`: the handle is `default` where
- * the kernel made it by itself, the options are its own bytes in hex, so that any kind can be put
- * back.
- */
 #ifndef NB_QDISC_H
 #define NB_QDISC_H
 
-#include <net/if.h>
-
-#include "netlink.h"
-
-enum { NB_QDISC_KIND = IFNAMSIZ };
-
-struct nb_place {
-	const char *interface;
-	int index;
-};
-
-/* The qdisc at the root of an interface. */
-struct nb_root {
-	char kind[NB_QDISC_KIND]; /* "": there is none */
-	uint32_t handle;	  /* 0: the kernel's own */
-	unsigned char *options;	  /* to be freed */
-	size_t size;
-};
-
-int nb_qdisc_place(struct nb_place *place, const struct nb_target *target, struct nb_error *error);
-/* Ask for everything of a type; to be freed, whether or not it failed. */
-int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type,
-		  uint32_t parent, struct nb_error *error);
-/* As nb_netlink_next: the next answer that is about this interface. */
-int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,
-		  uint16_t type, struct tcmsg *head, const void **attributes, size_t *length);
-
-int nb_qdisc_get(const struct nb_target *target, struct nb_text *text, struct nb_error *error);
-/* What a text says of the root. */
-int nb_qdisc_read(const char *text, struct nb_root *root, struct nb_error *error);
-/* What the interface has now, as a text and its root. */
-int nb_qdisc_read_now(const struct nb_place *place, struct nb_text *text, struct nb_root *root,
-		      struct nb_error *error);
-int nb_qdisc_fail_text(const char *text, struct nb_error *error);
+#include <stddef.h>
 
 /*
- * What somebody's root has that would be lost with it, or NULL; *status is <0 when it could not be
- * seen. `text` is what the interface reads.
- */
-const char *nb_qdisc_bound(const struct nb_place *place, const struct nb_root *root,
-			   const char *text, int *status, struct nb_error *error);
-
-/*
- * Some kinds round what they are given (codel's times, to 1024 ns): they read other numbers than
- * were set. Move what was aimed at by what it missed, number by number (attributes of 4 bytes).
- * Returns whether there is anything to try again.
+ * Some kinds round the numbers that they are given (codel: times to 1024 ns). Move each number that
+ * was aimed at by what it missed (attributes of 4 bytes). Returns whether there is anything to try
+ * again.
  */
 int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned char *got,
 		 size_t size);

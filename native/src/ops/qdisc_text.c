@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading queueing disciplines: as a text, and what a text says. */
-#include "qdisc.h"
+#include "qdisc_text.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One row a kind of operation. */
-#include "../ops.h"
+#include "op.h"
 
 /* clang-format off */
 #define OPERATIONS(row) \

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "../ops.h"
+#include "op.h"
 
 const char *nb_target_word(const struct nb_target *target, size_t index)
 {
@@ -85,4 +86,43 @@ int nb_fail_device(struct nb_error *error, const char *operation, const char *in
 			     errno == EPERM ? "run as root, or leave this setting out"
 					    : "the driver does not take this value",
 			     "%s of %s", what, interface);
+}
+
+char *nb_text_copy(const char *text, size_t length)
+{
+	char *copy = malloc(length + 1);
+
+	if (copy) {
+		memcpy(copy, text, length);
+		copy[length] = 0;
+	}
+	return copy;
+}
+
+int nb_op_fail_memory(struct nb_error *error, const char *what)
+{
+	return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory for %s",
+		       what);
+}
+
+int nb_text_allocate(struct nb_text *text, struct nb_error *error)
+{
+	*text = (struct nb_text){ .data = malloc(NB_OP_TEXT), .room = NB_OP_TEXT };
+	return text->data ? 0 : nb_op_fail_memory(error, "an answer");
+}
+
+int nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_text *text,
+	       struct nb_error *error)
+{
+	int status;
+
+	text->used = 0;
+	text->full = 0;
+	text->data[0] = 0;
+	status = op->get(target, text, error);
+	if (!status && text->full)
+		status = nb_fail(error, NB_ERR_UNSUPPORTED, op->name, "leave it out",
+				 "what %s reads is longer than %zu bytes", target->words,
+				 text->room - 1);
+	return status;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What hangs on a root qdisc, and cannot be put back with it. */
-#include "qdisc.h"
+/* What depends on a root qdisc, and cannot be restored with it. */
+#include "qdisc_dependents.h"
 
 #include <linux/pkt_sched.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Their classes come with them. Those of any other kind are somebody's own. */
+/* Their classes come with them. Those of any other kind were added by another program. */
 static const char *const classes_of_their_own[] = { "mq",    "mqprio",	 "taprio", "prio", "multiq",
 						    "ets",   "fq_codel", "fq_pie", "cake", "sfq",
 						    "sfb",   "red",	 "gred",   "tbf",  "etf",
@@ -28,7 +28,7 @@ static int count(const struct nb_place *place, uint16_t ask, uint16_t answer, ui
 	return status;
 }
 
-/* Whether anything below the root, or beside it, was made by somebody. */
+/* Whether another program has added anything below the root, or beside it. */
 static int has_children(const char *text)
 {
 	char parent[24], kind[NB_QDISC_KIND], handle[16];
@@ -71,8 +71,8 @@ static int has_extras(const struct nb_place *place, int *found, struct nb_error 
 	return status;
 }
 
-const char *nb_qdisc_bound(const struct nb_place *place, const struct nb_root *root,
-			   const char *text, int *status, struct nb_error *error)
+const char *nb_qdisc_dependents(const struct nb_place *place, const struct nb_root *root,
+				const char *text, int *status, struct nb_error *error)
 {
 	int found = 0;
 

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What the controller orders: go, mark, stop. */
-#include "run.h"
+#include "orders.h"
 
 #include <string.h>
 
-#include "clock.h"
+#include "dispatch.h"
 #include "method.h"
+#include "phase.h"
 
-static int go_tool(struct nb_run *run, uint64_t now, struct nb_error *error)
+static int go_tool(struct nb_run *run, struct nb_error *error)
 {
-	int status;
+	int whole_life = !run->job.duration && !run->job.marks, status;
 
-	if (!run->job.duration && !run->job.marks) { /* the whole life of the tool is the window */
-		nb_window_open(run);
-		return nb_tool_start(&run->tool, &run->job, error);
-	}
+	if (whole_life)
+		nb_phase_enter(run, NB_MEASURING);
 	status = nb_tool_start(&run->tool, &run->job, error);
-	run->phase = run->job.marks ? NB_WAITING : NB_WARMING;
-	run->warm_at = run->job.marks ? 0 : now + run->job.warmup;
+	if (!status && !whole_life)
+		nb_phase_enter(run, run->job.marks ? NB_WAITING : NB_WARMING);
 	return status;
 }
 
-static int tell_connected(struct nb_run *run, struct nb_error *error)
+static int prepare_connections(struct nb_run *run, struct nb_error *error)
 {
 	int status = 0;
 
@@ -33,7 +31,6 @@ static int tell_connected(struct nb_run *run, struct nb_error *error)
 
 int nb_run_go(struct nb_run *run, struct nb_error *error)
 {
-	uint64_t now = nb_now();
 	int status;
 
 	if (run->phase != NB_PREPARED)
@@ -44,14 +41,13 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 			       "%zu of %zu streams are connected", run->connected,
 			       run->flows_count);
 	if (run->job.role == NB_ROLE_TOOL)
-		return go_tool(run, now, error);
-	status = tell_connected(run, error);
+		return go_tool(run, error);
+	status = prepare_connections(run, error);
 	if (status)
 		return status;
 	nb_run_control_move(&run->control, NB_GATE_WARM);
-	run->phase = run->job.bytes && run->job.role == NB_ROLE_RECEIVE ? NB_WAITING : NB_WARMING;
-	run->warm_at = run->phase == NB_WARMING ? now + run->job.warmup : 0;
-	return 0;
+	return nb_phase_enter(run, run->job.bytes && run->job.role == NB_ROLE_RECEIVE ? NB_WAITING
+										      : NB_WARMING);
 }
 
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
@@ -59,27 +55,24 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 {
 	if (run->phase == NB_WAITING && length <= run->flows_count * sizeof(uint64_t)) {
 		memcpy(run->warmup_bytes, arrived, length);
-		run->phase = NB_WARMUP_DRAIN;
-		return nb_window_warmup_arrived(run) ? nb_window_open_marked(run) : NB_EVENT_NONE;
+		nb_phase_enter(run, NB_WARMUP_DRAIN);
+		return nb_dispatch_warmup(run);
 	}
-	if (run->phase == NB_MEASURING && run->job.marks) {
-		nb_window_close(run);
+	if (run->job.marks && !nb_phase_enter(run, NB_CLOSED))
 		return NB_EVENT_CLOSE;
-	}
 	if (run->phase == NB_CLOSED && run->job.marks)
-		return NB_EVENT_NONE; /* a server that has left with its client closed it */
+		return NB_EVENT_NONE; /* a server that exited with its client closed it */
 	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report it as a defect of netbench",
 		       "the run waits for no mark of %zu bytes", length);
 }
 
 int nb_run_stop(struct nb_run *run, struct nb_error *error)
 {
-	if (run->phase != NB_CLOSED)
+	if (nb_phase_enter(run, NB_DRAINING))
 		return nb_fail(error, NB_ERR_PROTOCOL, "stop", "report it as a defect of netbench",
 			       "the measured window is not closed");
 	atomic_store(&run->control.stop, NB_STOP_ALL);
 	if (run->job.marks)
 		nb_tool_kill(&run->tool); /* a server that waits for the next client */
-	run->phase = NB_DRAINING;
 	return 0;
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on the host, as data: what settings are made of. A held operation remembers what was
- * there before, and is undone in reverse when the controller asks or is gone.
- *
- * A kind of operation lives in one file under ops/ and one row of ops/table.c.
+ * A kind of operation on the host: how it reads and changes something. Each lives in one file of
+ * this folder and one row of table.c. A held operation remembers what was there before (undo.c).
  */
-#ifndef NB_OPS_H
-#define NB_OPS_H
+#ifndef NB_OP_H
+#define NB_OP_H
 
 #include "fail.h"
-#include "rows.h"
-#include "wire.h"
+#include "field.h"
 
 enum { NB_OP_TEXT = 262144, NB_OP_SCOPES = 256, NB_OP_MOVED = 64 };
 
@@ -46,28 +43,19 @@ struct nb_op {
 };
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */
-extern const struct nb_field nb_op_arguments[];
-extern const size_t nb_op_arguments_count;
-
-struct nb_undo_entry;
-
-/* Execute one NB_OP payload; *held grows where it asks for that. Writes what was there before and
- * after. */
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **held,
-		  struct nb_writer *answer, struct nb_error *error);
-/* Whether a payload is an operation that could be executed; does nothing with it. */
-int nb_op_check(const unsigned char *payload, size_t length, struct nb_error *error);
-/*
- * Undo what is held in this scope and those above it, in reverse, and see that it reads as it did.
- * Goes on after a failure, and reports the first and how many there were.
- */
-int nb_op_undo(struct nb_undo_entry **held, uint32_t scope, struct nb_error *error);
-
-/* For the kinds of operations. */
 
 const char *nb_target_word(const struct nb_target *target, size_t index);
 void nb_text_add(struct nb_text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* A copy with an end behind it, or NULL. */
+char *nb_text_copy(const char *text, size_t length);
+int nb_op_fail_memory(struct nb_error *error, const char *what);
+/* Room for what an operation reads; data is to be freed. */
+int nb_text_allocate(struct nb_text *text, struct nb_error *error);
+/* Read from the beginning of the text; one that is full is an error. */
+int nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_text *text,
+	       struct nb_error *error);
 
 /* A line of what `set` takes: "NAME VALUE", or "NAME: VALUE AND MORE" as `get` writes it. */
 struct nb_line {

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* The sender's side of a data connection. */
+#include "connect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "data_socket.h"
+#include "handshake.h"
+
+static const uint64_t CONNECT_NS = 5000000000;
+
+static int wait_for(int fd, short events, uint64_t deadline)
+{
+	struct pollfd pending = { .fd = fd, .events = events };
+	int ready;
+
+	do {
+		uint64_t now = nb_now();
+
+		ready = poll(&pending, 1,
+			     now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0);
+	} while (ready < 0 && errno == EINTR);
+	if (ready == 0)
+		errno = ETIMEDOUT;
+	return ready > 0 ? 0 : -1;
+}
+
+static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct nb_error *error)
+{
+	union nb_address address;
+	socklen_t length = sizeof(int);
+	int number = 0;
+
+	if (job->local_address[0]) {
+		length = nb_address_parse(&address, job->local_address, 0);
+		if (!length || bind(fd, &address.any, length))
+			return nb_fail_errno(error, "connect", "check the sender's data address",
+					     "from %s", job->local_address);
+	}
+	length = nb_address_parse(&address, job->address, job->port);
+	if (connect(fd, &address.any, length) && errno != EINPROGRESS)
+		return nb_fail_errno(error, "connect",
+				     "check the route and the firewall between the data addresses",
+				     "to %s port %llu", job->address,
+				     (unsigned long long)job->port);
+	length = sizeof(number);
+	if (wait_for(fd, POLLOUT, deadline) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) || number) {
+		errno = number ? number : errno;
+		return nb_fail_errno(error, "connect",
+				     "check the route and the firewall between the data addresses",
+				     "to %s port %llu", job->address,
+				     (unsigned long long)job->port);
+	}
+	return 0;
+}
+
+/* Send the token and wait until the receiver has accepted it. */
+static int shake_hands(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
+		       struct nb_error *error)
+{
+	unsigned char handshake[NB_HANDSHAKE_BYTES] = { 0 };
+	uint32_t stream = htonl(index);
+	char answer = 0;
+	ssize_t got = -1;
+
+	memcpy(handshake, job->token, NB_TOKEN_BYTES);
+	memcpy(handshake + NB_TOKEN_BYTES, &stream, sizeof(stream));
+	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) != (ssize_t)sizeof(handshake))
+		return nb_fail_errno(error, "connect", "look at the receiver's error",
+				     "sending the token");
+	if (!wait_for(fd, POLLIN, deadline))
+		got = recv(fd, &answer, 1, 0);
+	if (got < 0)
+		return nb_fail_errno(error, "connect", "look at the receiver's error",
+				     "waiting for the receiver to accept the token");
+	if (got == 0 || answer != NB_ACCEPTED)
+		return nb_fail(error, NB_ERR_PEER, "connect",
+			       "another program may listen on that port: fix `port:`",
+			       "the receiver at %s port %llu rejected the token", job->address,
+			       (unsigned long long)job->port);
+	return 0;
+}
+
+int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
+{
+	union nb_address address;
+	uint64_t deadline = nb_now() + CONNECT_NS;
+	int fd, status;
+
+	if (!nb_address_parse(&address, job->address, job->port))
+		return nb_fail(error, NB_ERR_REQUEST, "connect",
+			       "give the receiver's data address as numbers",
+			       "'%s' is no IP address", job->address);
+	fd = nb_data_socket(job, address.any.sa_family, error);
+	if (fd < 0)
+		return fd;
+	status = establish(fd, job, deadline, error);
+	if (!status)
+		status = shake_hands(fd, job, index, deadline, error);
+	if (!status && fcntl(fd, F_SETFL, 0))
+		status = nb_fail_errno(error, "connect", "report it as a defect of netbench",
+				       "fcntl");
+	if (status)
+		close(fd);
+	return status ? status : fd;
+}

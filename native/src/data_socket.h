@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What listening and connecting share: addresses, and sockets with the options of the job. */
+#ifndef NB_DATA_SOCKET_H
+#define NB_DATA_SOCKET_H
+
+#include <netinet/in.h>
+
+#include "fail.h"
+#include "job.h"
+
+union nb_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* An address written as numbers. Returns its length; 0: it is none. */
+socklen_t nb_address_parse(union nb_address *address, const char *text, uint64_t port);
+/* A TCP socket that does not block, with the options of the job. Returns it or a negative code. */
+int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "digest.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "heartbeat.h"
+
+enum { BLOCK = 64 * 1024 };
+
+uint64_t nb_digest(uint64_t digest, const void *bytes, size_t length)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < length; i++)
+		digest = (digest ^ at[i]) * 0x100000001b3ULL;
+	return digest;
+}
+
+int nb_digest_file(int fd, uint64_t length, uint64_t *digest)
+{
+	unsigned char block[BLOCK];
+
+	for (uint64_t offset = 0; offset < length;) {
+		size_t want = length - offset < BLOCK ? (size_t)(length - offset) : BLOCK;
+		ssize_t got;
+
+		nb_heartbeat();
+		got = pread(fd, block, want, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			errno = got ? errno : ENODATA;
+			return -1;
+		}
+		*digest = nb_digest(*digest, block, (size_t)got);
+		offset += (uint64_t)got;
+	}
+	return 0;
+}

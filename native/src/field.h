@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What a method, a meter, an operation or the job declares about itself; the hello is made of it.
+ */
+#ifndef NB_FIELD_H
+#define NB_FIELD_H
+
+#include "netbench.h"
+
+/* One option, counter, proof or read-back, as its owner declares it. `offset` and `room` are set
+ * for the options of every run only. */
+struct nb_field {
+	const char *name;
+	const char *about;
+	const char *words;
+	uint32_t flags;
+	uint8_t type; /* 0: NB_COUNT */
+	uint8_t unit;
+	uint8_t per;
+	uint64_t minimum;
+	uint64_t maximum; /* 0: no bound */
+	size_t offset;
+	size_t room; /* of text */
+};
+
+#define NB_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A number that could not be read: the controller leaves it out. */
+#define NB_MISSING UINT64_MAX
+
+#endif

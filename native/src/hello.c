@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "hello.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#ifndef NB_LAYOUT
+#define NB_LAYOUT 0
+#endif
+#define NB_ENGINE "0.1.0"
+
+static void read_boot_id(char *boot_id, size_t room)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!file)
+		return;
+	if (fgets(boot_id, (int)room, file))
+		boot_id[strcspn(boot_id, "\n")] = 0;
+	fclose(file);
+}
+
+void nb_fill_hello(struct nb_hello *hello)
+{
+	struct utsname name;
+
+	memset(hello, 0, sizeof(*hello));
+	hello->magic = NB_MAGIC;
+	hello->version = NB_PROTOCOL;
+	hello->byte_order = NB_BYTE_ORDER;
+	hello->layout = NB_LAYOUT;
+	hello->pid = (uint32_t)getpid();
+	hello->clock_ticks = (uint32_t)sysconf(_SC_CLK_TCK);
+	hello->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+	if (!uname(&name)) {
+		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s",
+			 (int)sizeof(hello->architecture) - 1, name.machine);
+		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s",
+			 (int)sizeof(hello->kernel) - 1, name.release);
+	}
+	read_boot_id(hello->boot_id, sizeof(hello->boot_id));
+	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
+}
+
+void nb_hello_write(struct nb_writer *writer)
+{
+	size_t count = nb_describe(NULL, 0);
+	struct nb_row *rows = malloc(count * sizeof(*rows));
+	struct nb_hello hello;
+
+	nb_fill_hello(&hello);
+	hello.rows = (uint32_t)count;
+	nb_put(writer, &hello, sizeof(hello));
+	if (rows) {
+		nb_describe(rows, count);
+		nb_put(writer, rows, count * sizeof(*rows));
+	} else {
+		writer->failed = 1;
+	}
+	free(rows);
+}
+
+int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error *error)
+{
+	struct nb_hello theirs;
+
+	if (length < sizeof(theirs))
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "use the same netbench version on both sides",
+			       "a hello of %zu bytes, expected at least %zu", length,
+			       sizeof(theirs));
+	memcpy(&theirs, payload, sizeof(theirs));
+	if (theirs.magic != NB_MAGIC || theirs.byte_order != NB_BYTE_ORDER)
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "controller and worker need the same byte order",
+			       "the frame is no hello, or its byte order differs");
+	if (theirs.version != NB_PROTOCOL || theirs.layout != NB_LAYOUT)
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
+			       "deploy the worker again from this controller",
+			       "controller has version %u layout %016llx, worker has version %u "
+			       "layout %016llx",
+			       theirs.version, (unsigned long long)theirs.layout,
+			       (unsigned int)NB_PROTOCOL, (unsigned long long)NB_LAYOUT);
+	return 0;
+}

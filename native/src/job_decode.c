@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Decoding a job: values become fields, checked one by one and then together. */
+#include "job_decode.h"
+
+#include <string.h>
+
+#include "method.h"
+#include "rows.h"
+#include "wire.h"
+
+static const uint64_t GIB = 1ULL << 30;
+
+static int store_text(char *into, const struct nb_row *row, size_t room, const char *text,
+		      size_t length, struct nb_error *error)
+{
+	/* A token is bytes, everything else is text and needs its end. */
+	size_t needed = length + (room == NB_TOKEN_BYTES && !strcmp(row->name, "token") ? 0 : 1);
+
+	if (needed > room)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it",
+			       "%s is %zu bytes long, at most %zu fit", row->name, length,
+			       room - (needed - length));
+	memset(into, 0, room);
+	memcpy(into, text, length);
+	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "remove it",
+			       "%s holds a NUL byte", row->name);
+	return 0;
+}
+
+static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error *error)
+{
+	if (number >= row->minimum && number <= row->maximum)
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose a value inside the bounds",
+		       "%s is %llu, it must lie between %llu and %llu", row->name,
+		       (unsigned long long)number, (unsigned long long)row->minimum,
+		       (unsigned long long)row->maximum);
+}
+
+/* The place of a word in a list separated by spaces, or -1. */
+static int word_index(const char *words, const char *word, size_t length)
+{
+	int index = 0;
+
+	for (const char *at = words; *at; index++) {
+		size_t span = strcspn(at, " ");
+
+		if (span == length && !memcmp(at, word, length))
+			return index;
+		at += span + (at[span] == ' ');
+	}
+	return -1;
+}
+
+static int word_number(const struct nb_row *row, const char *text, size_t length, uint64_t *number,
+		       struct nb_error *error)
+{
+	int index = word_index(row->words, text, length);
+
+	if (index < 0)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use one of those words",
+			       "%s is '%.*s', expected one of: %s", row->name,
+			       (int)(length < 40 ? length : 40), text, row->words);
+	*number = (uint64_t)index;
+	return 0;
+}
+
+static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value,
+		 const char *text, struct nb_error *error)
+{
+	const struct nb_field *field = NULL;
+	uint64_t number = value->number;
+	char *into;
+	int status;
+
+	if (row->kind != NB_ROW_OPTION)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "use the same netbench version on both sides", "%s is not an option",
+			       row->name);
+	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "use the same netbench version on both sides",
+			       "%s is a number, '%.*s' came", row->name,
+			       (int)(value->bytes < 40 ? value->bytes : 40), text);
+	if (row->type == NB_WORD) {
+		status = word_number(row, text, value->bytes, &number, error);
+		if (status)
+			return status;
+	}
+	for (size_t i = 0; i < nb_job_options_count; i++)
+		if (nb_row_of_option(i) == row->id)
+			field = &nb_job_options[i];
+	if (!field) {
+		size_t index = nb_row_method_option(row->id);
+
+		if (index >= NB_METHOD_OPTIONS)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job",
+				       "use the same netbench version on both sides",
+				       "%s does not belong in a job", row->name);
+		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+		if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
+				       "%s belongs to another method", row->name);
+		job->extra[index] = number;
+		job->extra_owner = row->owner;
+		return status;
+	}
+	into = (char *)job + field->offset;
+	if (row->type == NB_TEXT)
+		return store_text(into, row, field->room, text, value->bytes, error);
+	status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+	if (!status)
+		memcpy(into, &number, sizeof(number));
+	return status;
+}
+
+/* Whether the method can take from this source, or fill this sink. */
+static int check_ends(const struct nb_job *job, struct nb_error *error)
+{
+	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,
+					    [NB_SOURCE_ZERO] = NB_FROM_ZERO,
+					    [NB_SOURCE_FILE] = NB_FROM_FILE,
+					    [NB_SOURCE_FILES] = NB_FROM_FILE };
+	static const uint32_t sinks[] = {
+		[NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE
+	};
+
+	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "choose another source or another method",
+			       "%s cannot send from this source", job->method_name);
+	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "choose another sink or another method", "%s cannot fill this sink",
+			       job->method_name);
+	return 0;
+}
+
+static int check_whole(struct nb_job *job, struct nb_error *error)
+{
+	int moves = job->role == NB_ROLE_SEND || job->role == NB_ROLE_RECEIVE;
+
+	if (job->align + job->chunk > GIB + 65536)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use a smaller chunk",
+			       "the buffer would be over 1 GiB");
+	if (!moves)
+		return 0;
+	job->method = nb_method_named(job->role == NB_ROLE_SEND ? NB_ROW_SEND : NB_ROW_RECEIVE,
+				      job->method_name);
+	if (!job->method)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job",
+			       "`netbench list methods` names what there is", "no %s method '%s'",
+			       job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
+			       "an option belongs to another method than %s", job->method_name);
+	if (!job->streams)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1",
+			       "a transfer needs at least one stream");
+	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration",
+			       "%s moves no bytes to count", job->method_name);
+	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a size as chunk",
+			       "%s cannot take a whole file a call", job->method_name);
+	if (!job->bytes && !job->duration)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration or bytes",
+			       "the run would have no end");
+	if (job->port_high < job->port_low)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "write the lower port first",
+			       "no port from %llu to %llu", (unsigned long long)job->port_low,
+			       (unsigned long long)job->port_high);
+	return check_ends(job, error);
+}
+
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
+		  struct nb_error *error)
+{
+	const unsigned char *at = payload, *end = payload + length;
+	struct nb_value value;
+	const char *text;
+	int status;
+
+	memset(job, 0, sizeof(*job));
+	job->cpu = NB_MISSING;
+	job->extra_owner = NB_NO_ROW;
+	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
+		const struct nb_row *row = nb_row(value.row);
+
+		if (!row)
+			return nb_fail(error, NB_ERR_REQUEST, "decode job",
+				       "use the same netbench version on both sides",
+				       "no option has the number %u", value.row);
+		status = store(job, row, &value, text, error);
+		if (status)
+			return status;
+	}
+	return status ? status : check_whole(job, error);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "arguments.h"
+
+#include "op.h"
+
+const struct nb_field nb_op_arguments[] = {
+	[NB_OP_KIND] = { .name = "op", .about = "the operation, by name", .type = NB_TEXT },
+	[NB_OP_TARGET] = { .name = "target",
+			   .about = "file, or interface and key, or program and arguments, "
+				    "separated "
+				    "by NUL",
+			   .type = NB_TEXT,
+			   .flags = NB_LIST },
+	[NB_OP_VALUE] = { .name = "value",
+			  .about = "what to write; left out: only read",
+			  .type = NB_TEXT },
+	[NB_OP_HOLD] = { .name = "hold",
+			 .about = "put back what was there when the controller asks or is gone",
+			 .type = NB_FLAG,
+			 .maximum = 1 },
+	[NB_OP_SCOPE] = { .name = "scope",
+			  .about = "what is held in a scope is undone together with all scopes "
+				   "above "
+				   "it",
+			  .maximum = NB_OP_SCOPES - 1 },
+	[NB_OP_UNDO] = { .name = "undo",
+			 .about = "program and arguments that undo an exec",
+			 .type = NB_TEXT,
+			 .flags = NB_LIST },
+};
+const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);

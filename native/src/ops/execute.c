@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "execute.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rows.h"
+#include "arguments.h"
+#include "request.h"
+
+/* The edges of the two texts of an answer. */
+enum reading { BEFORE = 0, AFTER = 1 };
+
+/* What the kernel changes along with the target is held first, so undone last: undoing the one may
+ * change the other again. */
+static int hold_moved(const struct nb_op_request *request, struct nb_text *text,
+		      struct nb_undo_entry **stack, struct nb_error *error)
+{
+	char words[NB_OP_MOVED];
+	struct nb_target other = { words, 0 };
+
+	if (request->op->moves)
+		other.length = request->op->moves(&request->target, words);
+	if (!other.length || nb_op_read(request->op, &other, text, NULL))
+		return 0; /* this kernel does not have it */
+	return nb_undo_push(stack, request->scope, request->op, &other, text->data, error);
+}
+
+/* Run a program that has an undo. */
+static int run_program(const struct nb_op_request *request, struct nb_text *text,
+		       struct nb_undo_entry **stack, struct nb_error *error)
+{
+	int status = nb_undo_push(stack, request->scope, request->op, &request->undo, "", error);
+
+	if (status)
+		return status;
+	status = nb_op_read(request->op, &request->target, text, error);
+	/* A program that failed has changed nothing that is its own to undo; one that was stopped
+	 * may have. */
+	if (status && error->error != ETIMEDOUT)
+		nb_undo_release(stack);
+	return status;
+}
+
+/* Held before it is changed: a change that fails half-way is undone too. */
+static int read_and_hold(const struct nb_op_request *request, struct nb_text *text,
+			 struct nb_undo_entry **stack, struct nb_error *error)
+{
+	int status = hold_moved(request, text, stack, error);
+
+	if (!status)
+		status = nb_op_read(request->op, &request->target, text, error);
+	return status ? status
+		      : nb_undo_push(stack, request->scope, request->op, &request->target,
+				     text->data, error);
+}
+
+static int read_before(const struct nb_op_request *request, struct nb_text *text,
+		       struct nb_undo_entry **stack, struct nb_error *error)
+{
+	int holds = request->hold && request->value && !request->op->lasting;
+	int status = holds || request->undo.words
+			     ? nb_undo_check_scope(*stack, request->scope, error)
+			     : 0;
+
+	if (status)
+		return status;
+	if (request->undo.words)
+		return run_program(request, text, stack, error);
+	if (holds)
+		return read_and_hold(request, text, stack, error);
+	return nb_op_read(request->op, &request->target, text, error);
+}
+
+static void answer_text(struct nb_writer *answer, enum reading reading, const struct nb_text *text)
+{
+	nb_put_text(answer, nb_row_of_op_argument(NB_OP_VALUE), reading, text->data,
+		    strlen(text->data));
+}
+
+static int perform(const struct nb_op_request *request, struct nb_text *text,
+		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
+{
+	int status = read_before(request, text, stack, error);
+
+	if (status)
+		return status;
+	answer_text(answer, BEFORE, text);
+	if (!request->value)
+		return 0;
+	status = request->op->set(&request->target, request->value, error);
+	if (!status)
+		status = nb_op_read(request->op, &request->target, text, error);
+	if (!status)
+		answer_text(answer, AFTER, text);
+	return status;
+}
+
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **stack,
+		  struct nb_writer *answer, struct nb_error *error)
+{
+	struct nb_op_request request = { 0 };
+	struct nb_text text;
+	int status = nb_text_allocate(&text, error);
+
+	if (status)
+		return status;
+	status = nb_op_decode(&request, payload, length, error);
+	if (!status)
+		status = perform(&request, &text, stack, answer, error);
+	nb_op_request_free(&request);
+	free(text.data);
+	return status;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What an operation exports by NFS, read-only, and to whom. */
+#ifndef NB_EXPORT_TARGET_H
+#define NB_EXPORT_TARGET_H
+
+#include "op.h"
+
+struct nb_export_target {
+	const char *folder;
+	const char *address; /* of this host; a server of the worker's own listens there */
+	const char *clients; /* addresses, separated by spaces */
+};
+
+enum { NB_ESCAPED_PATH = 4 * 4096 + 1 };
+
+struct nb_export_target nb_export_target(const struct nb_target *target);
+/* The next client from *at on, without an end: its length; 0: there is none. */
+size_t nb_export_next_client(const char **at, const char **client);
+/* A path as the kernel and exportfs(8) write it: white space and backslash as octal escapes. `to`
+ * has room for NB_ESCAPED_PATH bytes. */
+void nb_export_escape(char *to, const char *path, size_t length);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "exportfs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../digest.h"
+#include "../exec.h"
+
+/* The fsid of the worker's exports of a folder: it tells them from an administrator's. */
+static unsigned int number_of(const char *folder)
+{
+	return (unsigned int)(nb_digest(NB_DIGEST_START, folder, strlen(folder)) & 0x3fffffff) |
+	       0x40000000;
+}
+
+/* Run exportfs with these words, separated by NUL. 0, or negative. */
+static int run_exportfs(const char *words, size_t length, char *output, size_t room,
+			struct nb_error *error)
+{
+	static const uint64_t limit = 8000000000;
+	int status = nb_exec(words, length, limit, output, room, error);
+
+	if (status > 0)
+		return nb_fail(error, NB_ERR_SYSTEM, "export", "try it by hand: exportfs -v",
+			       "exportfs: %.150s", output);
+	return status;
+}
+
+/* The entry of a client in what `exportfs -s` lists, "FOLDER  CLIENT(OPTIONS)": its options, or
+ * NULL. */
+static const char *entry_of(const char *list, const char *folder, const char *client, size_t length)
+{
+	size_t width = strlen(folder);
+
+	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *at = line + width;
+
+		if (strncmp(line, folder, width) != 0 || (*at != ' ' && *at != '\t'))
+			continue;
+		at += strspn(at, " \t");
+		if (!strncmp(at, client, length) && at[length] == '(')
+			return at + length;
+	}
+	return NULL;
+}
+
+static int is_ours(const char *options, unsigned int number)
+{
+	char wanted[32];
+	const char *at;
+
+	snprintf(wanted, sizeof(wanted), "fsid=%u,", number);
+	at = strstr(options, wanted);
+	return at && at < options + strcspn(options, "\n");
+}
+
+/* What the server that runs exports, one a line, for free(); NULL with the error filled. */
+static char *list_exports(struct nb_error *error)
+{
+	static const char words[] = "exportfs\0-s";
+	char *list = malloc(NB_OP_TEXT);
+
+	if (!list)
+		nb_fail(error, NB_ERR_MEMORY, "export", "free some memory", "no memory for a list");
+	if (list && run_exportfs(words, sizeof(words) - 1, list, NB_OP_TEXT, error)) {
+		free(list);
+		list = NULL;
+	}
+	return list;
+}
+
+/* Add an export to a client, or take it away. */
+static int change_export(const struct nb_export_target *target, const char *client, size_t length,
+			 int adds, struct nb_error *error)
+{
+	char words[4096 + 256], output[512];
+	int is_six = memchr(client, ':', length) != NULL, used;
+
+	if (adds)
+		used = snprintf(
+			words, sizeof(words),
+			"exportfs%c-o%cro,no_subtree_check,no_root_squash,insecure,fsid=%u%c", 0, 0,
+			number_of(target->folder), 0);
+	else
+		used = snprintf(words, sizeof(words), "exportfs%c-u%c", 0, 0);
+	used += snprintf(words + used, sizeof(words) - (size_t)used, "%s%.*s%s:%s",
+			 is_six ? "[" : "", (int)length, client, is_six ? "]" : "", target->folder);
+	return run_exportfs(words, (size_t)used, output, sizeof(output), error);
+}
+
+static int change_exports(const struct nb_export_target *target, int adds, struct nb_error *error)
+{
+	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
+	const char *at = target->clients, *client;
+	int status = list ? 0 : -NB_ERR_SYSTEM;
+	size_t length;
+
+	nb_export_escape(folder, target->folder, strlen(target->folder));
+	while (!status && (length = nb_export_next_client(&at, &client)) > 0) {
+		const char *entry = entry_of(list, folder, client, length);
+
+		if (adds ? !entry : entry && is_ours(entry, number_of(target->folder)))
+			status = change_export(target, client, length, adds, error);
+	}
+	free(list);
+	return status;
+}
+
+int nb_exportfs_add(const struct nb_export_target *target, struct nb_error *error)
+{
+	return change_exports(target, 1, error);
+}
+
+int nb_exportfs_remove(const struct nb_export_target *target, struct nb_error *error)
+{
+	return change_exports(target, 0, error);
+}
+
+int nb_exportfs_has(const struct nb_export_target *target, struct nb_error *error)
+{
+	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
+	const char *at = target->clients, *client;
+	int all = list ? 1 : -NB_ERR_SYSTEM;
+	size_t length;
+
+	nb_export_escape(folder, target->folder, strlen(target->folder));
+	while (all > 0 && (length = nb_export_next_client(&at, &client)) > 0)
+		all = entry_of(list, folder, client, length) != NULL;
+	free(list);
+	return all;
+}

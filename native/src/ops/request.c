@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rows.h"
+#include "../wire.h"
+#include "arguments.h"
+
+static const char SAME_VERSION[] = "use the same netbench version on both sides";
+
+static const struct nb_op *op_named(const char *name, size_t length)
+{
+	for (size_t i = 0; nb_ops[i]; i++)
+		if (strlen(nb_ops[i]->name) == length && !memcmp(nb_ops[i]->name, name, length))
+			return nb_ops[i];
+	return NULL;
+}
+
+static int take_words(struct nb_target *target, const char *text, size_t length,
+		      struct nb_error *error)
+{
+	free((char *)target->words);
+	target->words = nb_text_copy(text, length);
+	target->length = length;
+	return target->words ? 0 : nb_op_fail_memory(error, "a target");
+}
+
+static int take_value(struct nb_op_request *request, const char *text, size_t length,
+		      struct nb_error *error)
+{
+	if (memchr(text, 0, length))
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "write a text",
+			       "a value with a NUL in it");
+	free(request->value);
+	request->value = nb_text_copy(text, length);
+	return request->value ? 0 : nb_op_fail_memory(error, "a value");
+}
+
+static int take_argument(struct nb_op_request *request, size_t argument,
+			 const struct nb_value *value, const char *text, struct nb_error *error)
+{
+	switch (argument) {
+	case NB_OP_KIND:
+		request->op = op_named(text, value->bytes);
+		return request->op ? 0
+				   : nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+					     "no operation '%.*s'",
+					     (int)(value->bytes < 40 ? value->bytes : 40), text);
+	case NB_OP_TARGET:
+		return take_words(&request->target, text, value->bytes, error);
+	case NB_OP_VALUE:
+		return take_value(request, text, value->bytes, error);
+	case NB_OP_HOLD:
+		request->hold = value->number != 0;
+		return 0;
+	case NB_OP_SCOPE:
+		request->scope = (uint32_t)value->number;
+		return value->number < NB_OP_SCOPES
+			       ? 0
+			       : nb_fail(error, NB_ERR_REQUEST, "operation", "use fewer scopes",
+					 "scope %llu, the last one is %d",
+					 (unsigned long long)value->number, NB_OP_SCOPES - 1);
+	default:
+		return take_words(&request->undo, text, value->bytes, error);
+	}
+}
+
+/* The index of a row in nb_op_arguments, or how many there are if it is none. */
+static size_t argument_of(const struct nb_row *row)
+{
+	const struct nb_row *owner = row && row->kind == NB_ROW_OPTION ? nb_row(row->owner) : NULL;
+	size_t i = 0;
+
+	if (!owner || owner->kind != NB_ROW_OP)
+		return nb_op_arguments_count;
+	while (i < nb_op_arguments_count && strcmp(row->name, nb_op_arguments[i].name) != 0)
+		i++;
+	return i;
+}
+
+static size_t count_words(const struct nb_target *target)
+{
+	size_t count = 1;
+
+	for (size_t i = 0; i < target->length; i++)
+		count += !target->words[i];
+	return count;
+}
+
+static int check_request(const struct nb_op_request *request, struct nb_error *error)
+{
+	const struct nb_op *op = request->op;
+
+	if (!op || !request->target.words)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+			       "an operation needs a kind and a target");
+	if (op->words && count_words(&request->target) != op->words)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+			       "the target of %s is %zu words, not %zu", op->name, op->words,
+			       count_words(&request->target));
+	if (request->value && !op->set)
+		return nb_fail(error, NB_ERR_REQUEST, "operation",
+			       op->words ? "only read it" : "give it as an exec with an undo",
+			       "%s cannot write", op->name);
+	if (request->undo.words && op->words)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead",
+			       "%s is undone by what it read, not by a program", op->name);
+	return 0;
+}
+
+int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,
+		 struct nb_error *error)
+{
+	const unsigned char *at = payload, *end = payload + length;
+	struct nb_value value;
+	const char *text;
+	int status;
+
+	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
+		size_t argument = argument_of(nb_row(value.row));
+
+		if (argument == nb_op_arguments_count)
+			return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+				       "number %u is not an argument of an operation", value.row);
+		status = take_argument(request, argument, &value, text, error);
+		if (status)
+			return status;
+	}
+	return status ? status : check_request(request, error);
+}
+
+void nb_op_request_free(struct nb_op_request *request)
+{
+	free((char *)request->target.words);
+	free((char *)request->undo.words);
+	free(request->value);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* An operation that the controller asks for, decoded. */
+#ifndef NB_OP_REQUEST_H
+#define NB_OP_REQUEST_H
+
+#include "op.h"
+
+struct nb_op_request {
+	const struct nb_op *op;
+	struct nb_target target; /* a copy with its end, as `undo` */
+	struct nb_target undo;
+	char *value; /* NULL: only read */
+	int hold;
+	uint32_t scope;
+};
+
+/* Decode one NB_OP payload. 0, or a negative code with the error filled; to be freed in either
+ * case. */
+int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,
+		 struct nb_error *error);
+void nb_op_request_free(struct nb_op_request *request);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "undo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../heartbeat.h"
+
+struct nb_undo_entry {
+	struct nb_undo_entry *before;
+	const struct nb_op *op;
+	struct nb_target target; /* its words are this entry's */
+	char *value;		 /* that `get` read before the change */
+	uint32_t scope;
+};
+
+static void free_entry(struct nb_undo_entry *entry)
+{
+	if (!entry)
+		return;
+	free((char *)entry->target.words);
+	free(entry->value);
+	free(entry);
+}
+
+int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
+		 const struct nb_target *target, const char *value, struct nb_error *error)
+{
+	struct nb_undo_entry *entry = calloc(1, sizeof(*entry));
+
+	if (entry) {
+		entry->op = op;
+		entry->scope = scope;
+		entry->target = (struct nb_target){ nb_text_copy(target->words, target->length),
+						    target->length };
+		entry->value = nb_text_copy(value, strlen(value));
+		entry->before = *stack;
+	}
+	if (entry && entry->target.words && entry->value) {
+		*stack = entry;
+		return 0;
+	}
+	free_entry(entry);
+	return nb_op_fail_memory(error, "what was read");
+}
+
+void nb_undo_release(struct nb_undo_entry **stack)
+{
+	struct nb_undo_entry *entry = *stack;
+
+	*stack = entry->before;
+	free_entry(entry);
+}
+
+int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct nb_error *error)
+{
+	if (!top || top->scope <= scope)
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, "operation", "undo the scopes above it first",
+		       "operations nest: scope %u is asked for while scope %u is held", scope,
+		       top->scope);
+}
+
+/* "op word word" of what an entry is about, for messages. */
+static void name_entry(const struct nb_undo_entry *entry, char *name, size_t room)
+{
+	size_t used = (size_t)snprintf(name, room, "%s ", entry->op->name);
+
+	for (size_t i = 0; i < entry->target.length && used + 1 < room; i++)
+		name[used++] = entry->target.words[i] ? entry->target.words[i] : ' ';
+	name[used] = 0;
+}
+
+/* The first line in which two texts differ: where it begins in both. */
+static size_t differing_line(const char *one, const char *other)
+{
+	size_t begin = 0;
+
+	for (size_t i = 0; one[i] && one[i] == other[i]; i++)
+		if (one[i] == '\n')
+			begin = i + 1;
+	return begin;
+}
+
+static int shown(const char *line)
+{
+	size_t length = strcspn(line, "\n");
+
+	return length < 70 ? (int)length : 70;
+}
+
+static int fail_difference(const struct nb_undo_entry *entry, const char *now,
+			   struct nb_error *error)
+{
+	size_t at = differing_line(now, entry->value);
+	const char *reads = now + at, *was = entry->value + at;
+	char name[64];
+
+	name_entry(entry, name, sizeof(name));
+	return nb_fail(error, NB_ERR_SYSTEM, "undo",
+		       "something else changed it in between: put it back by hand",
+		       "%s reads '%.*s', it was '%.*s'", name, shown(reads), reads, shown(was),
+		       was);
+}
+
+static int restore(const struct nb_undo_entry *entry, struct nb_text *text, struct nb_error *error)
+{
+	const struct nb_op *op = entry->op;
+	int status;
+
+	if (!nb_op_read(op, &entry->target, text, NULL) && !strcmp(text->data, entry->value))
+		return 0;
+	status = (op->restore ? op->restore : op->set)(&entry->target, entry->value, error);
+	if (!status)
+		status = nb_op_read(op, &entry->target, text, error);
+	if (!status && strcmp(text->data, entry->value) != 0)
+		status = fail_difference(entry, text->data, error);
+	return status;
+}
+
+static int undo_one(const struct nb_undo_entry *entry, struct nb_error *error)
+{
+	struct nb_text text;
+	int status = nb_text_allocate(&text, error);
+
+	if (!status)
+		status = entry->op->set ? restore(entry, &text, error)
+					: nb_op_read(entry->op, &entry->target, &text, error);
+	free(text.data);
+	return status;
+}
+
+static void add_count(struct nb_error *error, size_t others)
+{
+	char more[64];
+	size_t length, used = strlen(error->message);
+
+	length = (size_t)snprintf(more, sizeof(more), "; %zu more could not be put back", others);
+	if (used > sizeof(error->message) - 1 - length)
+		used = sizeof(error->message) - 1 - length;
+	memcpy(error->message + used, more, length + 1);
+}
+
+int nb_undo(struct nb_undo_entry **stack, uint32_t scope, struct nb_error *error)
+{
+	size_t failures = 0;
+	int first = 0;
+
+	while (*stack && (*stack)->scope >= scope) {
+		struct nb_error ignored;
+		int status = undo_one(*stack, first ? &ignored : error);
+
+		failures += status != 0;
+		first = first ? first : status;
+		nb_undo_release(stack);
+		nb_heartbeat();
+	}
+	if (failures > 1)
+		add_count(error, failures - 1);
+	return first;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The undo stack: what held operations read before they changed it, undone in reverse. */
+#ifndef NB_UNDO_H
+#define NB_UNDO_H
+
+#include "op.h"
+
+struct nb_undo_entry;
+
+/* Scopes nest: nothing is held in a scope while one above it holds something. 0, or a negative
+ * code. */
+int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct nb_error *error);
+/* Push what undoes an operation, as a copy: `value` is what its target reads now. */
+int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
+		 const struct nb_target *target, const char *value, struct nb_error *error);
+/* Pop the last entry without undoing it. */
+void nb_undo_release(struct nb_undo_entry **stack);
+/*
+ * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
+ * did. Goes on after a failure, and reports the first and how many there were.
+ */
+int nb_undo(struct nb_undo_entry **stack, uint32_t scope, struct nb_error *error);
+
+#endif

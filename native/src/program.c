@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "field.h"
+
+enum { EXEC_FAILED = 127 };
+
+size_t nb_program_arguments(char *text, size_t length, char **arguments)
+{
+	size_t count = 0;
+
+	for (size_t at = 0; at < length && text[at] && count + 1 < NB_ARGUMENTS_MAX;
+	     at += strlen(text + at) + 1)
+		arguments[count++] = text + at;
+	arguments[count] = NULL;
+	return count;
+}
+
+/* Pin to the CPU that was asked for. 0, or -1 with errno: on another CPU the measurement would be
+ * wrong. */
+static int pin_to(uint64_t cpu)
+{
+	cpu_set_t set;
+
+	if (cpu == NB_MISSING)
+		return 0;
+	CPU_ZERO(&set);
+	if (cpu < CPU_SETSIZE) /* else the set is empty, which the kernel refuses */
+		CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void exec_child(char **arguments, uint64_t cpu, int out, int err, int report)
+{
+	int number;
+	ssize_t written;
+
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_DFL);
+	if (!pin_to(cpu) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
+		int null = open("/dev/null", O_RDONLY);
+
+		if (null >= 0)
+			dup2(null, STDIN_FILENO);
+		execvp(arguments[0], arguments);
+	}
+	number = errno;
+	written = write(report, &number, sizeof(number));
+	(void)written;
+	_exit(EXEC_FAILED);
+}
+
+/* Start a program; *number is the errno of a failed exec. Returns its pid or -1. */
+pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *number)
+{
+	int report[2];
+	pid_t pid;
+
+	*number = 0;
+	if (pipe2(report, O_CLOEXEC)) {
+		*number = errno;
+		return -1;
+	}
+	pid = fork();
+	if (pid == 0)
+		exec_child(arguments, cpu, out, err, report[1]);
+	if (pid < 0)
+		*number = errno;
+	close(report[1]);
+	if (pid > 0 && read(report[0], number, sizeof(*number)) > 0) {
+		waitpid(pid, NULL, 0);
+		pid = -1;
+	}
+	close(report[0]);
+	return pid;
+}
+
+void nb_output_read(struct nb_output *output)
+{
+	char spill[4096];
+
+	while (output->fd >= 0) {
+		size_t left = output->room - output->used;
+		ssize_t got = read(output->fd, left ? output->text + output->used : spill,
+				   left ? left : sizeof(spill));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			return;
+		if (got <= 0) {
+			close(output->fd);
+			output->fd = -1;
+		} else if (left) {
+			output->used += (size_t)got;
+		} else {
+			output->lost += (uint64_t)got;
+		}
+	}
+}

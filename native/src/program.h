@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs: started without a shell, their output captured through pipes that do not block. */
+#ifndef NB_PROGRAM_H
+#define NB_PROGRAM_H
+
+#include <sys/types.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NB_ARGUMENTS_MAX = 256 };
+
+struct nb_output {
+	int fd; /* -1: at its end */
+	char *text;
+	size_t used;
+	size_t room;
+	uint64_t lost; /* bytes over the limit */
+};
+
+/* Words separated by NUL as an argv of at most NB_ARGUMENTS_MAX entries, NULL the last. Returns how
+ * many there are. */
+size_t nb_program_arguments(char *text, size_t length, char **arguments);
+/* Start a program in a session of its own, on one CPU unless that is NB_MISSING. Returns its pid,
+ * or -1 with the errno of what failed, exec included, in *number. */
+pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *number);
+/* Read what has been printed; at its end the descriptor is closed. */
+void nb_output_read(struct nb_output *output);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop that all methods share. */
+#ifndef NB_PUMP_H
+#define NB_PUMP_H
+
+#include "flow.h"
+
+/* Step the flows of a thread group until the run's stop has come to `until`, each has reached its
+ * limit, or its stream ends. Flows that failed have said so. */
+void nb_pump(struct nb_flow *flows, int until);
+/* End a flow that has failed, with flow->error filled. */
+void nb_pump_fail(struct nb_flow *flow);
+
+#endif
