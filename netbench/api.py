@@ -328,7 +328,7 @@ def write_report(report: Report, kind: str, file: Path) -> None:
 
     text = import_module(f"netbench.report.{kind}").render(report)
     try:
-        if file.parent == report.source.loaded.path / "report":
+        if file.parent == report.source.result.path / "report":
             file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:

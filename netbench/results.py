@@ -45,31 +45,31 @@ class Results:
     @property
     def name(self) -> str:
         """The campaign's name."""
-        return self.source.loaded.name
+        return self.source.result.name
 
     @property
     def path(self) -> Path:
         """The folder that was read."""
-        return self.source.loaded.path
+        return self.source.result.path
 
     @property
     def label(self) -> str:
         """What must stand beside every number of a result that was measured under software
         emulation; "" for any other.
         """
-        return label_of(self.source.loaded)
+        return label_of(self.source.result)
 
     @property
     def factors(self) -> tuple[str, ...]:
         """What was swept; each is a column of `runs` and `cells`, its levels in the
         plan's order.
         """
-        return self.source.loaded.factors
+        return self.source.result.factors
 
     @property
     def units(self) -> Mapping[str, str]:
         """The unit of every metric column."""
-        return {name: describe(name).unit for name in metric_order(self.source.loaded.metrics)}
+        return {name: describe(name).unit for name in metric_order(self.source.result.metrics)}
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -80,9 +80,9 @@ class Results:
         run is not pooled with the others; `noise` what disturbed its block. NaN: that run has no
         such number. `.attrs["units"]` are the units, `.attrs["label"]` is `label`.
         """
-        loaded = self.source.loaded
-        frame = loaded.runs[
-            [*LEADING, *loaded.factors, *TRAILING, *metric_order(loaded.metrics)]
+        result = self.source.result
+        frame = result.runs[
+            [*LEADING, *result.factors, *TRAILING, *metric_order(result.metrics)]
         ].copy()
         frame.attrs |= {"units": dict(self.units), "label": self.label}
         return frame
@@ -92,14 +92,14 @@ class Results:
         """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low
         high precision status.
         """
-        frame = tidy(self.source.loaded, self.source.cells)
+        frame = tidy(self.source.result, self.source.cells)
         frame.attrs["label"] = self.label
         return frame.astype(
             {name: pd.CategoricalDtype(self._levels(name)) for name in self.factors}
         )
 
     def _levels(self, factor: str) -> list[str]:
-        return [str(level) for level in self.source.loaded.runs[factor].cat.categories]
+        return [str(level) for level in self.source.result.runs[factor].cat.categories]
 
     @cached_property
     def facts(self) -> pd.DataFrame:
@@ -108,7 +108,7 @@ class Results:
         """
         rows = [
             (host, boot["boot"], name, value, boot.get("missing", {}).get(name, ""))
-            for host, boots in self.source.loaded.hosts.items()
+            for host, boots in self.source.result.hosts.items()
             for boot in boots
             for name, value in {
                 **dict.fromkeys(boot.get("missing", {})),
@@ -142,11 +142,11 @@ class Results:
         Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n,
         verdict, needed, sentence. Errors: ReportError.
         """
-        loaded = self.source.loaded
-        if factor not in loaded.swept or metric not in loaded.metrics:
+        result = self.source.result
+        if factor not in result.swept or metric not in result.metrics:
             raise ReportError(
                 f"no factor {factor!r} or no metric {metric!r} here; "
-                f"factors: {', '.join(loaded.swept)}; metrics: {', '.join(self.units)}"
+                f"factors: {', '.join(result.swept)}; metrics: {', '.join(self.units)}"
             )
         levels = self._levels(factor)
         if baseline is not None and baseline not in levels:
@@ -180,7 +180,7 @@ class Results:
 
     def __repr__(self) -> str:
         return (
-            f"<Results {self.name!r}: {len(self.source.loaded.runs)} runs of"
+            f"<Results {self.name!r}: {len(self.source.result.runs)} runs of"
             f" {len(self.source.cells)} cells, {self.path}>"
         )
 
@@ -261,7 +261,7 @@ class Plots:
 
         return self._titled(
             plots.order(
-                self._results.source.loaded.ok,
+                self._results.source.result.ok,
                 self._known(metric),
                 axes or plots.shown_axes(plots.FLAT),
             )
@@ -299,7 +299,7 @@ class Plots:
         return plots.titled(axes, self._results.label)
 
     def _known(self, metric: str) -> str:
-        if metric not in self._results.source.loaded.metrics:
+        if metric not in self._results.source.result.metrics:
             raise ReportError(
                 f"no metric {metric!r} here; there are {', '.join(self._results.units)}"
             )

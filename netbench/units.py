@@ -9,7 +9,7 @@ was expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*\Z")
@@ -148,6 +148,14 @@ def format_rate(bits: int) -> str:
 def count(n: int, noun: str) -> str:
     """`1 cell`, `3 cells`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def listed(texts: Sequence[str], most: int, separator: str = "; ") -> str:
+    """The first texts in a row; the rest are counted: `a; b; and 3 more`, `a, b and 3 more`."""
+    first = separator.join(texts[:most])
+    if len(texts) <= most:
+        return first
+    return f"{first}{'; and' if separator == '; ' else ' and'} {len(texts) - most} more"
 
 
 _SINGULAR = {

@@ -18,8 +18,8 @@ from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
-from netbench.analysis.load import Loaded
 from netbench.analysis.metrics import METRICS
+from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities
 
 Rows = npt.NDArray[np.int64]  # positions in the frame of runs
@@ -60,20 +60,20 @@ def metric_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-def cells_of(loaded: Loaded) -> list[CellResult]:
+def cells_of(result: Result) -> list[CellResult]:
     """All cells of the plan times all its pairs, in that order, those without any run too."""
-    groups = rows_by_cell(loaded.runs)
+    groups = rows_by_cell(result.runs)
     nothing = np.array([], dtype=np.int64)
-    keys = [(cell, str(pair)) for cell in loaded.cells for pair in loaded.plan["pairs"]]
+    keys = [(cell, str(pair)) for cell in result.cells for pair in result.plan["pairs"]]
     places = [
         _Place(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell, pair in keys
     ]
-    table = _Table(loaded)
+    table = _Table(result)
     standings = {place.key: table.standing(place) for place in places}
-    swept = loaded.plan.get("swept", loaded.factors)
-    kernels = loaded.compare is not None and loaded.compare.factor == KERNEL
+    swept = result.plan.get("swept", result.factors)
+    kernels = result.compare is not None and result.compare.factor == KERNEL
     closed = closings(
-        standings, swept, loaded.compare, loaded.repeat, loaded.rounds if kernels else None
+        standings, swept, result.compare, result.repeat, result.rounds if kernels else None
     )
     return [table.cell(place, closed[place.key]) for place in places]
 
@@ -104,10 +104,10 @@ def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
 class _Table:
     """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
 
-    def __init__(self, loaded: Loaded) -> None:
-        self.loaded = loaded
-        self.names = metric_order(loaded.metrics)
-        frame = loaded.runs
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.names = metric_order(result.metrics)
+        frame = result.runs
         self.values = (
             frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
         )
@@ -125,7 +125,7 @@ class _Table:
         """
         good = place.rows[self.ok[place.rows]]
         blocks = self.block[good]
-        asked = [name for name in self.loaded.repeat.metrics if name in self.names] or self.names
+        asked = [name for name in self.result.repeat.metrics if name in self.names] or self.names
         values: dict[str, dict[int, float]] = {}
         for name in asked:
             column = self.values[good, self.names.index(name)]
@@ -139,7 +139,7 @@ class _Table:
 
     def lost(self, rows: Rows) -> int:
         """Failed runs that are not repeated."""
-        return int((self.status[rows] == "failed").sum()) if self.loaded.in_boots else 0
+        return int((self.status[rows] == "failed").sum()) if self.result.in_boots else 0
 
     def final(self, rows: Rows) -> str:
         """The status of a cell that did not arrive where it was going (`verify` failed, or no run
@@ -159,7 +159,7 @@ class _Table:
         rows = place.rows
         good = rows[self.ok[rows]]
         values = self.columns(good)
-        repeat, boots = self.loaded.repeat, len(set(self.boot[good].tolist()))
+        repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
         asked = {name: self.within(name, good) for name in repeat.metrics if name in values}
         status, signs = self.final(rows), tuple[str, ...]()
@@ -197,7 +197,7 @@ class _Table:
 
     def over_runs(self, values: Mapping[str, Numbers]) -> dict[str, Interval]:
         """Intervals over runs, widened where their number was chosen by looking."""
-        repeat = self.loaded.repeat
+        repeat = self.result.repeat
         return _intervals(values, sequential_confidence(repeat.confidence, repeat.min, repeat.max))
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
@@ -215,7 +215,7 @@ class _Table:
             for i, name in enumerate(self.names)
             if any(there := counts[:, i] > 0)
         }
-        return _intervals({name: means[name] for name in values}, self.loaded.repeat.confidence)
+        return _intervals({name: means[name] for name in values}, self.result.repeat.confidence)
 
 
 def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, Interval]:
@@ -247,29 +247,29 @@ def _status(
     return ("unstable" if signs else "max"), signs
 
 
-def tidy(loaded: Loaded, cells: Sequence[CellResult]) -> pd.DataFrame:
+def tidy(result: Result, cells: Sequence[CellResult]) -> pd.DataFrame:
     """One row a cell, pair and metric, in the columns of DESIGN's CSV: cell pair FACTORS metric
     unit n mean low high precision status.
 
     A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there
     is none".
     """
-    rows = list(_tidy_rows(loaded, cells))
-    return pd.DataFrame(rows, columns=["cell", "pair", *loaded.factors, *TIDY])
+    rows = list(_tidy_rows(result, cells))
+    return pd.DataFrame(rows, columns=["cell", "pair", *result.factors, *TIDY])
 
 
-def _tidy_rows(loaded: Loaded, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
+def _tidy_rows(result: Result, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
     units = {
         name: METRICS[name.partition(".")[0]].unit
-        for name in (*loaded.metrics, *(m for m in loaded.repeat.metrics if m in METRICS))
+        for name in (*result.metrics, *(m for m in result.repeat.metrics if m in METRICS))
     }
-    for result in cells:
+    for cell in cells:
         head = (
-            result.cell,
-            result.pair,
-            *(result.factors.get(name, "") for name in loaded.factors),
+            cell.cell,
+            cell.pair,
+            *(cell.factors.get(name, "") for name in result.factors),
         )
-        intervals = result.intervals or {name: Interval(0) for name in loaded.repeat.metrics}
+        intervals = cell.intervals or {name: Interval(0) for name in result.repeat.metrics}
         for name, i in intervals.items():
             yield (
                 *head,
@@ -280,7 +280,7 @@ def _tidy_rows(loaded: Loaded, cells: Sequence[CellResult]) -> Iterator[tuple[ob
                 i.low,
                 i.high,
                 i.precision,
-                result.status,
+                cell.status,
             )
 
 

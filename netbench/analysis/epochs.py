@@ -20,6 +20,7 @@ from netbench.facts.entry import known_facts
 
 BETWEEN = " | "  # changes
 KERNEL = "kernel"
+OF_KERNEL = ("kernel", "command_line")  # beginnings of facts that a swept kernel brings along
 Epoch = tuple[int, ...]
 """Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
 Stratum = tuple[str, str]
@@ -131,14 +132,14 @@ class Latest:
         """That of a stratum; None where no run is ok."""
         return self._latest.get(place)
 
-    def why_not(self, record: Mapping[str, Any]) -> str:
-        """Why an ok run does not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more of them
-        with BETWEEN.
+    def why_excluded(self, place: Stratum, mine: Epoch) -> str:
+        """Why ok runs of an epoch do not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more
+        of them with BETWEEN.
         """
-        mine, latest = self._epochs.of(record), self._latest.get(stratum(record))
+        latest = self._latest.get(place)
         if latest is None or mine == latest:
             return ""
-        return self._epochs.said(str(record["pair"]), mine, latest)
+        return self._epochs.said(place[0], mine, latest)
 
 
 def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) -> list[str]:

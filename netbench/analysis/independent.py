@@ -18,8 +18,8 @@ import numpy as np
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.compare import ZERO, Comparison, by_cell, corrected, tested
 from netbench.analysis.intervals import Numbers, sequential_confidence
-from netbench.analysis.load import Loaded
 from netbench.analysis.pairs import Series
+from netbench.analysis.result import Result
 from netbench.facts import comparison
 from netbench.facts.entry import known_facts
 from netbench.model import Repeat
@@ -73,7 +73,7 @@ class _Cell:
         return tuple(self.factors.get(name, "") for name in names)
 
 
-def match(a: Loaded, b: Loaded) -> Matching:
+def match(a: Result, b: Result) -> Matching:
     """Cells of two results whose factors agree.
 
     A factor that one result alone swept must be at the level that the other campaign wrote for it;
@@ -151,14 +151,14 @@ def _joined(
             yield Match((x.id, pair), (y.id, other), context, pair)
 
 
-def _cells(loaded: Loaded) -> list[_Cell]:
+def _cells(result: Result) -> list[_Cell]:
     return [
         _Cell(str(c["cell"]), {str(k): str(v) for k, v in c["factors"].items()})
-        for c in loaded.cells
+        for c in result.cells
     ]
 
 
-def _as_written(group: Sequence[_Cell], own: Sequence[str], other: Loaded) -> list[_Cell]:
+def _as_written(group: Sequence[_Cell], own: Sequence[str], other: Result) -> list[_Cell]:
     """The cells whose own factors are at the levels that the other campaign wrote, where there are
     such.
     """
@@ -169,16 +169,16 @@ def _as_written(group: Sequence[_Cell], own: Sequence[str], other: Loaded) -> li
     return kept
 
 
-def _written(loaded: Loaded, factor: str) -> str | None:
+def _written(result: Result, factor: str) -> str | None:
     """The level that a campaign wrote for what it did not sweep; None where it wrote none."""
-    asked = loaded.asked or {}
+    asked = result.asked or {}
     return next(
         (asked[key] for part in ("transfer", "settings") if (key := f"{part}.{factor}") in asked),
         None,
     )
 
 
-def _assumed(factor: str, against: Loaded, name: str) -> str:
+def _assumed(factor: str, against: Result, name: str) -> str:
     word = _written(against, factor)
     return (
         f"{name} was run with {word}"
@@ -187,9 +187,9 @@ def _assumed(factor: str, against: Loaded, name: str) -> str:
     )
 
 
-def _pairs(a: Loaded, b: Loaded) -> tuple[list[tuple[str, str]], list[str]]:
+def _pairs(a: Result, b: Result) -> tuple[list[tuple[str, str]], list[str]]:
     """The pairs of hosts that are compared: those of one name, or the only ones there are."""
-    mine, theirs = ([str(pair) for pair in loaded.plan["pairs"]] for loaded in (a, b))
+    mine, theirs = ([str(pair) for pair in result.plan["pairs"]] for result in (a, b))
     found = [(pair, pair) for pair in mine if pair in theirs]
     if not found and len(mine) == len(theirs) == 1:
         return [(mine[0], theirs[0])], [
@@ -208,12 +208,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def compared(
-    a: Loaded, b: Loaded, matching: Matching, metric: str, margin: float | None = None
+    a: Result, b: Result, matching: Matching, metric: str, margin: float | None = None
 ) -> list[Comparison]:
     """B against A in one metric, a comparison a match: one family. The metric must be in both."""
     series = [
-        {(w[1], w[0]): s for w, s in by_cell(loaded.ok, ["pair", "cell"], metric)}
-        for loaded in (a, b)
+        {(w[1], w[0]): s for w, s in by_cell(result.ok, ["pair", "cell"], metric)}
+        for result in (a, b)
     ]
     repeat = max(
         (a.repeat, b.repeat),
@@ -276,7 +276,7 @@ def _logs(series: Series, by_boot: bool) -> Numbers:
     return np.asarray(np.bincount(at, logs) / np.bincount(at))
 
 
-def differences(a: Loaded, b: Loaded) -> list[Difference]:
+def differences(a: Result, b: Result) -> list[Difference]:
     """What the two differ in: facts that must match, and what their campaigns say of the transfer
     and of settings.
     """
@@ -298,7 +298,7 @@ def differences(a: Loaded, b: Loaded) -> list[Difference]:
     return [*told, *_words(a, b)]
 
 
-def _hosts(a: Loaded, b: Loaded) -> list[tuple[str, str]]:
+def _hosts(a: Result, b: Result) -> list[tuple[str, str]]:
     """Hosts of one name, or those that play one part in the pairs that are compared."""
     pairs, _ = _pairs(a, b)
     ends = [
@@ -309,16 +309,16 @@ def _hosts(a: Loaded, b: Loaded) -> list[tuple[str, str]]:
     return list(dict.fromkeys(ends))
 
 
-def _known(loaded: Loaded, host: str) -> dict[str, str]:
+def _known(result: Result, host: str) -> dict[str, str]:
     """Each fact over all entries of a host: one value, or all that there were."""
     values: dict[str, dict[str, None]] = {}
-    for entry in loaded.hosts.get(host, ()):
+    for entry in result.hosts.get(host, ()):
         for name, value in known_facts(entry).items():
             values.setdefault(name, {})[value] = None
     return {name: " or ".join(sorted(each)) for name, each in values.items()}
 
 
-def _words(a: Loaded, b: Loaded) -> Iterator[Difference]:
+def _words(a: Result, b: Result) -> Iterator[Difference]:
     """Keys of transfer and settings that the campaigns write otherwise, and that neither swept."""
     if a.asked is None or b.asked is None:
         return

@@ -1,5 +1,5 @@
-"""What proof counters mean, by the descriptors alone: whose they are, which must move, and of which
-other one each is a part.
+"""Proof counters: what they mean by the descriptors alone (whose they are, which must move, and of
+which other one each is a part), and their totals over runs.
 
 A counter whose `about` begins with another counter of its method is a part of that one: `copied`,
 "completions that say ...", of `completions`. So `0 of 12,345 completions copied` needs no knowledge
@@ -12,8 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from netbench.analysis.counters import SIDES, difference
+
 MUST_MOVE, MUST_NOT_MOVE = "must_move", "must_not_move"
-SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of methods
+METHOD_SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of methods
+ProofKey = tuple[str, str, str, str]
+"""Cell, pair, side and counter."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Declared:
         each: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for row in rows:
             kind, owner = row.get("kind"), str(row.get("owner", ""))
-            if kind in SIDES:
-                side, method = SIDES[str(kind)], str(row["name"])
+            if kind in METHOD_SIDES:
+                side, method = METHOD_SIDES[str(kind)], str(row["name"])
             elif kind == "proof":
                 each.setdefault((side if owner == method else "", owner), []).append(row)
         for key, mine in each.items():
@@ -76,3 +80,54 @@ def _proof(row: Mapping[str, Any], siblings: Sequence[Mapping[str, Any]]) -> Pro
         first if first != name and any(first == str(other["name"]) for other in siblings) else ""
     )
     return Proof(name, str(row.get("owner", "")), frozenset(row.get("flags", ())), whole)
+
+
+@dataclass(frozen=True)
+class ProofTotal:
+    """A proof counter over the ok runs of one (cell, pair, side): `runs`, its total in the window,
+    and the runs in which its rule was broken.
+    """
+
+    runs: int = 0
+    total: float = 0.0
+    broken: int = 0
+
+
+class ProofTally:
+    """Adds up the proof counters of each run that counts."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+        self._sums: dict[ProofKey, list[float]] = {}  # runs, total and broken of ProofTotal
+
+    def add(self, record: Mapping[str, Any]) -> str:
+        """Take in the record of a run; say why its mechanism did not engage (`must_move` stayed 0,
+        `must_not_move` moved), or "".
+        """
+        cell, pair = str(record["cell"]), str(record["pair"])
+        why = []
+        for side in SIDES:
+            counters = (record.get("proof") or {}).get(side, {})
+            meanings = self._declared.of(side, counters)
+            for name, edges in counters.items():
+                if len(edges) < 2:
+                    continue  # one edge alone shows nothing
+                counted = difference(edges[0], edges[-1])
+                # to the drained edge where there is one: late completions count
+                broken = meanings[name].broken(counted)
+                if broken:
+                    why.append(
+                        f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}"
+                    )
+                sums = self._sums.setdefault((cell, pair, side, name), [0, 0, 0])
+                sums[0] += 1
+                sums[1] += difference(edges[0], edges[1])
+                sums[2] += broken
+        return "; ".join(why)
+
+    def totals(self) -> dict[ProofKey, ProofTotal]:
+        """The sums so far."""
+        return {
+            key: ProofTotal(int(runs), total, int(broken))
+            for key, (runs, total, broken) in self._sums.items()
+        }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netbench.analysis.checks import Caution
+from netbench.analysis.cautions.base import Caution
 from netbench.analysis.intervals import Interval
 
 Value = (

@@ -21,12 +21,12 @@ class Report:
 
     @property
     def name(self) -> str:
-        return self.source.loaded.name
+        return self.source.result.name
 
     @property
     def label(self) -> str:
         """What must stand beside every number of it; "" for what was measured on hardware."""
-        return label_of(self.source.loaded)
+        return label_of(self.source.result)
 
     def section(self, key: str) -> Section:
         """A section by its key. Errors: KeyError."""
@@ -44,11 +44,11 @@ def build(path: Path | str) -> Report:
 
 
 def of_source(source: Source) -> Report:
-    """The report of a result that is already loaded."""
+    """The report of a result that was already read."""
     from netbench.report.sections import sections
 
     made = (section(source) for section in sections())
-    label = label_of(source.loaded)
+    label = label_of(source.result)
     return Report(
         source, tuple(labelled(section, label) for section in made if section is not None)
     )

@@ -14,7 +14,7 @@ from netbench.analysis.cells import metric_order
 from netbench.analysis.compare import Comparison
 from netbench.analysis.gates import Gate, Outcome, judge
 from netbench.analysis.independent import Difference
-from netbench.analysis.load import Loaded
+from netbench.analysis.result import Result
 from netbench.analysis.words import bounds, change
 from netbench.errors import ReportError
 from netbench.report.blocks import Block, Column, Prose, Section, Table
@@ -42,7 +42,7 @@ class Compared:
     """
 
     title: str
-    results: Mapping[str, Loaded]
+    results: Mapping[str, Result]
     families: Families
     gates: Sequence[Gate] = ()
     notes: Sequence[str] = ()
@@ -71,7 +71,7 @@ class Compared:
         several = len({c.pair for family in self.families.values() for c in family}) > 1
         head = [f"{self.label[0].upper()}{self.label[1:]}. {EMULATED}"] if self.label else []
         if len(self.results) > 1:
-            head += [f"{name}: {_described(loaded)}" for name, loaded in self.results.items()]
+            head += [f"{name}: {_described(result)}" for name, result in self.results.items()]
             head.append(UNPAIRED)
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
@@ -141,7 +141,7 @@ class Compared:
             "schema": SCHEMA,
             "title": self.title,
             "label": self.label,
-            "results": {name: str(loaded.path) for name, loaded in self.results.items()},
+            "results": {name: str(result.path) for name, result in self.results.items()},
             "paired": len(self.results) == 1,
             "comparisons": [comparison(c) for family in self.families.values() for c in family],
             "notes": list(self.notes),
@@ -179,17 +179,17 @@ def of_factor(
     metrics: those of the tables where none is named, and those of the gates. Errors: ReportError
     for what is not there.
     """
-    loaded, chosen, base, within = (
-        source.loaded,
-        *_question(source.loaded, factor, baseline, margin),
+    result, chosen, base, within = (
+        source.result,
+        *_question(source.result, factor, baseline, margin),
     )
     families = {
         name: source.compare(chosen, base, name, within)
         for name in _metrics([source], metrics, gates)
     }
     return Compared(
-        f"{loaded.name}: {chosen} compared with {base}",
-        {"": loaded},
+        f"{result.name}: {chosen} compared with {base}",
+        {"": result},
         families,
         gates,
         asked=tuple(metrics),
@@ -197,26 +197,26 @@ def of_factor(
 
 
 def _question(
-    loaded: Loaded, factor: str | None, baseline: str | None, margin: float | None
+    result: Result, factor: str | None, baseline: str | None, margin: float | None
 ) -> tuple[str, str, float | None]:
     """Factor, baseline and margin."""
-    asked = loaded.compare
-    swept = ", ".join(loaded.swept) or "nothing was swept"
+    asked = result.compare
+    swept = ", ".join(result.swept) or "nothing was swept"
     if factor is None and asked is None:
         raise ReportError(
-            f"{loaded.path}: its campaign compares nothing; --factor says what to compare ({swept})"
+            f"{result.path}: its campaign compares nothing; --factor says what to compare ({swept})"
         )
     chosen = factor or (asked.factor if asked else "")
-    if chosen not in loaded.swept:
-        raise ReportError(f"{loaded.path}: no factor {chosen!r}; there are {swept}")
-    levels = [str(level) for level in loaded.runs[chosen].cat.categories]
+    if chosen not in result.swept:
+        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept}")
+    levels = [str(level) for level in result.runs[chosen].cat.categories]
     if len(levels) < 2:
-        raise ReportError(f"{loaded.path}: {chosen} has one level, {levels[0]}")
+        raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
     meant = asked if asked is not None and asked.factor == chosen else None
     base = baseline or (meant.baseline if meant else levels[0])
     if base not in levels:
         raise ReportError(
-            f"{loaded.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
+            f"{result.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
         )
     return chosen, base, margin if margin is not None or meant is None else meant.margin
 
@@ -231,21 +231,21 @@ def of_two(
     """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in
     common.
     """
-    matching = independent.match(a.loaded, b.loaded)
+    matching = independent.match(a.result, b.result)
     if not matching.matches:
         why = "; ".join(matching.notes) or "they swept nothing alike"
-        raise ReportError(f"{a.loaded.path} and {b.loaded.path} have no cell in common: {why}")
+        raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
     families = {
-        name: independent.compared(a.loaded, b.loaded, matching, name, margin)
+        name: independent.compared(a.result, b.result, matching, name, margin)
         for name in _metrics([a, b], metrics, gates)
     }
     return Compared(
-        f"{b.loaded.name} (B) compared with {a.loaded.name} (A)",
-        {independent.A: a.loaded, independent.B: b.loaded},
+        f"{b.result.name} (B) compared with {a.result.name} (A)",
+        {independent.A: a.result, independent.B: b.result},
         families,
         gates,
         matching.notes,
-        independent.differences(a.loaded, b.loaded),
+        independent.differences(a.result, b.result),
         tuple(metrics),
     )
 
@@ -254,16 +254,16 @@ def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Ga
     """The metrics to compare, each in all results."""
     named = list(dict.fromkeys((*asked, *(gate.metric for gate in gates))))
     for source in sources:
-        there = source.loaded.metrics
+        there = source.result.metrics
         for name in (name for name in named if name not in there):
             known = ", ".join(metric_order(there))
             raise ReportError(
-                f"{source.loaded.path}: no metric {name!r} was measured; there are {known}"
+                f"{source.result.path}: no metric {name!r} was measured; there are {known}"
             )
     shown = [
         name
         for name in sources[0].metrics
-        if all(name in source.loaded.metrics for source in sources)
+        if all(name in source.result.metrics for source in sources)
     ]
     return list(dict.fromkeys((*(asked or shown), *named)))
 
@@ -276,10 +276,10 @@ def where(c: Comparison, several: bool) -> str:
     return " ".join([c.pair, *words] if several else words)
 
 
-def _described(loaded: Loaded) -> str:
-    started = loaded.runs["started"].dropna()
+def _described(result: Result) -> str:
+    started = result.runs["started"].dropna()
     when = f", begun {started.min():%Y-%m-%d %H:%M} UTC" if len(started) else ""
-    return f"{loaded.path} ({loaded.name}{when}, {count(len(loaded.runs), 'run')})"
+    return f"{result.path} ({result.name}{when}, {count(len(result.runs), 'run')})"
 
 
 def _said(outcome: Outcome, several: bool) -> str:

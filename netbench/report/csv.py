@@ -13,4 +13,4 @@ def render(report: Report) -> str:
 
     Numbers in full, precision as a fraction of the mean.
     """
-    return tidy(report.source.loaded, report.source.cells).to_csv(index=False, lineterminator="\n")
+    return tidy(report.source.result, report.source.cells).to_csv(index=False, lineterminator="\n")

@@ -18,7 +18,7 @@ def rows_of(source: Source, metric: str) -> Rows:
     """The cells that have the metric, in the table's order, with their runs."""
     from netbench.report.plots import Rows
 
-    ok = source.loaded.ok
+    ok = source.result.ok
     groups = rows_by_cell(ok)
     values = ok[metric].to_numpy(dtype=float)
     found = [c for c in source.cells if metric in c.intervals]
@@ -43,11 +43,11 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
         rows = rows_of(source, plot.metric)
         return plots.means(rows, plot.metric), sum(len(v) for v in rows.values)
     if plot.kind == "order":
-        runs = source.loaded.ok
+        runs = source.result.ok
         return plots.order(runs, plot.metric), len(runs)
     if plot.kind == "ratios":
         family = source.comparisons[plot.metric]
-        several = len(source.loaded.plan["pairs"]) > 1
+        several = len(source.result.plan["pairs"]) > 1
         labels = [
             " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])
             for c in family

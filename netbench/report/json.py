@@ -27,15 +27,15 @@ def to_json(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": report.name,
-        "about": source.loaded.about,
-        "label": label_of(source.loaded),
-        "factors": list(source.loaded.factors),
+        "about": source.result.about,
+        "label": label_of(source.result),
+        "factors": list(source.result.factors),
         "cells": [
             {
                 "cell": c.cell,
                 "pair": c.pair,
                 "factors": dict(c.factors),
-                "emulated": c.pair in source.loaded.emulated,
+                "emulated": c.pair in source.result.emulated,
                 "status": c.status,
                 "n": c.n,
                 "unit": c.unit,
@@ -54,7 +54,7 @@ def to_json(report: Report) -> dict[str, Any]:
         ],
         "hosts": {
             host: [dict(entry) for entry in entries]
-            for host, entries in source.loaded.hosts.items()
+            for host, entries in source.result.hosts.items()
         },
         "sections": [_section(section) for section in report.sections],
     }

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netbench.analysis.load import Loaded
+from netbench.analysis.result import Result
 from netbench.report.blocks import Block, Plot, Section, Table
 
 LABEL = "emulated: facts, not speed"
 
 
-def label_of(*results: Loaded) -> str:
+def label_of(*results: Result) -> str:
     """The label of what is made from these results, with its pairs where others are not emulated;
     "" where none is.
     """
-    pairs = [str(pair) for loaded in results for pair in loaded.plan["pairs"]]
-    emulated = [pair for loaded in results for pair in loaded.emulated]
+    pairs = [str(pair) for result in results for pair in result.plan["pairs"]]
+    emulated = [pair for result in results for pair in result.emulated]
     if not emulated:
         return ""
     return LABEL if len(emulated) == len(pairs) else f"{', '.join(dict.fromkeys(emulated))} {LABEL}"

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from netbench.analysis.boots import KERNEL
+from netbench.analysis.cautions.base import Caution, CautionRule
+from netbench.analysis.cautions.catalogue import cautions, rules
 from netbench.analysis.cells import CellResult, cells_of
-from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.compare import Comparison, for_factor
-from netbench.analysis.load import Loaded, load
+from netbench.analysis.load import Observer, load
+from netbench.analysis.result import Result
 
 
 @dataclass(frozen=True)
 class Source:
-    """A loaded result with everything that is computed from it on demand."""
+    """A result with everything that is computed from it on demand."""
 
-    loaded: Loaded
+    result: Result
+    rules: Sequence[CautionRule]  # which have seen the records
 
     @staticmethod
     def of(path: Path | str) -> Source:
         """Read a result folder. Errors: as analysis.load.load."""
-        return Source(load(path))
+        observing = rules()
+        return Source(
+            load(path, [rule for rule in observing if isinstance(rule, Observer)]), observing
+        )
 
     @cached_property
     def cells(self) -> list[CellResult]:
-        return cells_of(self.loaded)
+        return cells_of(self.result)
 
     @cached_property
     def cautions(self) -> list[Caution]:
-        return cautions(self.loaded, self.cells)
+        return cautions(self.rules, self.result, self.cells)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -40,22 +46,22 @@ class Source:
         Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
         sides apart.
         """
-        together = bool(self.loaded.shared) and all(self.loaded.shared.values())
+        together = bool(self.result.shared) and all(self.result.shared.values())
         who = (
             ("system",)
             if together
             else ("sender", "receiver")
-            if not any(self.loaded.shared.values())
+            if not any(self.result.shared.values())
             else ("system", "sender", "receiver")
         )
         names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
-        return tuple(name for name in names if name in self.loaded.metrics)
+        return tuple(name for name in names if name in self.result.metrics)
 
     @cached_property
     def comparisons(self) -> Mapping[str, list[Comparison]]:
         """By metric, the comparisons that the campaign asked for; empty without `compare`."""
-        asked = self.loaded.compare
-        if asked is None or asked.factor not in self.loaded.factors:
+        asked = self.result.compare
+        if asked is None or asked.factor not in self.result.factors:
             return {}
         return {
             name: self.compare(asked.factor, asked.baseline, name, asked.margin)
@@ -68,17 +74,17 @@ class Source:
         """Each level of a factor against the baseline in one metric. Errors: KeyError for what is
         not there.
         """
-        loaded = self.loaded
+        result = self.result
         return for_factor(
-            loaded.ok,
+            result.ok,
             factor,
             baseline,
             metric=metric,
-            factors=loaded.swept,
-            repeat=loaded.repeat,
+            factors=result.swept,
+            repeat=result.repeat,
             margin=margin,
-            planned=[cell["factors"] for cell in loaded.cells],
-            order=loaded.rounds if factor == KERNEL else None,
+            planned=[cell["factors"] for cell in result.cells],
+            order=result.rounds if factor == KERNEL else None,
         )
 
     @property
@@ -87,8 +93,8 @@ class Source:
 
         Pair where there are several, and the factors; `cell` where nothing is swept.
         """
-        several = ("pair",) if len(self.loaded.plan["pairs"]) > 1 else ()
-        return (*several, *self.loaded.factors) or ("cell",)
+        several = ("pair",) if len(self.result.plan["pairs"]) > 1 else ()
+        return (*several, *self.result.factors) or ("cell",)
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""

@@ -266,3 +266,40 @@ def test_a_toy_setting_is_swept_read_back_and_put_back(tmp_path: Path) -> None:
 def test_a_toy_setting_is_one_new_file() -> None:
     (diff,) = blocks("adding-a-setting.md", "diff")
     assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == ["netbench/settings/txqueuelen.py"]
+
+
+CAUTION = """
+from pathlib import Path
+from tests.support.synthetic import Synth
+from netbench.analysis.cautions.catalogue import kinds_of_rules
+from netbench.report import build, html, markdown, text
+import netbench.report.json as as_json
+
+def uneven(record):
+    flow = record["receiver"]["flow"]
+    moved = flow["bytes"][1][0] - flow["bytes"][0][0]
+    flow["bytes"] = [[0, 0], [moved * 3 // 4, moved // 4]]
+    return record
+
+sound = build.build(Synth(pairs=("snd>rcv",)).write(Path("sound")))
+report = build.build(Synth(pairs=("snd>rcv",), edit=uneven).write(Path("uneven")))
+answer = [("did not share the link evenly" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
+answer += [[c.evidence for c in report.source.cautions], len(sound.source.cautions), "uneven" in {rule.name for rule in kinds_of_rules()}]
+"""
+
+
+def test_a_toy_caution_is_in_every_form_of_a_report(tmp_path: Path) -> None:
+    answer = python(copied(tmp_path, "adding-a-caution.md", keep_build=True), CAUTION)
+    assert answer == [
+        *[True] * 4,
+        ["the slowest stream moved 33% of the fastest"],
+        0,
+        True,
+    ]
+
+
+def test_a_toy_caution_is_one_new_file() -> None:
+    (diff,) = blocks("adding-a-caution.md", "diff")
+    assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == [
+        "netbench/analysis/cautions/uneven.py"
+    ]

@@ -17,8 +17,8 @@ import pytest
 
 from netbench import campaign
 from netbench.analysis.accounts import ACCOUNTS
+from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
-from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.epochs import not_pooled
 from netbench.analysis.load import load
 from netbench.conductor import conductor
@@ -38,6 +38,7 @@ from netbench.record import SideCounters, parse_record
 from netbench.report import json as json_report
 from netbench.report import text
 from netbench.report.build import build
+from netbench.report.source import Source
 from netbench.store import now
 from tests.support.local import ADDRESS, NEAR, PEER, out
 from tests.support.running import stored_records
@@ -394,8 +395,8 @@ def changed(
 
 
 def cautions_of(folder: Path) -> list[Caution]:
-    loaded = load(folder)
-    return [caution for caution in cautions(loaded, cells_of(loaded)) if caution.kind == "facts"]
+    result = load(folder)
+    return [caution for caution in Source.of(result.path).cautions if caution.kind == "facts"]
 
 
 def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
@@ -404,21 +405,21 @@ def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
         Synth(pairs=TWO, runs=10),
         {25: {"governor": "powersave", "kernel": "6.19.0"}},
     )
-    loaded = load(folder)
-    cells = cells_of(loaded)
-    kept = loaded.runs[loaded.runs["run"] >= 25]
+    result = load(folder)
+    cells = cells_of(result)
+    kept = result.runs[result.runs["run"] >= 25]
     assert sum(cell.n for cell in cells) == len(kept) == 16
     for cell in cells:
         mine = kept[kept["cell"] == cell.cell]["throughput"]
         assert cell.intervals["throughput"].mean == pytest.approx(mine.mean())
-    assert set(loaded.runs[loaded.runs["run"] < 25]["excluded"]) == {
+    assert set(result.runs[result.runs["run"] < 25]["excluded"]) == {
         "snd: kernel was 6.18.1, then 6.19.0"
     }
     (caution,) = cautions_of(folder)
     assert caution.what.startswith("24 of 40 ok runs (between run 1 and run 24)")
     assert caution.where == ("snd",)
     assert caution.evidence == "snd: kernel was 6.18.1, then 6.19.0"
-    assert len(loaded.runs) == 40, "kept and listed"
+    assert len(result.runs) == 40, "kept and listed"
 
 
 def test_facts_that_return_bring_their_runs_back(tmp_path: Path) -> None:
@@ -427,9 +428,9 @@ def test_facts_that_return_bring_their_runs_back(tmp_path: Path) -> None:
         Synth(pairs=TWO, runs=10),
         {13: {"kernel": "6.19.0"}, 21: {"kernel": "6.18.1"}},
     )
-    loaded = load(folder)
-    assert loaded.runs[loaded.runs["excluded"] != ""]["run"].tolist() == list(range(13, 21))
-    assert sum(cell.n for cell in cells_of(loaded)) == 32
+    result = load(folder)
+    assert result.runs[result.runs["excluded"] != ""]["run"].tolist() == list(range(13, 21))
+    assert sum(cell.n for cell in cells_of(result)) == 32
     assert "kernel was 6.19.0" in cautions_of(folder)[0].evidence
 
 

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import pytest
 
 from netbench import campaign
+from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
-from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.load import load
 from netbench.analysis.noise import signs
 from netbench.conductor import conductor, host_load, noise
@@ -34,6 +34,7 @@ from netbench.lab import Lab
 from netbench.model import Campaign, Host, Pair
 from netbench.report import text
 from netbench.report.build import build
+from netbench.report.source import Source
 from netbench.store import Store
 from tests.support.local import FAR, NEAR, PEER, out
 from tests.support.synthetic import Synth
@@ -365,8 +366,8 @@ class Mischief(Silent):
 
 
 def noises(folder: Path) -> list[Caution]:
-    loaded = load(folder)
-    return [caution for caution in cautions(loaded, cells_of(loaded)) if caution.kind == "noise"]
+    result = load(folder)
+    return [caution for caution in Source.of(result.path).cautions if caution.kind == "noise"]
 
 
 def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def measure() -> Part:
     """The demo's grid once, REPEATS runs of 10 s in each of its cells, and the simulation."""
     with tempfile.TemporaryDirectory() as name:
         ran = _grid(Path(name))
-        long = [_long_runs(cell, Path(name)) for cell in ran.results.source.loaded.cells]
+        long = [_long_runs(cell, Path(name)) for cell in ran.results.source.result.cells]
     return _part(ran, long)
 
 
@@ -202,7 +202,7 @@ def _spread(values: Numbers) -> Spread:
 
 
 def _part(ran: command.Ran, long: Sequence[Spread]) -> Part:
-    repeat = ran.results.source.loaded.repeat
+    repeat = ran.results.source.result.repeat
     own = Rule(
         repeat.min, repeat.max, sequential_confidence(repeat.confidence, repeat.min, repeat.max)
     )

@@ -25,15 +25,15 @@ SHORT = 8  # characters of a boot id
 
 def boots(source: Source) -> Section | None:
     """None where all runs lie in one boot and netbench booted nothing."""
-    loaded = source.loaded
-    if len(loaded.kernels) < 2 and not loaded.in_boots:
+    result = source.result
+    if len(result.kernels) < 2 and not result.in_boots:
         return None
     blocks: list[Block] = [_booted(source)]
     said: list[str] = []
-    for metric in (m for m in loaded.repeat.metrics if m in loaded.metrics):
+    for metric in (m for m in result.repeat.metrics if m in result.metrics):
         rows = list(_rows(source, metric))
         blocks += _tables(source, metric, rows)
-        said += _worth(metric, [row.split for row in rows if row.split], loaded.repeat.confidence)
+        said += _worth(metric, [row.split for row in rows if row.split], result.repeat.confidence)
     if not said:
         said.append(
             "How far boots of one kernel lie apart is not known: that takes two boots of it, and"
@@ -44,10 +44,10 @@ def boots(source: Source) -> Section | None:
 
 def _booted(source: Source) -> Table:
     """One row a boot: its kernel, when it was used, and how much was run in it."""
-    loaded = source.loaded
-    hosts = list(loaded.hosts)[:HOSTS]
-    entries = {(host, int(entry["boot"])): entry for host in hosts for entry in loaded.hosts[host]}
-    swept = [Column("kernel", kind="key")] if KERNEL in loaded.factors else []
+    result = source.result
+    hosts = list(result.hosts)[:HOSTS]
+    entries = {(host, int(entry["boot"])): entry for host in hosts for entry in result.hosts[host]}
+    swept = [Column("kernel", kind="key")] if KERNEL in result.factors else []
     columns = (
         Column("boot", kind="key"),
         *swept,
@@ -59,8 +59,8 @@ def _booted(source: Source) -> Table:
     )
     rows: list[tuple[Value, ...]] = []
     releases: dict[str, dict[str, None]] = {}
-    for number, kernel in loaded.kernels.items():
-        group = loaded.runs[loaded.runs["boot"] == number]
+    for number, kernel in result.kernels.items():
+        group = result.runs[result.runs["boot"] == number]
         group = (
             group[group[KERNEL] == kernel] if swept else group
         )  # what failed to come up after it was not in it
@@ -91,8 +91,8 @@ def _booted(source: Source) -> Table:
         for kernel, found in releases.items()
         if found
     ]
-    if len(loaded.hosts) > len(hosts):
-        notes.append(f"{count(len(loaded.hosts) - len(hosts), 'host')} more: see facts.json.")
+    if len(result.hosts) > len(hosts):
+        notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return Table("What was booted", columns, tuple(rows), tuple(notes))
 
 
@@ -112,7 +112,7 @@ class _Row:
 
 def _rows(source: Source, metric: str) -> Iterator[_Row]:
     """The cells that have the metric."""
-    runs = source.loaded.ok
+    runs = source.result.ok
     places = rows_by_cell(runs)
     values, numbers = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
     for cell in source.cells:
@@ -124,7 +124,7 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
                 for boot in np.unique(numbers[mine])
             }
             yield _Row(
-                cell, each, split(values[mine], numbers[mine], source.loaded.repeat.confidence)
+                cell, each, split(values[mine], numbers[mine], source.result.repeat.confidence)
             )
 
 

@@ -33,7 +33,7 @@ def cells(source: Source) -> Section:
         Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval")
         for name in _drawn(metrics)
     ]
-    parted = "; dotted lines part boots" if len(source.loaded.kernels) > 1 else ""
+    parted = "; dotted lines part boots" if len(source.result.kernels) > 1 else ""
     plots += [
         Plot(
             "order",
@@ -61,7 +61,7 @@ def _drawn(metrics: tuple[str, ...]) -> list[str]:
 
 def _notes(source: Source, marked: bool) -> list[str]:
     units = sorted({c.unit for c in source.cells if c.n} or {"run"})
-    interval = share(source.loaded.repeat.confidence)
+    interval = share(source.result.repeat.confidence)
     notes = [
         f"± is the half-width of the {interval} interval of the mean; n counts"
         f" {'s or '.join(units)}s that are ok."
@@ -78,7 +78,7 @@ def _notes(source: Source, marked: bool) -> list[str]:
         notes.append(
             f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
         )
-    if source.loaded.compare:
+    if source.result.compare:
         notes.append(
             "converged: the ratio to the baseline is as precise as asked, whatever the width of the"
             " mean."
@@ -91,5 +91,5 @@ def _notes(source: Source, marked: bool) -> list[str]:
 def _meter(source: Source, metric: str) -> str:
     """The best meter that gave a CPU metric."""
     return next(
-        (meter for meter in METER_ORDER if f"{metric}.{meter}" in source.loaded.metrics), ""
+        (meter for meter in METER_ORDER if f"{metric}.{meter}" in source.result.metrics), ""
     )

@@ -15,10 +15,10 @@ from netbench.report.source import Source
 
 def comparison(source: Source) -> Section | None:
     """None without `compare`."""
-    asked = source.loaded.compare
+    asked = source.result.compare
     if asked is None:
         return None
-    several = len(source.loaded.plan["pairs"]) > 1
+    several = len(source.result.plan["pairs"]) > 1
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
         if family:

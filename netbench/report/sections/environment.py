@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.analysis.checks import kernel_of
+from netbench.analysis.result import Result
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
 from netbench.facts.registry import BY_NAME
@@ -45,8 +45,8 @@ def environment(source: Source) -> Section | None:
     """
     states = [
         state
-        for host, entries in source.loaded.hosts.items()
-        for state in _states(host, entries, source.loaded.kernels)
+        for host, entries in source.result.hosts.items()
+        for state in _states(host, entries, source.result)
     ]
     known = {label: _known(entry) for label, entry in states}
     names = list(dict.fromkeys(name for facts in known.values() for name in facts))
@@ -76,16 +76,15 @@ def _known(entry: Mapping[str, Any]) -> Known:
     }
 
 
-def _states(
-    host: str, entries: Sequence[Entry], kernels: Mapping[int, str]
-) -> list[tuple[str, Entry]]:
+def _states(host: str, entries: Sequence[Entry], result: Result) -> list[tuple[str, Entry]]:
     """The states of a host with their labels; boots of one kernel that agree are one state."""
     groups: dict[str, list[Entry]] = {}
+    kernels = result.kernels
     used = [
         entry for entry in entries if int(entry["boot"]) in kernels or not any(kernels.values())
     ]
     for entry in used or entries:  # what nothing ran on is in facts.json
-        groups.setdefault(kernel_of(entry, kernels), []).append(entry)
+        groups.setdefault(result.kernel_of(entry), []).append(entry)
     found: list[tuple[str, Entry]] = []
     for kernel, group in groups.items():
         steady = [

@@ -13,7 +13,7 @@ from netbench.report.source import Source
 
 def method(source: Source) -> Section:
     """Design, stopping rule, intervals, and the definition of every metric of this report."""
-    repeat, plan = source.loaded.repeat, source.loaded.plan
+    repeat, plan = source.result.repeat, source.result.plan
     widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
     at = f"Intervals: arithmetic mean and Student's t at {share(repeat.confidence)}"
     why = (
@@ -30,7 +30,7 @@ def method(source: Source) -> Section:
         f"{at}{why if widened != repeat.confidence else ''}.",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
     ]
-    if source.loaded.compare:
+    if source.result.compare:
         lines.append(
             f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's"
             " t gives the ratio and its interval. All comparisons of one metric are one family"
@@ -42,14 +42,14 @@ def method(source: Source) -> Section:
 
 def _boots(source: Source) -> list[str]:
     """How boots were used, where there are several."""
-    loaded = source.loaded
-    if len(loaded.kernels) < 2 and not loaded.in_boots:
+    result = source.result
+    if len(result.kernels) < 2 and not result.in_boots:
         return []
     lines = []
-    if loaded.in_boots:
-        whose = "of each kernel, in random order" if KERNEL in loaded.factors else "of the hosts"
+    if result.in_boots:
+        whose = "of each kernel, in random order" if KERNEL in result.factors else "of the hosts"
         lines.append(
-            f"{count(loaded.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
+            f"{count(result.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
             " that is booted."
         )
     lines.append(
@@ -61,10 +61,10 @@ def _boots(source: Source) -> list[str]:
 
 def _pairing(source: Source) -> str:
     """What comparisons pair."""
-    compare, loaded = source.loaded.compare, source.loaded
+    compare, result = source.result.compare, source.result
     if compare is not None and compare.factor == KERNEL:
         return "of boots, the n-th of one kernel with the n-th of the other"
-    if len(loaded.kernels) > 1:
+    if len(result.kernels) > 1:
         return (
             "within a block, so that what drifts between blocks cancels, averaged by boot where"
             " there are several"
@@ -73,7 +73,7 @@ def _pairing(source: Source) -> str:
 
 
 def _definitions(source: Source) -> list[Table]:
-    names = dict.fromkeys(name.partition(".")[0] for name in source.loaded.metrics)
+    names = dict.fromkeys(name.partition(".")[0] for name in source.result.metrics)
     rows = tuple(
         (name, METRICS[name].unit, METRICS[name].about) for name in METRICS if name in names
     )
@@ -86,8 +86,8 @@ def _definitions(source: Source) -> list[Table]:
 
 
 def _rule(source: Source) -> str:
-    repeat = source.loaded.repeat
-    if source.loaded.in_boots:
+    repeat = source.result.repeat
+    if source.result.in_boots:
         each = runs_a_boot(repeat)
         return (
             f"Each cell was to have {count(each, 'run')} in each boot, {each * repeat.boots} in"
@@ -99,7 +99,7 @@ def _rule(source: Source) -> str:
         ", ".join(repeat.metrics),
         f"after {repeat.min} to {repeat.max} runs, as soon as",
     )
-    if source.loaded.compare:
+    if source.result.compare:
         return (
             f"Cells that are compared close together, {runs} the ratio of each to the baseline has"
             f" an interval of at most ±{share(repeat.precision)} in {metrics}; the means in the"

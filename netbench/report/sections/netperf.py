@@ -31,7 +31,7 @@ def netperf(source: Source) -> Section | None:
         return None
     sizes, cpus = (
         _buffers(source),
-        {host: _cpus(boots) for host, boots in source.loaded.hosts.items()},
+        {host: _cpus(boots) for host, boots in source.result.hosts.items()},
     )
     meters = [{_meter(c, f"{side}_cpu") for c in found} - {""} for side in SIDES]
     columns = (
@@ -59,7 +59,7 @@ def _row(
     cpus: Mapping[str, int | None],
 ) -> tuple[Value, ...]:
     sender, _, receiver = c.pair.partition(">")
-    elapsed = source.loaded.used.get((c.cell, c.pair, "receiver", "seconds"))
+    elapsed = source.result.used.get((c.cell, c.pair, "receiver", "seconds"))
     by_engine = (c.cell, c.pair, "send_buffer") in sizes
     return (
         *(sizes.get((c.cell, c.pair, name)) for name in BUFFERS),
@@ -83,7 +83,7 @@ def _buffers(source: Source) -> dict[tuple[str, str, str], Value]:
     the kernel tuned it.
     """
     read: dict[tuple[str, str, str], set[str]] = {}
-    for r in source.loaded.readbacks:
+    for r in source.result.readbacks:
         if BUFFERS.get(r.name) == r.side and r.read:
             read.setdefault((r.cell, r.pair, r.name), set()).add(r.read)
     return {key: _span(found) for key, found in read.items()}
@@ -98,7 +98,7 @@ def _span(found: set[str]) -> Value:
 
 def _message(source: Source, c: CellResult) -> Value:
     """Bytes that a send call was given, as the campaign asks; `file` where it is a whole one."""
-    asked = source.loaded.asked
+    asked = source.result.asked
     if asked is None and "chunk" not in c.factors:
         return None
     word = c.factors.get("chunk", (asked or {}).get("transfer.chunk", ""))
@@ -162,7 +162,7 @@ def _notes(source: Source, meters: set[str], cpus: Mapping[str, int | None]) -> 
     if "procstat" in meters:
         notes.append("% S: by /proc/stat, all that the host did.")
     if "rusage" in meters:
-        shared = any(source.loaded.shared.values())
+        shared = any(source.result.shared.values())
         why = (
             "both ends share a kernel, whose whole cost is in the table of cells"
             if shared

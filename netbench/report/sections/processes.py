@@ -68,5 +68,5 @@ def _rows(source: Source, c: CellResult) -> Iterator[tuple[Value, ...]]:
 
 def _mean(source: Source, c: CellResult, side: str, counter: str, unit: float) -> float | None:
     """Mean over the ok runs that have the counter; None when none has."""
-    used = source.loaded.used.get((c.cell, c.pair, side, counter))
+    used = source.result.used.get((c.cell, c.pair, side, counter))
     return used.mean * unit if used else None

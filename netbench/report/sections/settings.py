@@ -35,7 +35,7 @@ def settings(source: Source) -> Section | None:
 
 def _asked(source: Source) -> Table | None:
     found: dict[tuple[str, str, str], _Row] = {}
-    for r in source.loaded.readbacks:
+    for r in source.result.readbacks:
         row = found.setdefault((r.name, r.side, r.asked or "default"), _Row())
         row.places.add((r.cell, r.pair))
         row.read[r.read] = row.read.get(r.read, 0) + r.runs
@@ -99,7 +99,7 @@ def _read(words: list[str]) -> str:
 def _moved(source: Source) -> Table | None:
     """What nobody asked for, by the levels with which it moved."""
     places: dict[str, dict[Place, int]] = {}
-    for (cell, pair, what), runs in source.loaded.moved.items():
+    for (cell, pair, what), runs in source.result.moved.items():
         places.setdefault(what, {})[cell, pair] = runs
     together: dict[tuple[Place, ...], list[str]] = {}
     for what, where in sorted(places.items()):
@@ -129,11 +129,11 @@ def _levels(source: Source, moved: Collection[str]) -> str:
     """The levels that these cells have in common, without those that every cell that ran has: what
     it moved with.
     """
-    factors = {str(c["cell"]): set(c["factors"].items()) for c in source.loaded.cells}
-    ran = {r.cell for r in source.loaded.readbacks} | set(moved)
+    factors = {str(c["cell"]): set(c["factors"].items()) for c in source.result.cells}
+    ran = {r.cell for r in source.result.readbacks} | set(moved)
     common = _shared([factors[cell] for cell in moved]) - _shared([factors[cell] for cell in ran])
     words = [
-        f"{name}={level}" for name in source.loaded.factors for key, level in common if key == name
+        f"{name}={level}" for name in source.result.factors for key, level in common if key == name
     ]
     return " ".join(words) or ("every cell" if ran == set(moved) else "some cells")
 

@@ -24,14 +24,14 @@ def summary(source: Source) -> Section:
     """What was asked and what came out: comparison sentences, or highest and lowest cells; then the
     state of the campaign.
     """
-    loaded = source.loaded
-    label = label_of(loaded)
+    result = source.result
+    label = label_of(result)
     blocks: list[Block] = [Prose((f"{label[0].upper()}{label[1:]}. {EMULATED}",))] if label else []
-    blocks += [Prose((loaded.about,))] if loaded.about else []
+    blocks += [Prose((result.about,))] if result.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
     blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
     blocks.append(Prose((_state(source), *_sides(source), *_warned(source))))
-    return Section("summary", f"{loaded.name}: summary", tuple(blocks))
+    return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
 def _compared(source: Source) -> Iterator[str]:
@@ -51,7 +51,7 @@ def _compared(source: Source) -> Iterator[str]:
 
 def _in_context(source: Source, c: Comparison) -> str:
     where = " ".join(f"{k}={v}" for k, v in c.context.items() if v)
-    if len(source.loaded.plan["pairs"]) > 1:
+    if len(source.result.plan["pairs"]) > 1:
         where = f"{c.pair} {where}".strip()
     told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
     return f"{where}: {told}." if where else f"{told}."
@@ -98,11 +98,11 @@ def _overview(source: Source) -> Iterator[str]:
 
 
 def _name(source: Source, cell: CellResult) -> str:
-    return f"{cell.cell} {cell.pair}" if len(source.loaded.plan["pairs"]) > 1 else cell.cell
+    return f"{cell.cell} {cell.pair}" if len(source.result.plan["pairs"]) > 1 else cell.cell
 
 
 def _state(source: Source) -> str:
-    runs = source.loaded.runs
+    runs = source.result.runs
     tally = Counter(c.status for c in source.cells)
     statuses = ", ".join(f"{tally[s]} {s}" for s in STATUS_ORDER if tally[s])
     text = f"{count(len(source.cells), 'cell')} ({statuses}), {count(len(runs), 'run')}"
@@ -110,8 +110,8 @@ def _state(source: Source) -> str:
     if len(started) == 0:
         return text + "."
     took = (started.max() - started.min()).total_seconds()
-    boots = source.loaded.kernels
-    if len(boots) > 1 or source.loaded.in_boots:
+    boots = source.result.kernels
+    if len(boots) > 1 or source.result.in_boots:
         kernels = set(boots.values()) - {""}
         text += f" in {count(len(boots), 'boot')}" + (
             f" of {count(len(kernels), 'kernel')}" if kernels else ""
@@ -124,7 +124,7 @@ def _state(source: Source) -> str:
 
 def _sides(source: Source) -> Iterator[str]:
     """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
-    shared, metrics = source.loaded.shared, source.loaded.metrics
+    shared, metrics = source.result.shared, source.result.metrics
     if shared and not any(shared.values()) and "sender_cpu.procstat" in metrics:
         yield (
             "Each side has its own kernel: procstat tells sender and receiver CPU apart, with all"

@@ -21,16 +21,18 @@ from netbench.analysis.boots import (
     what_boots_buy,
     without_boots,
 )
+from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import CellResult, cells_of
-from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.compare import for_factor, judged
 from netbench.analysis.intervals import mean_interval
-from netbench.analysis.load import Loaded, load
+from netbench.analysis.load import load
+from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities, outliers
 from netbench.cli.plan import text as plan_text
 from netbench.model import Compare, Repeat
 from netbench.plan import Plan
+from netbench.report.source import Source
 from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)
@@ -232,7 +234,7 @@ NOISE = 3 * math.sqrt(0.95 * 0.05 / CAMPAIGNS)
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def many(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """As many campaigns as cells: 4 boots of each of two kernels, 3 runs a boot, each cell with
     boots of its own.
     """
@@ -258,7 +260,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     return load(synth.write(tmp_path_factory.mktemp("r") / "r"))
 
 
-def test_intervals_over_boots_cover_the_mean(many: Loaded) -> None:
+def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
     cells = [c for c in cells_of(many) if c.factors["kernel"] == "a"]
     found = [c.intervals["throughput"] for c in cells]
     assert {(c.unit, c.n, i.n) for c, i in zip(cells, found, strict=True)} == {("boot", 12, 4)}
@@ -274,7 +276,7 @@ def test_intervals_over_boots_cover_the_mean(many: Loaded) -> None:
     )  # runs of one boot, taken for independent draws
 
 
-def test_ratios_of_kernels_cover_the_ratio(many: Loaded) -> None:
+def test_ratios_of_kernels_cover_the_ratio(many: Result) -> None:
     family = for_factor(
         many.ok, "kernel", "a", metric="throughput", factors=many.factors, repeat=many.repeat
     )
@@ -341,22 +343,22 @@ def test_boots_that_nobody_asked_for_are_the_unit_too(tmp_path: Path) -> None:
         (folder / "records.jsonl").read_text().replace('"block":9,"boot":0', '"block":9,"boot":1')
     )
     (folder / "records.jsonl").write_text(records)
-    loaded = load(folder)
-    (cell,) = cells_of(loaded)
+    result = load(folder)
+    (cell,) = cells_of(result)
     assert (cell.unit, cell.intervals["throughput"].n) == ("boot", 2)
-    told = {c.kind: c for c in cautions(loaded, [cell])}
-    assert "2 boots, though nobody asked for that" in told["boots"].what
+    told = {c.kind: c for c in Source.of(result.path).cautions}
+    assert "2 boots that the campaign did not ask for" in told["boots"].what
 
 
 def test_one_boot_of_each_kernel_is_warned_of(tmp_path: Path) -> None:
     def told(boots: int) -> dict[str, Caution]:
-        loaded = load(Synth(KERNELS, runs=12, boots=boots, pairs=TWO).write(tmp_path / str(boots)))
-        return {c.kind: c for c in cautions(loaded, cells_of(loaded))}
+        result = load(Synth(KERNELS, runs=12, boots=boots, pairs=TWO).write(tmp_path / str(boots)))
+        return {c.kind: c for c in Source.of(result.path).cautions}
 
     assert "Each kernel was booted once" in told(1)["boots"].what
     two = told(2)["boots"]
     assert "4 cells were run in 2 boots" in two.what
-    assert "±9.0 deviations" in two.evidence
+    assert "±9.0 standard deviations" in two.evidence
     assert "boots" not in told(4)
 
 
@@ -364,16 +366,18 @@ def test_boots_alone_are_no_sign_of_dependence(tmp_path: Path) -> None:
     """Boots far apart are what the interval over boots is for; the same steps within one boot are
     drift or two levels.
     """
-    loaded = load(
+    result = load(
         Synth({"send": ("sendfile",)}, runs=24, boots=3, between=0.2, pairs=TWO).write(
             tmp_path / "r"
         )
     )
-    (cell,) = cells_of(loaded)
+    (cell,) = cells_of(result)
     assert cell.signs == ()
     assert cell.status == "max"
-    assert not {"dependence", "outlier", "drift"} & {c.kind for c in cautions(loaded, [cell])}
-    assert instabilities(loaded.ok["throughput"].to_numpy())
+    assert not {"dependence", "outlier", "drift"} & {
+        c.kind for c in Source.of(result.path).cautions
+    }
+    assert instabilities(result.ok["throughput"].to_numpy())
 
 
 def test_boots_apart_in_a_precise_ratio_are_no_dependence(tmp_path: Path) -> None:
@@ -391,12 +395,12 @@ def test_boots_apart_in_a_precise_ratio_are_no_dependence(tmp_path: Path) -> Non
 
     compare = {"factor": "kernel", "baseline": "6.1"}
     synth = Synth(KERNELS, runs=16, boots=4, pairs=TWO, spread=0.004, edit=stepped, compare=compare)
-    loaded = load(synth.write(tmp_path / "r"))
-    found = cells_of(loaded)
+    result = load(synth.write(tmp_path / "r"))
+    found = cells_of(result)
     assert {c.status for c in found} == {"converged"}
-    runs = loaded.ok[loaded.ok["cell"] == "kernel=6.1,send=sendfile"]["throughput"].to_numpy()
+    runs = result.ok[result.ok["cell"] == "kernel=6.1,send=sendfile"]["throughput"].to_numpy()
     assert any("two levels" in sign for sign in instabilities(runs))
-    assert "dependence" not in {c.kind for c in cautions(loaded, found)}
+    assert "dependence" not in {c.kind for c in Source.of(result.path).cautions}
 
 
 def test_a_boot_that_is_off_is_no_set_of_outliers(tmp_path: Path) -> None:
@@ -406,11 +410,11 @@ def test_a_boot_that_is_off_is_no_set_of_outliers(tmp_path: Path) -> None:
             counted[1][0] = counted[0][0] + (counted[1][0] - counted[0][0]) // 2
         return record
 
-    loaded = load(
+    result = load(
         Synth({"send": ("sendfile",)}, runs=24, boots=8, pairs=TWO, edit=slow).write(tmp_path / "r")
     )
-    assert len(outliers(loaded.ok["throughput"].to_numpy())) == 3
-    assert "outlier" not in {c.kind for c in cautions(loaded, cells_of(loaded))}
+    assert len(outliers(result.ok["throughput"].to_numpy())) == 3
+    assert "outlier" not in {c.kind for c in Source.of(result.path).cautions}
 
 
 def test_a_number_of_runs_that_boots_settle_is_not_widened_for(tmp_path: Path) -> None:

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netbench.analysis.cautions.base import Caution, CautionRule
+from netbench.analysis.cautions.catalogue import kinds_of_rules
 from netbench.analysis.cells import cells_of
-from netbench.analysis.checks import CHECKS, Caution, cautions
 from netbench.analysis.load import load
 from netbench.analysis.series import autocorrelation, drift, instabilities, outliers, two_levels
+from netbench.report.source import Source
 from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)
 
 
 def found(folder: Path) -> dict[str, Caution]:
-    loaded = load(folder)
-    return {c.kind: c for c in cautions(loaded, cells_of(loaded))}
+    return {c.kind: c for c in Source.of(folder).cautions}
 
 
 def change(record: Record, **paths: Any) -> Record:
@@ -177,8 +178,8 @@ def test_what_moved_in_the_same_cells_is_one_caution(tmp_path: Path) -> None:
         )
         return change(record, settings__moved=moved | other)
 
-    loaded = load(Synth(pairs=TWO, edit=several).write(tmp_path / "r"))
-    said = {c.what: len(c.where) for c in cautions(loaded, cells_of(loaded)) if c.kind == "moved"}
+    source = Source.of(Synth(pairs=TWO, edit=several).write(tmp_path / "r"))
+    said = {c.what: len(c.where) for c in source.cautions if c.kind == "moved"}
     assert said == {
         "Something else moved with a setting: rcv.mtu from 1500 to 1400, snd.tx-tcp-segmentation from on to off.": 4,
         "Something else moved with a setting: snd.rx-gro-list from off to on.": 2,
@@ -230,8 +231,30 @@ def test_outliers_are_named_and_counted(tmp_path: Path) -> None:
     assert sum(c.n for c in cells_of(with_it)) == 40
 
 
-def test_every_check_is_a_generator_with_a_docstring() -> None:
-    assert all(check.__doc__ for check in CHECKS)
+@pytest.mark.parametrize("rule", kinds_of_rules(), ids=lambda rule: rule.name)
+def test_every_rule_says_what_its_reference_needs(rule: type[CautionRule]) -> None:
+    for text in (rule.about, rule.reads, rule.shows, rule.remedy):
+        assert text
+    assert rule.about.endswith(".")
+
+
+def test_each_rule_has_its_own_file_and_place_in_a_report() -> None:
+    rules = kinds_of_rules()
+    assert len({rule.__module__ for rule in rules}) == len(rules) == 25
+    severities = [rule.severity for rule in rules]
+    assert severities == sorted(set(severities), reverse=True)
+
+
+@pytest.mark.parametrize("kind", [rule for rule in kinds_of_rules() if hasattr(rule, "observe")])
+def test_a_rule_sees_each_record_once_and_keeps_nothing_for_the_next_report(
+    tmp_path: Path, kind: type[CautionRule], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(kind, "observe", lambda _, record: seen.append(record["run"]))
+    folder = Synth(pairs=TWO, runs=2, edit=cut).write(tmp_path / "r")
+    one, two = Source.of(folder), Source.of(folder)
+    assert seen == 2 * list(range(1, 9))
+    assert not set(one.rules) & set(two.rules)
 
 
 SERIES: dict[str, Callable[[np.ndarray], bool]] = {

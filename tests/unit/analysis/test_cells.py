@@ -23,9 +23,9 @@ def only(folder: Path) -> CellResult:
 
 
 def test_means_are_those_of_the_records(tmp_path: Path) -> None:
-    loaded = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
-    for cell in cells_of(loaded):
-        values = loaded.ok[loaded.ok["cell"] == cell.cell]["throughput"]
+    result = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
+    for cell in cells_of(result):
+        values = result.ok[result.ok["cell"] == cell.cell]["throughput"]
         found = cell.intervals["throughput"]
         low, high = scipy.stats.t.interval(
             0.95, 11, loc=values.mean(), scale=scipy.stats.sem(values)
@@ -169,9 +169,9 @@ def test_failed_runs_do_not_count(tmp_path: Path) -> None:
 
 
 def test_boots_are_the_unit_where_several_were_asked_for(tmp_path: Path) -> None:
-    loaded = load(Synth(ONE, runs=12, boots=4).write(tmp_path / "r"))
-    (cell,) = cells_of(loaded)
-    means = loaded.ok.groupby("boot")["throughput"].mean()
+    result = load(Synth(ONE, runs=12, boots=4).write(tmp_path / "r"))
+    (cell,) = cells_of(result)
+    means = result.ok.groupby("boot")["throughput"].mean()
     found = cell.intervals["throughput"]
     assert (cell.unit, found.n, cell.n) == ("boot", 4, 12)
     assert found.mean == pytest.approx(means.mean())
@@ -182,8 +182,8 @@ def test_tidy_has_a_row_for_every_cell_and_metric(tmp_path: Path) -> None:
     def edit(record: Record) -> Record:
         return failed(record, "refused", "no") if record["factors"]["pin"] == "apart" else record
 
-    loaded = load(Synth(runs=5, edit=edit).write(tmp_path / "r"))
-    frame = tidy(loaded, cells_of(loaded))
+    result = load(Synth(runs=5, edit=edit).write(tmp_path / "r"))
+    frame = tidy(result, cells_of(result))
     assert list(frame.columns) == [
         "cell",
         "pair",

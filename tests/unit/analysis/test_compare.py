@@ -214,17 +214,17 @@ def test_a_cell_that_failed_in_one_boot_stays_in_step(tmp_path: Path) -> None:
         counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * 1.5**place)
         return record
 
-    loaded = load(
+    result = load(
         Synth(factors, runs=12, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r")
     )
-    for order in (loaded.rounds, None):
+    for order in (result.rounds, None):
         found = for_factor(
-            loaded.ok,
+            result.ok,
             "kernel",
             "a",
             metric="throughput",
-            factors=loaded.factors,
-            repeat=loaded.repeat,
+            factors=result.factors,
+            repeat=result.repeat,
             order=order,
         )
         assert [(c.n, c.ratio == pytest.approx(1, abs=0.005)) for c in found] == [
@@ -245,28 +245,28 @@ def test_a_boot_that_nothing_ran_in_keeps_its_round(tmp_path: Path) -> None:
         )
         return None if record["boot"] == lost else record
 
-    loaded = load(Synth(factors, runs=8, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
+    result = load(Synth(factors, runs=8, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
     (found,) = for_factor(
-        loaded.ok,
+        result.ok,
         "kernel",
         "a",
         metric="throughput",
-        factors=loaded.factors,
-        repeat=loaded.repeat,
-        order=loaded.rounds,
+        factors=result.factors,
+        repeat=result.repeat,
+        order=result.rounds,
     )
     assert (found.n, found.ratio) == (3, pytest.approx(1, abs=0.005))
     by_round = [
-        {loaded.rounds[boot] for boot, each in loaded.kernels.items() if each == kernel}
+        {result.rounds[boot] for boot, each in result.kernels.items() if each == kernel}
         for kernel in "ab"
     ]
     assert by_round == [{0, 2, 3}, {0, 1, 2, 3}]
 
 
 def test_one_boot_of_each_kernel_has_no_interval(tmp_path: Path) -> None:
-    loaded = load(Synth({"kernel": ("a", "b")}, runs=10).write(tmp_path / "r"))
+    result = load(Synth({"kernel": ("a", "b")}, runs=10).write(tmp_path / "r"))
     (found,) = for_factor(
-        loaded.ok, "kernel", "a", metric="throughput", factors=loaded.factors, repeat=loaded.repeat
+        result.ok, "kernel", "a", metric="throughput", factors=result.factors, repeat=result.repeat
     )
     assert (found.unit, found.n, found.verdict, found.why) == (
         "boot",
@@ -285,17 +285,17 @@ def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None
             else record
         )
 
-    loaded = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
-    factors = [cell["factors"] for cell in loaded.cells]
+    result = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
+    factors = [cell["factors"] for cell in result.cells]
 
     def told(planned: list[dict[str, str]]) -> list[tuple[str, str]]:
         found = for_factor(
-            loaded.ok,
+            result.ok,
             "send",
             "readwrite",
             metric="throughput",
-            factors=loaded.factors,
-            repeat=loaded.repeat,
+            factors=result.factors,
+            repeat=result.repeat,
             planned=planned,
         )
         return [(c.context["pin"], c.why) for c in found]
@@ -321,14 +321,14 @@ def test_what_cannot_be_compared_says_why(old: list[float], new: list[float], wh
 
 
 def test_all_other_factors_equal(tmp_path: Path) -> None:
-    loaded = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
+    result = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
     found = for_factor(
-        loaded.ok,
+        result.ok,
         "send",
         "readwrite",
         metric="throughput",
-        factors=loaded.factors,
-        repeat=loaded.repeat,
+        factors=result.factors,
+        repeat=result.repeat,
     )
     assert {(c.pair, c.context["pin"]) for c in found} == {
         (p, x) for p in ("a>b", "c>d") for x in ("none", "apart")

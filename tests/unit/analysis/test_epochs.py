@@ -10,14 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
-from netbench.analysis.checks import Caution, cautions
 from netbench.analysis.compare import for_factor
 from netbench.analysis.epochs import not_pooled
-from netbench.analysis.load import Loaded, load
+from netbench.analysis.load import load
+from netbench.analysis.result import Result
 from netbench.facts import comparison
 from netbench.report.blocks import Table
 from netbench.report.build import build
+from netbench.report.source import Source
 from tests.support.synthetic import Record, Synth, failed
 
 SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))
@@ -25,7 +27,7 @@ SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))
 
 def made(
     folder: Path, changes: Mapping[int, Mapping[str, str | None]], synth: Synth = SYNTH
-) -> Loaded:
+) -> Result:
     """A result whose sender had other facts in some boots."""
     synth.write(folder)
     told = json.loads((folder / "facts.json").read_text())
@@ -35,8 +37,8 @@ def made(
     return load(folder)
 
 
-def warned(loaded: Loaded) -> dict[str, Caution]:
-    return {c.kind: c for c in cautions(loaded, cells_of(loaded))}
+def warned(result: Result) -> dict[str, Caution]:
+    return {c.kind: c for c in Source.of(result.path).cautions}
 
 
 def boots_of(kernel: str) -> list[int]:
@@ -52,14 +54,14 @@ def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
             "congestion_available": "bbr",
         }
     }
-    loaded = load(
+    result = load(
         Synth(
             {"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",), kernels=kernels
         ).write(tmp_path / "r")
     )
-    assert (loaded.runs["excluded"] == "").all()
-    assert [c.intervals["throughput"].n for c in cells_of(loaded)] == [4, 4]
-    told = warned(loaded)
+    assert (result.runs["excluded"] == "").all()
+    assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 4]
+    told = warned(result)
     assert set(told) == {"kernels"}
     assert told["kernels"].what in {
         f"On {host}, {one} and {other} differ in more than the kernel: clock_source."
@@ -71,28 +73,28 @@ def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
 def test_a_kernel_that_was_built_anew_is_another(tmp_path: Path) -> None:
     """Same release, same level, but the last two boots ran what was built in between."""
     boots = boots_of("new")
-    loaded = made(tmp_path / "r", {boot: {"kernel_build": "#2 SMP new"} for boot in boots[2:]})
-    left_out = loaded.runs[loaded.runs["excluded"] != ""]
+    result = made(tmp_path / "r", {boot: {"kernel_build": "#2 SMP new"} for boot in boots[2:]})
+    left_out = result.runs[result.runs["excluded"] != ""]
     assert set(left_out["boot"]) == set(boots[:2])
     assert set(left_out["excluded"]) == {"snd: kernel_build was #1 SMP new, then #2 SMP new"}
-    assert [c.intervals["throughput"].n for c in cells_of(loaded)] == [4, 2]
-    assert "4 of 16 ok runs" in warned(loaded)["facts"].what
+    assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 2]
+    assert "4 of 16 ok runs" in warned(result)["facts"].what
 
 
 def test_what_one_boot_alone_had_is_not_pooled(tmp_path: Path) -> None:
     boots = boots_of("old")
     usual = {boot: {"command_line": "quiet"} for boot in boots}
-    loaded = made(tmp_path / "r", usual | {boots[1]: {"command_line": "quiet mitigations=off"}})
-    assert set(loaded.runs.loc[loaded.runs["excluded"] != "", "boot"]) == {boots[1]}
+    result = made(tmp_path / "r", usual | {boots[1]: {"command_line": "quiet mitigations=off"}})
+    assert set(result.runs.loc[result.runs["excluded"] != "", "boot"]) == {boots[1]}
 
 
 def test_what_a_kernel_does_not_tell_is_not_taken_from_another(tmp_path: Path) -> None:
     """The old kernel says turbo: on in its first boot and off later; the new one never says."""
     old = boots_of("old")
-    loaded = made(
+    result = made(
         tmp_path / "r", {old[0]: {"turbo": "on"}} | {boot: {"turbo": "off"} for boot in old[1:]}
     )
-    assert set(loaded.runs.loc[loaded.runs["excluded"] != "", "boot"]) == {old[0]}
+    assert set(result.runs.loc[result.runs["excluded"] != "", "boot"]) == {old[0]}
 
 
 def test_facts_that_vary_between_boots_of_one_kernel_are_named(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_facts_that_vary_between_boots_of_one_kernel_are_named(tmp_path: Path) -
             | {b: {"memory": "7 kB"} for b in boots if b != boots[1]},
         )
     )
-    assert told["facts"].what == "memory of snd changed between boots; no run is left out for that."
+    assert told["facts"].what == "memory of snd changed between boots; no run is excluded for that."
 
 
 def entry(boot: int, kernel: str, run: int, **facts: str) -> dict[str, Any]:
@@ -136,9 +138,9 @@ def test_a_kernel_that_did_not_come_up_is_not_taken_for_the_one_before(tmp_path:
         return failed(record, "failed", f"boot: {kernel}: it did not come up") | {"boot": before}
 
     synth = replace(SYNTH, edit=down, compare={"factor": "kernel", "baseline": "old"})
-    loaded = load(synth.write(tmp_path / "r"))
-    assert loaded.kernels == {boot: each for boot, each in booted if boot != lost}
-    assert {c.cell: c.intervals["throughput"].n for c in cells_of(loaded)} == {
+    result = load(synth.write(tmp_path / "r"))
+    assert result.kernels == {boot: each for boot, each in booted if boot != lost}
+    assert {c.cell: c.intervals["throughput"].n for c in cells_of(result)} == {
         f"kernel={each}": 3 if each == kernel else 4 for each in ("old", "new")
     }
     table = build(tmp_path / "r").section("boots").blocks[0]
@@ -165,26 +167,26 @@ def test_what_was_booted_twice_for_one_round_stays_in_it(tmp_path: Path) -> None
             each["boot"] += each["boot"] > third
         entries.insert(3, entries[2] | {"boot": third + 1, "boot_id": "again"})
     (folder / "facts.json").write_text(json.dumps(told))
-    loaded = load(folder)
-    assert len(loaded.kernels) == 9
-    assert [loaded.rounds[boot] for boot in sorted(loaded.rounds)] == [0, 0, 1, 1, 1, 2, 2, 3, 3]
+    result = load(folder)
+    assert len(result.kernels) == 9
+    assert [result.rounds[boot] for boot in sorted(result.rounds)] == [0, 0, 1, 1, 1, 2, 2, 3, 3]
     (found,) = for_factor(
-        loaded.ok,
+        result.ok,
         "kernel",
         "old",
         metric="throughput",
-        factors=loaded.factors,
-        repeat=loaded.repeat,
-        order=loaded.rounds,
+        factors=result.factors,
+        repeat=result.repeat,
+        order=result.rounds,
     )
     assert (found.unit, found.n) == ("boot", 4)
-    assert sorted(c.intervals["throughput"].n for c in cells_of(loaded)) == [4, 5]
+    assert sorted(c.intervals["throughput"].n for c in cells_of(result)) == [4, 5]
 
 
 def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
     boots = boots_of("new")
-    loaded = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in boots})
-    assert warned(loaded) == {}
+    result = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in boots})
+    assert warned(result) == {}
     assert not comparison.same("memory", "995612 kB", "885612 kB")
     assert not comparison.same("kernel", "6.1", "6.2")
 

@@ -14,30 +14,31 @@ import scipy.stats
 from netbench.analysis.compare import Comparison
 from netbench.analysis.gates import Gate, judge, known_metric, parse
 from netbench.analysis.independent import Matching, compared, differences, match
-from netbench.analysis.load import Loaded, load
+from netbench.analysis.load import load
+from netbench.analysis.result import Result
 from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)
 SENDS = {"send": ("readwrite", "sendfile")}
 
 
-def made(folder: Path, **fields: object) -> Loaded:
+def made(folder: Path, **fields: object) -> Result:
     return load(Synth(**{"factors": SENDS, "pairs": TWO, **fields}).write(folder))  # type: ignore[arg-type]
 
 
-def written(folder: Path, text: str, **fields: object) -> Loaded:
+def written(folder: Path, text: str, **fields: object) -> Result:
     """A result whose campaign says more."""
     made(folder, **fields)
     (folder / "campaign.yaml").write_text(f"netbench: 1\nname: x\n{text}")
     return load(folder)
 
 
-def logs(loaded: Loaded, send: str) -> np.ndarray:
-    runs = loaded.ok
+def logs(result: Result, send: str) -> np.ndarray:
+    runs = result.ok
     return np.log(runs[runs["send"] == send]["throughput"].to_numpy())
 
 
-def both(a: Loaded, b: Loaded, margin: float | None = None) -> list[Comparison]:
+def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
     return compared(a, b, match(a, b), "throughput", margin)
 
 

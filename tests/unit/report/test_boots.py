@@ -72,7 +72,7 @@ def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> Non
     table = tables(booted, "boots")[1 + place]
     kernel = KERNELS["kernel"][place]
     assert table.title == f"throughput by boot, kernel {kernel}"
-    runs = booted.source.loaded.ok
+    runs = booted.source.result.ok
     for row in rows(table):
         mine = runs[(runs["kernel"] == kernel) & (runs["send"] == row["send"])]
         means = mine.groupby("boot")["throughput"].mean()
@@ -107,7 +107,7 @@ def test_what_buys_more_is_said(booted: Report, tmp_path: Path) -> None:
 def test_many_boots_are_told_by_least_and_greatest(tmp_path: Path) -> None:
     report = made(tmp_path / "r", factors={"send": ("sendfile",)}, runs=20, boots=10, between=0.02)
     (row,) = rows(tables(report, "boots")[1])
-    means = report.source.loaded.ok.groupby("boot")["throughput"].mean()
+    means = report.source.result.ok.groupby("boot")["throughput"].mean()
     assert (row["least"], row["greatest"]) == (means.min(), means.max())
 
 
@@ -173,9 +173,9 @@ def test_sides_with_kernels_of_their_own_are_told_apart(tmp_path: Path) -> None:
     )
     assert "CPU by procstat" in said(apart)
     row = rows(tables(apart, "cells")[0])[0]
-    loaded = apart.source.loaded.ok
+    result = apart.source.result.ok
     for side in ("sender", "receiver"):
-        mean = loaded[loaded["cell"] == "send=readwrite,pin=none"][f"{side}_cpu.procstat"].mean()
+        mean = result[result["cell"] == "send=readwrite,pin=none"][f"{side}_cpu.procstat"].mean()
         assert row[f"{side} CPU"].mean == pytest.approx(mean)  # type: ignore[union-attr]
     assert "Both sides share a kernel" in said(shared)
     assert "sender CPU" not in rows(tables(shared, "cells")[0])[0]
@@ -244,7 +244,7 @@ def test_where_one_pair_alone_is_emulated_it_is_named(tmp_path: Path) -> None:
 
 def test_notebooks_are_told_too(emulated: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
-    result = load(emulated.source.loaded.path)
+    result = load(emulated.source.result.path)
     assert result.label == result.cells.attrs["label"] == result.runs.attrs["label"] == LABEL
     for axes in (result.plot.means(), result.plot.order(), result.plot.samples(1)):
         assert axes.get_title(loc="right") == LABEL
@@ -342,7 +342,7 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     lines = report.section("proof").blocks[0]
     assert isinstance(lines, Prose)
     assert lines.lines == (told,)
-    runs = report.source.loaded.runs
+    runs = report.source.result.runs
     assert (runs["engaged"] != "").sum() == engaged
     found = {
         (row["side"], row["counter"]): (row["rule"], row["kept"])

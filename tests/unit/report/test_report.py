@@ -233,7 +233,7 @@ def rows_of(report: Report, section: str, table: int = 0) -> list[dict[str, Valu
 
 
 def records_of(report: Report, cell: str) -> list[Record]:
-    lines = (report.source.loaded.path / "records.jsonl").read_text().splitlines()
+    lines = (report.source.result.path / "records.jsonl").read_text().splitlines()
     return [r for r in map(json_module.loads, lines) if r["cell"] == cell and r["status"] == "ok"]
 
 
@@ -528,7 +528,7 @@ def test_html_has_drawings_and_every_cell(reports: dict[str, Report]) -> None:
 
 
 def test_reports_are_reproducible(reports: dict[str, Report]) -> None:
-    again = build(reports["two kernels"].source.loaded.path)
+    again = build(reports["two kernels"].source.result.path)
     assert html.render(again) == html.render(reports["two kernels"])
 
 

@@ -20,7 +20,7 @@ from netbench.report.build import build
 report = build(sys.argv[1])
 sizes = [len(form.render(report)) for form in (text, html, csv)]
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps({"sizes": sizes, "cells": len(report.source.cells), "runs": len(report.source.loaded.runs),
+print(json.dumps({"sizes": sizes, "cells": len(report.source.cells), "runs": len(report.source.result.runs),
                   "seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}))
 """
 

@@ -1,0 +1,43 @@
+"""Windows of few clock ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+
+FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
+
+
+class Resolution(CautionRule):
+    """/proc/stat counts whole ticks, so CPU comes in steps and may exceed what the machine has."""
+
+    name = "resolution"
+    severity = 30
+    about = f"The measured window is shorter than {FEW_TICKS} clock ticks, so procstat is coarse."
+    reads = "`time_ns` of senders with `procstat`, and the fact `clock_ticks`"
+    shows = "the shortest window in ticks"
+    remedy = "longer runs, or the metrics by rusage, which counts nanoseconds"
+
+    def __init__(self) -> None:
+        self.windows: dict[tuple[str, str], float] = {}  # the shortest in seconds
+
+    def observe(self, record: Mapping[str, Any]) -> None:
+        sender = record.get("sender") or {}
+        edges = sender.get("time_ns")
+        if edges and "procstat" in sender:
+            place, window = (str(record["cell"]), str(record["pair"])), (edges[1] - edges[0]) / 1e9
+            self.windows[place] = min(self.windows.get(place, window), window)
+
+    def report(self, evidence: Evidence) -> Iterator[Caution]:
+        hosts = evidence.result.hosts.values()
+        ticks = min((int(entry["clock_ticks"]) for host in hosts for entry in host), default=100)
+        short = {p: window for p, window in self.windows.items() if window * ticks < FEW_TICKS}
+        if short:
+            shortest = min(short.values())
+            yield self.caution(
+                "The measured window is so short that CPU by procstat comes in coarse steps.",
+                evidence.labels(short),
+                f"{shortest * 1e3:.3g} ms are {shortest * ticks:.2g} ticks of 1/{ticks} s",
+            )

@@ -1,0 +1,132 @@
+"""The files of a result folder, as docs/records.md describes them. Each is read once.
+
+Errors of all: StoreError with file (and line) for what cannot be read or has another shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from netbench.codec import unreadable
+from netbench.errors import StoreError
+from netbench.json_lines import cannot_read
+from netbench.record import SCHEMA
+from netbench.store import MISSHAPEN, NOISE, misshapen
+
+Hosts = Mapping[str, list[Mapping[str, Any]]]
+"""By host its entries of facts.json."""
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """The plan.json of a folder."""
+    return _object(folder / "plan.json")
+
+
+def read_hosts(folder: Path) -> Hosts:
+    """The hosts of facts.json; none where there is no such file."""
+    file = folder / "facts.json"
+    hosts: Hosts = _object(file).get("hosts", {}) if file.is_file() else {}
+    return hosts
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """A JSON file of this schema."""
+    try:
+        value = json.loads(file.read_bytes())
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    except ValueError as error:
+        raise unreadable(file, f"not JSON: {error}") from error
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise StoreError(
+            f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench"
+            " that wrote it"
+        )
+    return value
+
+
+class RecordFile:
+    """The records of a folder, to be read line by line.
+
+    A last line without a newline is left out, even one that can be read: its writer was killed, and
+    resume cuts it off and runs it again. `truncated` then is true.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "records.jsonl"
+        self.truncated = False
+
+    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each record with the number of its line."""
+        with self.path.open("rb") as source:
+            for number, line in enumerate(source, 1):
+                if not line.endswith(b"\n"):
+                    self.truncated = True
+                    return
+                yield number, self._record(number, line)
+
+    def _record(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise unreadable(f"{self.path}:{number}", f"not JSON: {error}") from error
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise StoreError(
+                f"{self.path}:{number}: expected a record of schema {SCHEMA}; read it with the"
+                " netbench that wrote it"
+            )
+        return record
+
+
+def read_noise(folder: Path) -> list[Mapping[str, Any]]:
+    """The entries of noise.jsonl, if there is one; a last line that is cut is left out."""
+    file = folder / NOISE
+    entries: list[Mapping[str, Any]] = []
+    try:
+        lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
+        for line in lines:
+            if line.endswith(b"\n"):
+                entry = json.loads(line)
+                entries.append(
+                    {"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]}
+                    | entry
+                )
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    except MISSHAPEN as error:
+        raise misshapen(file, "readings of noise", error) from error
+    return entries
+
+
+@dataclass(frozen=True)
+class CampaignWords:
+    """What is taken from campaign.yaml: its `about`, and what it writes of the transfer and of
+    settings (`transfer.chunk` -> `64K`; None where it cannot be read).
+    """
+
+    about: str = ""
+    asked: Mapping[str, str] | None = None
+
+
+def read_campaign(folder: Path) -> CampaignWords:
+    """The words of campaign.yaml; empty where it is not there or cannot be read."""
+    try:
+        document = yaml.load((folder / "campaign.yaml").read_text(), Loader=yaml.BaseLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return CampaignWords()
+    if not isinstance(document, dict):
+        return CampaignWords()
+    parts = {name: document.get(name) for name in ("transfer", "settings")}
+    asked = {
+        f"{name}.{key}": value if isinstance(value, str) else json.dumps(value)
+        for name, part in parts.items()
+        if isinstance(part, dict)
+        for key, value in part.items()
+    }
+    return CampaignWords(str(document.get("about", "")), asked)

@@ -1,0 +1,156 @@
+"""A result: everything that analysis keeps of a result folder."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from netbench.analysis.boots import KERNEL
+from netbench.analysis.pairs import Rounds, rounds
+from netbench.analysis.planned import Plan, handled_by, has_boots
+from netbench.analysis.proofs import ProofKey, ProofTotal
+from netbench.analysis.readbacks import Readback
+from netbench.analysis.reading import Hosts
+from netbench.analysis.usage import UsageKey, Used
+from netbench.facts.entry import emulated
+from netbench.journal import Journal
+from netbench.model import Compare, Repeat
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result folder in memory.
+
+    runs: one row a run in order of execution: run cell pair block boot status reason started
+    engaged (why the mechanism did not engage, or "") excluded (why an ok run is not pooled with the
+    others: facts that changed) noise (what disturbed its block), one column a factor, one a metric
+    (NaN: that run has none). proofs, used: by cell, pair, side and counter, over the runs that
+    count. readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs
+    in which it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends
+    are on one kernel. asked: what campaign.yaml says of the transfer and of settings,
+    `transfer.chunk` to its words; None without one. truncated: the last line was cut. repeat: where
+    hosts are booted its `max` is its `min`, since nothing stops early there.
+    """
+
+    path: Path
+    plan: Plan
+    hosts: Hosts
+    about: str
+    repeat: Repeat
+    compare: Compare | None
+    factors: tuple[str, ...]
+    metrics: tuple[str, ...]
+    runs: pd.DataFrame
+    proofs: Mapping[ProofKey, ProofTotal]
+    readbacks: Sequence[Readback]
+    moved: Mapping[tuple[str, str, str], int]
+    noise: Sequence[Mapping[str, Any]]
+    shared: Mapping[str, bool]
+    used: Mapping[UsageKey, Used]
+    asked: Mapping[str, str] | None = None
+    truncated: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.plan.get("name", self.path.parent.name))
+
+    @cached_property
+    def ended(self) -> str:
+        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
+        or when it was killed.
+        """
+        file = self.path / "journal.jsonl"
+        return Journal(file).ended() if file.is_file() else ""
+
+    @property
+    def handled(self) -> tuple[str, ...]:
+        """What the campaign sets itself: factors, and settings that it holds."""
+        return handled_by(self.plan)
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
+        does not hold it equal.
+        """
+        return tuple(self.plan.get("swept", self.factors)) or self.factors
+
+    @cached_property
+    def in_boots(self) -> bool:
+        """Whether netbench booted the hosts."""
+        return has_boots(self.plan, self.repeat)
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """In which round of the plan each boot was, by its blocks: a resumed campaign may have
+        booted twice for one.
+
+        Without boots in the plan, how many of its kernel's came before it.
+        """
+        planned = [
+            str(each["kernel"])
+            for each in self.plan.get("boots") or ()
+            for _ in range(int(each["blocks"]))
+        ]
+        ok = self.runs[self.runs["status"] == "ok"]
+        first = {
+            int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()
+        }
+        if planned and all(
+            block < len(planned) and planned[block] == self.kernels[boot]
+            for boot, block in first.items()
+        ):
+            slots = list(accumulate(int(each["blocks"]) for each in self.plan["boots"]))
+            order = [str(each["kernel"]) for each in self.plan["boots"]]
+            places = {boot: bisect_right(slots, block) for boot, block in first.items()}
+            return {boot: order[:place].count(order[place]) for boot, place in places.items()}
+        return rounds(
+            [b for b, kernel in self.kernels.items() if kernel == each]
+            for each in dict.fromkeys(self.kernels.values())
+        )
+
+    @cached_property
+    def kernels(self) -> Mapping[int, str]:
+        """The level of the factor `kernel` in each boot that has a run, in order; "" where kernels
+        are not swept.
+
+        Runs that failed because a kernel did not come up carry the number of the boot before them:
+        ok ones are asked first.
+        """
+        frame = self.runs.iloc[np.argsort((self.runs["status"] == "ok").to_numpy(), kind="stable")]
+        levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
+        seen = dict(zip(frame["boot"].tolist(), levels, strict=True))
+        return {boot: str(seen[boot]) for boot in sorted(seen)}
+
+    def kernel_of(self, entry: Mapping[str, Any]) -> str:
+        """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,
+        or none of them was booted.
+        """
+        if not any(self.kernels.values()):
+            return ""
+        return str(entry.get("on", self.kernels.get(int(entry["boot"]), "")))
+
+    @cached_property
+    def emulated(self) -> tuple[str, ...]:
+        """Pairs of which a host's CPU is software: what was measured there is no speed of any
+        machine.
+        """
+        hosts = {host for host, entries in self.hosts.items() if any(map(emulated, entries))}
+        return tuple(pair for pair in map(str, self.plan["pairs"]) if hosts & set(pair.split(">")))
+
+    @property
+    def cells(self) -> list[Mapping[str, Any]]:
+        """The plan's cells, `{cell, factors}`, in its order."""
+        return list(self.plan["cells"])
+
+    @property
+    def ok(self) -> pd.DataFrame:
+        """The runs that count: ok, and made under the facts that hold at the end."""
+        return self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]

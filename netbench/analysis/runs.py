@@ -1,0 +1,106 @@
+"""The frame of runs: one row a run, gathered column by column while records stream by."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from netbench.analysis.noise import labels
+from netbench.analysis.planned import Plan, factors_of
+
+TEXTS = ("reason", "engaged", "excluded")
+FIXED = (
+    "run",
+    "cell",
+    "pair",
+    "block",
+    "boot",
+    "status",
+    "reason",
+    "started",
+    "engaged",
+    "excluded",
+)
+
+
+class RunColumns:
+    """The columns of the frame; 100,000 runs take about 30 MB."""
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, list[Any]] = {name: [] for name in FIXED}
+        self.metrics: dict[str, array[float]] = {}
+        self._same: tuple[str, ...] | None = None
+        # the metrics of the run before, when they are all of `metrics` in its order
+
+    def __len__(self) -> int:
+        return len(self.fixed["run"])
+
+    def add(self, row: Sequence[Any], metrics: Mapping[str, float]) -> None:
+        """Append a run: its values of FIXED, and its metrics."""
+        for column, value in zip(self.fixed.values(), row, strict=True):
+            column.append(value)
+        names = tuple(metrics)
+        if names == self._same:  # the same metrics as the run before, nearly always
+            for floats, number in zip(self.metrics.values(), metrics.values(), strict=True):
+                floats.append(number)
+            return
+        for name in names:
+            if name not in self.metrics:
+                self.metrics[name] = array("d", [math.nan]) * (len(self) - 1)
+        for name, floats in self.metrics.items():
+            floats.append(metrics.get(name, math.nan))
+        self._same = names if names == tuple(self.metrics) else None
+
+    def frame(
+        self, plan: Plan, noise: Sequence[Mapping[str, Any]], ticks: Mapping[str, int]
+    ) -> pd.DataFrame:
+        """The frame: FIXED with `noise`, one column a factor, one a metric (NaN: that run has
+        none). ticks: of each host's clock, in a second.
+        """
+        factors = {str(cell["cell"]): cell["factors"] for cell in plan["cells"]}
+        cells = pd.Categorical(self.fixed["cell"], categories=list(factors))
+        frame = pd.DataFrame(
+            {name: self.fixed[name] for name in FIXED if name not in ("cell", "started")}
+        )
+        frame.insert(1, "cell", pd.Series(cells))
+        for name in ("pair", "status"):
+            frame[name] = frame[name].astype("category")
+        for name in TEXTS:
+            frame[name] = frame[name].astype("object")  # without any run pandas guesses numbers
+        frame["noise"] = self._noise(labels(noise, ticks))
+        frame["started"] = pd.to_datetime(
+            pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True
+        )
+        levels = {name: _levels(factors, name, cells) for name in factors_of(plan)}
+        metrics = {
+            name: pd.Series(values, dtype="float64") for name, values in self.metrics.items()
+        }
+        return pd.concat([frame, pd.DataFrame(levels | metrics)], axis=1)
+
+    def _noise(self, disturbed: Mapping[tuple[str, int], Sequence[str]]) -> list[str]:
+        """Of each run what disturbed its block on the pair's hosts, in words."""
+        words: dict[tuple[str, int], str] = {}
+        places = list(zip(self.fixed["pair"], self.fixed["block"], strict=True))
+        for pair, block in set(places) if disturbed else ():
+            hosts = dict.fromkeys(pair.split(">"))
+            words[pair, block] = "; ".join(
+                dict.fromkeys(word for host in hosts for word in disturbed.get((host, block), ()))
+            )
+        return [words.get(place, "") for place in places]
+
+
+def _levels(
+    factors: Mapping[str, Mapping[str, str]], factor: str, cells: pd.Categorical[str]
+) -> pd.Categorical[str]:
+    """One factor's column, levels in the plan's order; missing where a cell has no level of it."""
+    levels = list(dict.fromkeys(str(f[factor]) for f in factors.values() if factor in f))
+    place = {level: i for i, level in enumerate(levels)}
+    codes = np.array(
+        [place[str(f[factor])] if factor in f else -1 for f in factors.values()], dtype=np.int64
+    )
+    return pd.Categorical.from_codes(codes[cells.codes], categories=pd.Index(levels))
