@@ -130,9 +130,17 @@ ENTRIES: Mapping[str, Callable[..., Entry]] = {
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What every entry has."""
+
+    time: str = field(metadata=_about("when it was written: UTC in ISO 8601"))
+    kind: str = field(metadata=_about("what the entry says: one of ENTRIES"))
+
+
 def entry_json(entry: Entry, time: str) -> dict[str, Any]:
     """An entry as the JSON object of its line."""
-    return {"time": time, "kind": _KINDS[type(entry)], **codec.to_json(entry)}
+    return {**codec.to_json(_Head(time, _KINDS[type(entry)])), **codec.to_json(entry)}
 
 
 def parse_entry(line: bytes, where: object) -> Entry:
@@ -141,11 +149,10 @@ def parse_entry(line: bytes, where: object) -> Entry:
     if type(raw) is not dict:
         raise codec.unreadable(where, "not a JSON object")
     try:
-        codec.text(raw.pop("time", None))
-        kind = codec.text(raw.pop("kind", None))
-        if kind not in ENTRIES:
-            raise Flaw(f"unknown kind {kind!r}; kinds: {', '.join(ENTRIES)}")
-        return codec.read_as(ENTRIES[kind], raw)
+        head = codec.read_as(_Head, {key: raw.pop(key) for key in ("time", "kind") if key in raw})
+        if head.kind not in ENTRIES:
+            raise Flaw(f"unknown kind {head.kind!r}; kinds: {', '.join(ENTRIES)}")
+        return codec.read_as(ENTRIES[head.kind], raw)
     except Flaw as flaw:
         raise codec.flawed(where, "an entry of the journal", flaw) from flaw
 

@@ -1,0 +1,211 @@
+"""Records: what is written is read back, and a damaged line is an error that names it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netbench.codec import to_line
+from netbench.errors import StoreError
+from netbench.record import (
+    SCHEMA,
+    STATUSES,
+    Proof,
+    Record,
+    SettingNote,
+    Settings,
+    SideCounters,
+    ToolReading,
+    parse_record,
+)
+from tests.support import damage
+from tests.support.damage import texts
+
+WHERE = "r/records.jsonl:7"
+numbers = st.integers(0, 2**64 - 1)
+streams = st.integers(1, 3).flatmap(lambda n: st.lists(numbers, min_size=n, max_size=n))
+
+
+def edges(count: int) -> st.SearchStrategy[list[Any]]:
+    one = st.lists(numbers, min_size=count, max_size=count)
+    return one | st.integers(1, 3).flatmap(
+        lambda n: st.lists(
+            st.lists(numbers, min_size=n, max_size=n), min_size=count, max_size=count
+        )
+    )
+
+
+def counters(count: int) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(texts, edges(count), max_size=3)
+
+
+notes = st.dictionaries(
+    texts,
+    st.builds(
+        SettingNote,
+        asked=st.none() | texts | numbers,
+        read=texts | numbers | st.lists(numbers, max_size=3),
+        after=st.none() | texts,
+    ),
+    max_size=3,
+)
+sides = st.builds(
+    SideCounters,
+    host=texts,
+    time_ns=st.none() | st.tuples(numbers, numbers),
+    resident=st.none() | numbers,
+    source_size=st.none() | numbers,
+    cache=st.sampled_from(["", "warm", "cold"]),
+    rejected_connections=numbers,
+    samples_lost=numbers,
+    tool=st.none()
+    | st.builds(ToolReading, numbers, st.floats(0, 1e9))
+    | st.builds(ToolReading, rate=texts),
+    meters=st.dictionaries(st.sampled_from(["flow", "tcp", "rusage"]), counters(2), max_size=3),
+)
+records = st.builds(
+    Record,
+    run=st.integers(1, 10**6),
+    cell=texts,
+    pair=texts,
+    block=st.integers(0, 10**6),
+    boot=st.integers(0, 10**6),
+    factors=st.dictionaries(texts, texts, max_size=3),
+    status=st.sampled_from(STATUSES),
+    reason=texts,
+    started=st.just("2026-03-01T12:00:00.123456Z"),
+    sender=st.none() | sides,
+    receiver=st.none() | sides,
+    settings=st.builds(
+        Settings, notes, notes, st.dictionaries(texts, st.tuples(texts, texts), max_size=2)
+    ),
+    proof=st.builds(Proof, counters(3), counters(3)),
+    cut=st.dictionaries(st.sampled_from(["sender", "receiver"]), st.floats(0, 1e9), max_size=2),
+)
+SIDE = {
+    "host": "here",
+    "time_ns": [81000, 1081000],
+    "flow": {"bytes": [[1048576, 2], [90177536, 3]], "steps": [[128, 2], [11008, 3]]},
+    "rusage": {"cpu_ns": [100, 900]},
+    "resident": 1,
+    "tool": {"bytes": 7, "seconds": 0.5},
+}
+WHOLE: dict[str, Any] = {
+    "schema": SCHEMA,
+    "run": 17,
+    "cell": "send=sendfile",
+    "pair": "here>here",
+    "block": 4,
+    "boot": 0,
+    "factors": {"send": "sendfile"},
+    "status": "ok",
+    "reason": "",
+    "started": "2026-03-01T12:00:00.123456Z",
+    "sender": SIDE,
+    "receiver": SIDE,
+    "settings": {
+        "sender": {"tso": {"asked": "off", "read": "off", "after": "on"}},
+        "receiver": {"receive_buffer": {"asked": None, "read": 131072}},
+        "moved": {"snd.gso": ["on", "off"]},
+    },
+    "proof": {"sender": {"sendfile_calls": [[12, 1], [301, 2], [302, 3]]}, "receiver": {}},
+    "cut": {"sender": 5.2},
+}
+
+
+@given(records)
+def test_what_is_written_is_read_back(record: Record) -> None:
+    line = to_line(record.to_json())
+    assert parse_record(line, WHERE) == record
+    assert to_line(parse_record(line, WHERE).to_json()) == line
+
+
+def test_the_shape_on_disk() -> None:
+    line = json.dumps(WHOLE).encode()
+    assert parse_record(line, WHERE).to_json() == WHOLE
+    failed = {key: WHOLE[key] for key in list(WHOLE)[:10]} | {"status": "failed"}
+    assert parse_record(json.dumps(failed).encode(), WHERE).to_json() == failed
+
+
+@given(damage.damaged(WHOLE))
+def test_a_damaged_line_is_an_error_that_names_it_or_a_record_still(line: bytes) -> None:
+    if refused := damage.refusal(parse_record, line, WHERE):
+        assert refused.startswith(f"{WHERE}: ")
+        assert "; " in refused
+    else:
+        record = parse_record(line, WHERE)
+        assert parse_record(to_line(record.to_json()), WHERE) == record
+
+
+REQUIRED = [
+    *("schema run cell pair block boot factors status reason started".split()),
+    "sender.host",
+    "receiver.host",
+    "settings.sender",
+    "settings.moved",
+    "settings.sender.tso.read",
+    "proof.sender",
+]
+
+
+@pytest.mark.parametrize("path", REQUIRED)
+def test_a_key_that_is_missing_is_named(path: str) -> None:
+    keys = tuple(path.split("."))
+    expected = "expected schema 2" if path == "schema" else f"no {keys[-1]!r}"
+    with pytest.raises(StoreError, match=rf"^{WHERE}: .*{expected}"):
+        parse_record(damage.without(WHOLE, keys), WHERE)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("run", "two", "run: expected a whole number"),
+        ("run", 0, "run: expected a whole number from 1 on"),
+        ("block", 2**63, "block: expected a whole number from 0 on"),
+        ("boot", True, "boot: expected a whole number"),
+        ("cell", 1, "cell: expected a text, found 1"),
+        ("status", "okay", "status: expected one of ok, failed, .*, found 'okay'"),
+        ("started", "2026-99-01T12:00:00Z", "started: expected a time such as"),
+        ("factors.send", None, "factors.send: expected a text"),
+        ("sender", "x", "sender: expected an object, found 'x'"),
+        ("sender.time_ns", [1], "sender.time_ns: expected a list of 2"),
+        ("sender.flow", [1], "sender.flow: expected an object of counters"),
+        ("sender.flow.bytes", [[1, 2], [1]], "sender.flow.bytes: expected whole numbers"),
+        ("sender.flow.bytes", [1, 2, 3], "sender.flow.bytes: expected whole numbers"),
+        ("sender.rusage.cpu_ns", [1, 2**64], "sender.rusage.cpu_ns: expected whole numbers"),
+        ("receiver.tool.bytes", 2.5, "receiver.tool.bytes: expected a whole number"),
+        ("receiver.tool.size", 2, "receiver.tool: unknown key 'size'"),
+        ("settings.sender.tso", "off", "settings.sender.tso: expected an object"),
+        ("settings.moved.snd", "on", "settings.moved.snd: expected a list of 2"),
+        ("proof.sender.calls", [], "proof.sender.calls: expected whole numbers"),
+        ("proofs", {}, "unknown key 'proofs'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_path(path: str, value: object, why: str) -> None:
+    with pytest.raises(StoreError, match=rf"^{WHERE}: not a record .*\({why}.*put back a copy"):
+        parse_record(damage.replaced(WHOLE, tuple(path.split(".")), value), WHERE)
+
+
+@pytest.mark.parametrize("raw", damage.RAW)
+def test_numbers_and_texts_beyond_all_measure_are_refused(raw: bytes) -> None:
+    for path in (("run",), ("reason",), ("sender", "rusage", "cpu_ns", 1), ("cut", "sender")):
+        with pytest.raises(StoreError, match=rf"^{WHERE}: not "):
+            parse_record(damage.spliced(WHOLE, path, raw), WHERE)
+
+
+@pytest.mark.parametrize("line", [b"", b"\n", b"[1]\n", b"null\n", b'"x"\n', b"1\n"])
+def test_a_line_that_is_no_object_is_refused(line: bytes) -> None:
+    with pytest.raises(StoreError, match=rf"^{WHERE}: not (JSON|a JSON object)"):
+        parse_record(line, WHERE)
+
+
+def test_every_field_says_what_it_is() -> None:
+    types: list[type] = [Record, SideCounters, SettingNote, Settings, Proof, ToolReading]
+    for kind in types:
+        assert is_dataclass(kind)
+        assert [each.name for each in fields(kind) if not each.metadata.get("about")] == []
