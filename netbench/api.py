@@ -18,8 +18,8 @@ from netbench.errors import EngineError, NetbenchError, NotBuiltYet, PlaceError,
 from netbench.model import BootSpec, Campaign, Host, Kernel
 
 if TYPE_CHECKING:
-    from netbench.conductor.check import Finding
     from netbench.conductor.conductor import Conclusion
+    from netbench.conductor.finding import Finding
     from netbench.lab import Lab, LabHost
     from netbench.report.build import Report
     from netbench.report.compared import Compared
@@ -63,7 +63,8 @@ def check(campaign: Campaign) -> list[Finding]:
     """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors:
     HostError, WorkerLost.
     """
-    from netbench.conductor.check import Finding, check
+    from netbench.conductor.check import check
+    from netbench.conductor.finding import Finding
     from netbench.conductor.host_load import LOOK_SECONDS
     from netbench.conductor.worker_pool import WorkerPool
 

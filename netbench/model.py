@@ -62,6 +62,12 @@ class Host:
     def local(self) -> bool:
         return self.ssh is None
 
+    def data_address(self, ip: int) -> str:
+        """The address that data goes to, of this version of IP; the loopback's where none is
+        named.
+        """
+        return self.address or ("::1" if ip == 6 else "127.0.0.1")
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -257,6 +263,24 @@ class Campaign:
     text: str = ""
     source: str = ""
     unbuilt: tuple[str, ...] = field(default=())
+
+    @property
+    def ip(self) -> int:
+        """The version of IP of the data addresses, as the first cell has it."""
+        return self.cells[0].transfer.ip
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        """The hosts that take part, each with a role that it has in some pair: its worker in that
+        role is the one that is asked about the host.
+        """
+        receivers = {pair.receiver: "receiver" for pair in self.pairs}
+        return receivers | {pair.sender: "sender" for pair in self.pairs}
+
+    @property
+    def changes_settings(self) -> bool:
+        """Whether anything is changed on the hosts, which takes privileges there."""
+        return bool(self.settings) or any(cell.settings for cell in self.cells)
 
     @property
     def handled(self) -> tuple[str, ...]:

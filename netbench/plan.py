@@ -18,12 +18,10 @@ from dataclasses import dataclass, replace
 
 from netbench.model import Campaign, Cell, Pair, Repeat
 
-OVERHEAD_SECONDS = (
-    0.03  # connection, deployment of a run and its record, as measured between local hosts
-)
-ASSUMED_BYTES_PER_SECOND = (
-    1.25e9  # for bytes-bounded runs, whose length nobody knows before: a 10 Gb/s link
-)
+# Connection, deployment of a run and its record, as measured between local hosts.
+OVERHEAD_SECONDS = 0.03
+# For bytes-bounded runs, whose length is not known before: a 10 Gb/s link.
+ASSUMED_BYTES_PER_SECOND = 1.25e9
 VERIFY_SECONDS = 0.2
 BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 
@@ -72,19 +70,7 @@ class Run:
     number: int
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Profile a unit for some seconds, outside the measured runs."""
-
-    unit: Unit
-
-
-@dataclass(frozen=True)
-class Restore:
-    """Put back everything that was changed."""
-
-
-Step = Boot | Apply | Verify | Run | Profile | Restore
+Step = Apply | Verify | Run
 Key = tuple[str, str]
 
 
@@ -172,8 +158,8 @@ class Plan:
         boot: int = 0,
         pairs: Collection[Pair] | None = None,
     ) -> Iterator[Step]:
-        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` has
-        run in it already.
+        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` are
+        units that were measured in it already.
 
         `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all
         are by default.

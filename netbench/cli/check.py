@@ -11,7 +11,7 @@ from netbench.cli.verb import Verb, add_campaign, load_campaign
 from netbench.errors import RequestError
 
 if TYPE_CHECKING:
-    from netbench.conductor.check import Finding
+    from netbench.conductor.finding import Finding
 
 
 def _run(options: argparse.Namespace) -> int:

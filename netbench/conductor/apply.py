@@ -11,7 +11,7 @@ from collections import ChainMap
 from pathlib import Path
 from typing import Any
 
-from netbench.conductor.worker_pool import WorkerPool, roles
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError, HostError
 from netbench.journal import Journal
 from netbench.model import Campaign
@@ -63,18 +63,21 @@ def holder_of(campaign: Campaign, path: Path) -> str:
     return f"{campaign.name[:24]}/{path.name}"
 
 
-def context_of(campaign: Campaign, pool: WorkerPool, host: str, worker: Any) -> SettingContext:
+def context_of(campaign: Campaign, host: str, worker: Any) -> SettingContext:
     """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
-    ip = campaign.cells[0].transfer.ip
+    ip = campaign.ip
     files = [
         cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"
     ]
-    receivers = [pool.address(pair.receiver, ip) for pair in campaign.pairs if pair.sender == host]
-    senders = [pool.address(pair.sender, ip) for pair in campaign.pairs if pair.receiver == host]
+    hosts = campaign.hosts
+    receivers = [
+        hosts[pair.receiver].data_address(ip) for pair in campaign.pairs if pair.sender == host
+    ]
+    senders = [
+        hosts[pair.sender].data_address(ip) for pair in campaign.pairs if pair.receiver == host
+    ]
     peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
-    return SettingContext(
-        host, worker, pool.address(host, ip), campaign.hosts[host].interface, peers
-    )
+    return SettingContext(host, worker, hosts[host].data_address(ip), hosts[host].interface, peers)
 
 
 class Applier:
@@ -91,7 +94,7 @@ class Applier:
         self._pool = pool
         self._holder = holder
         self._journal = journal
-        self._roles = roles(campaign)
+        self._roles = campaign.roles
         self._hosts: dict[str, HostSettings] = {}
         self._workers: dict[str, object] = {}
         self._turn = threading.Lock()
@@ -145,7 +148,7 @@ class Applier:
         for host, held in sorted(
             self._hosts.items(), key=lambda one: self._roles[one[0]]
         ):  # receivers first
-            if self._pool.has(host, self._roles[host], self._workers[host]):
+            if self._pool.is_current(host, self._workers[host]):
                 try:
                     held.undo()
                 except EngineError as error:
@@ -168,14 +171,14 @@ class Applier:
 
     def _claim(self, host: str) -> HostSettings:
         """The settings of a host, through the worker that it has now."""
-        worker = self._pool.worker(host, self._roles[host])
+        worker = self._pool.host_worker(host)
         if self._workers.get(host) is worker:
             return self._hosts[host]
         self.lock(host)
         left = self._journal.outstanding(host)
         for _ in put_back(worker, worker.hello.boot_id, left, self._journal.write):
             pass
-        place = context_of(self._campaign, self._pool, host, worker)
+        place = context_of(self._campaign, host, worker)
         self._workers[host] = worker
         self._hosts[host] = HostSettings(
             place, self._campaign.commands, self._journal.write, self._number, worker.hello.boot_id
@@ -191,7 +194,7 @@ class Applier:
         """Lock a host for this campaign, waiting for a worker of its own that has lost its
         controller. Errors: HostBusy.
         """
-        worker = self._pool.worker(host, self._roles[host])
+        worker = self._pool.host_worker(host)
         name = self._another_name() if host in self._locked else self._name
         self._take(host, worker, "host", name)
         if self._needs_kernel():
@@ -208,7 +211,7 @@ class Applier:
         """Whether a worker that this campaign has now holds a lock, of a host that shares it."""
         locked = dict(self._locked).items()
         return any(
-            name == holder and self._pool.has(host, self._roles[host], worker)
+            name == holder and self._pool.is_current(host, worker)
             for host, (worker, name) in locked
         )
 
@@ -250,7 +253,7 @@ def refuse_busy(campaign: Campaign, pool: WorkerPool) -> None:
     """
 
     def look(host: str) -> None:
-        holder = _holder(pool.worker(host, roles(campaign)[host]), "host")
+        holder = _holder(pool.host_worker(host), "host")
         if holder:
             raise HostBusy(f"{host}: {_BUSY.format(_result(holder))}")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from netbench.boot import GLANCE_SECONDS, BootMethod, Machine, State, Target, way
 from netbench.boot.base import is_of
-from netbench.conductor.worker_pool import AT_ONCE, WorkerPool, roles
+from netbench.conductor.worker_pool import AT_ONCE, WorkerPool
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
 from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.model import Campaign, Host, Kernel
@@ -55,7 +55,7 @@ class Boots:
         self._pool = pool
         self._journal = journal
         self._say = say
-        self._hosts = [campaign.hosts[name] for name in roles(campaign)]
+        self._hosts = [campaign.hosts[name] for name in campaign.roles]
         self._ways: dict[str, BootMethod] = {host.name: way(host.boot.kind) for host in self._hosts}
         # Hosts of a campaign's own lab are new ones.
         self._original: dict[str, State] = {} if campaign.lab else original_states(journal)

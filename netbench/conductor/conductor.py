@@ -5,26 +5,29 @@ closed.
 from __future__ import annotations
 
 import json
-import math
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from netbench.analysis.epochs import not_pooled
-from netbench.conductor.apply import Applied, Applier, asked_of, holder_of, meant, refuse_busy
+from netbench.conductor.apply import Applier, holder_of, refuse_busy
+from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.boots import Boots
-from netbench.conductor.check import Finding, check
-from netbench.conductor.ledger import Ledger
+from netbench.conductor.check import check
+from netbench.conductor.finding import Finding
+from netbench.conductor.host_facts import read_all
+from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import Noise
-from netbench.conductor.progress import Progress, Silent, standing
+from netbench.conductor.progress import Progress, Silent
+from netbench.conductor.recorder import Recorder
+from netbench.conductor.retry import retry
 from netbench.conductor.run_history import RunHistory, is_finished, made_sinks, rows_as_json
 from netbench.conductor.runner import Interrupted, Runner, status_of
+from netbench.conductor.sinks import MadeSinks
+from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
-from netbench.engine.catalogue import Catalogue, Row
+from netbench.engine.catalogue import Row
 from netbench.errors import (
     BootError,
     EngineError,
@@ -34,23 +37,16 @@ from netbench.errors import (
     StoreError,
     WorkerLost,
 )
-from netbench.facts.comparison import change, differences, remedy
-from netbench.facts.entry import known_facts
-from netbench.journal import Ended, MadeSink, Why
-from netbench.json_lines import now
+from netbench.journal import Ended, Why
 from netbench.model import Campaign, Pair
-from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify, run_seconds
-from netbench.record import SCHEMA, Record
+from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify
+from netbench.record import Status
 from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
-ATTEMPTS = 3  # of a run whose worker is lost
-SETTLED_SECONDS, SETTLED_PAUSE = (
-    30.0,
-    0.5,
-)  # that a host which was booted may take until its links and services are there
-OURS = ("engine", "layout")  # facts that are netbench's, not the host's
+FAILED: Status = "failed"
+LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
 
 
 @dataclass(frozen=True)
@@ -72,16 +68,6 @@ class Conclusion:
         return 1 if self.failed or self.why == "lost" else 0
 
 
-def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
-    """Say the warnings; RequestError with all errors, if there are any."""
-    errors = [finding for finding in findings if finding.level == "error"]
-    if errors:
-        raise RequestError("\n".join(str(finding) for finding in errors))
-    for finding in findings:
-        if finding.level == "warning":
-            progress.say(str(finding))
-
-
 def start(
     campaign: Campaign,
     results: Path,
@@ -98,14 +84,12 @@ def start(
     with WorkerPool(campaign, channels) as pool:
         pool.start_all()
         refuse_errors(check(campaign, pool), progress)
-        rows = _rows(pool, campaign)
+        rows = rows_as_json(_rows(pool, campaign))
         refuse_busy(campaign, pool)
-        store = Store.create(
-            results, campaign.name, campaign.text, plan.to_json() | {"rows": rows_as_json(rows)}
-        )
+        store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows})
         store.lock()
         try:
-            return _conduct(store, plan, pool, progress, rows)
+            return Conductor(store, plan, pool, progress).conduct()
         finally:
             store.close()
 
@@ -126,52 +110,39 @@ def resume(
     plan = Plan(campaign)
     store.lock()
     try:
-        _same_plan(store, plan)
+        _refuse_another_plan(store, plan)
         with WorkerPool(campaign, channels) as pool:
             _boots(store, campaign, pool, progress).settle()
             pool.start_all()
             refuse_errors(check(campaign, pool, made_sinks(store)), progress)
-            return _conduct(store, plan, pool, progress, _rows(pool, campaign))
+            return Conductor(store, plan, pool, progress).conduct()
     finally:
         store.close()
 
 
-def _same_plan(store: Store, plan: Plan) -> None:
-    kept, now = store.plan(), plan.to_json()
+def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
+    """Say the warnings; RequestError with all errors, if there are any."""
+    errors = [finding for finding in findings if finding.level == "error"]
+    if errors:
+        raise RequestError("\n".join(str(finding) for finding in errors))
+    for finding in findings:
+        if finding.level == "warning":
+            progress.say(str(finding))
+
+
+def _refuse_another_plan(store: Store, plan: Plan) -> None:
+    stored, planned = store.plan(), plan.to_json()
     for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
-        if kept.get(name) != json.loads(json.dumps(now[name])):
+        if stored.get(name) != json.loads(json.dumps(planned[name])):
             raise StoreError(
-                f"{store.path}: campaign.yaml does not give the {name} of plan.json any more, which"
-                " its records are of; put the file back, or run the changed campaign anew"
+                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs; put"
+                " the file back, or run the changed campaign anew"
             )
 
 
 def _rows(pool: WorkerPool, campaign: Campaign) -> tuple[Row, ...]:
-    catalogue: Catalogue = pool.worker(campaign.pairs[0].sender, "sender").catalogue
-    return catalogue.rows
-
-
-def _conduct(
-    store: Store, plan: Plan, pool: WorkerPool, progress: Progress, rows: tuple[Row, ...]
-) -> Conclusion:
-    applier = _applier(store, plan.campaign, pool)
-    history = RunHistory(store, plan, rows)
-    hosts = history.keep_facts(pool.all_facts())
-    ledger = history.ledger(hosts)
-    for line in not_pooled(hosts, plan.campaign.handled, ledger.runs):
-        progress.say(line)
-    runner = Runner(
-        plan.campaign,
-        pool,
-        made_sinks(store),
-        lambda sink: store.journal.write(MadeSink(host=sink[0], path=sink[1])),
-    )
-    boot = max(int(entries[-1]["boot"]) for entries in hosts.values())
-    noise = Noise(plan.campaign, pool, store.noise)
-    boots = _boots(store, plan.campaign, pool, progress)
-    return Conductor(
-        plan, history, pool, runner, applier, boots, ledger, progress, noise, boot
-    ).conduct()
+    """What the engine can do: the same on all hosts."""
+    return pool.worker(campaign.pairs[0].sender, "sender").catalogue.rows
 
 
 def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progress) -> Boots:
@@ -182,73 +153,31 @@ def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progres
     return Boots(campaign, pool, store.journal, say)
 
 
-def _applier(store: Store, campaign: Campaign, pool: WorkerPool) -> Applier:
-    """The hosts' settings, with every host locked for this result. Errors: HostBusy;
-    EngineError.
-    """
-    applier = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
-    applier.claim()
-    return applier
-
-
-def record_of(raw: Mapping[str, Any]) -> Record:
-    """A record as its type."""
-    return Record.from_json({"schema": SCHEMA, **raw}, "the record of this run")
-
-
 class Conductor:
-    """Executes steps. One small method a kind of step, in `_execute`'s table."""
+    """Executes a plan's steps on hosts whose workers are there. One method a kind of step."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        history: RunHistory,
-        pool: WorkerPool,
-        runner: Runner,
-        applier: Applier,
-        boots: Boots,
-        ledger: Ledger,
-        progress: Progress,
-        noise: Noise,
-        boot: int = 0,
-    ) -> None:
+    def __init__(self, store: Store, plan: Plan, pool: WorkerPool, progress: Progress) -> None:
+        campaign = plan.campaign
         self._plan = plan
-        self._noise = noise
-        self._history = history
-        self._store = history.store
+        self._campaign = campaign
         self._pool = pool
-        self._boots = boots
-        self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
-        self._runner = runner
-        self._applier = applier
-        self._ledger = ledger
+        self._store = store
         self._progress = progress
-        self._boot = boot
-        self._applied: dict[str, Applied] = {}
-        self._units = plan.units
-        self._left: dict[Key, float] = {}  # seconds
-        self._lanes = runner.lanes()
-        self._stop = threading.Event()
-        self._turn = threading.RLock()  # of lanes: to write and to count
-        self._number = ledger.runs
+        self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
+        self._applier = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
+        self._settings = UnitSettings(campaign, self._applier)
+        self._runner = Runner(campaign, pool, MadeSinks(store.journal))
+        self._boots = _boots(store, campaign, pool, progress)
+        self._acceptance = BootAcceptance(campaign, pool, store.stored_facts)
+        self._noise = Noise(campaign, pool, store.noise)
+        self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._begun = time.monotonic()
-        self._execute = {
-            Run: self._run,
-            Verify: self._verify,
-            Apply: self._apply,
-            Boot: self._bring_up,
-        }
 
     def conduct(self) -> Conclusion:
         """Blocks until no cell is open, the limit is reached, a host is lost or the user
-        interrupts.
+        interrupts. Errors: HostBusy; EngineError; StoreError.
         """
-        campaign = self._plan.campaign
-        self._progress.begin(self._ledger.size, self._ledger.size * self._plan.repeat.min)
-        self._store.note(
-            f"campaign {campaign.name}: {self._ledger.size} cells, seed {campaign.seed}, block"
-            f" {self._ledger.block}"
-        )
+        self._begin()
         why: Why
         try:
             why, reason = self._blocks()
@@ -257,10 +186,8 @@ class Conductor:
         except Lost as error:
             why, reason = "lost", str(error)
         except (EngineError, TimeoutError) as error:
-            why, reason = (
-                "lost",
-                f"{error}; `restore {self._store.path}` puts back what is left changed",
-            )
+            remedy = f"`restore {self._store.path}` puts back what is left changed"
+            why, reason = "lost", f"{error}; {remedy}"
         except BaseException:
             self._progress.end()
             if unrestored := self._restore():
@@ -269,57 +196,137 @@ class Conductor:
         self._progress.end()
         unrestored = self._restore()
         why, reason = ("lost", unrestored) if unrestored else (why, reason)
-        self._store.journal.write(Ended(why))
+        return self._end(why, reason)
+
+    def _begin(self) -> None:
+        """Lock the hosts, keep their facts, and replay the records that there are."""
+        self._applier.claim()
+        hosts = self._recorder.keep_facts(read_all(self._campaign, self._pool))
+        self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
+        ledger = self._recorder.ledger
+        for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
+            self._progress.say(line)
+        self._progress.begin(ledger.size, ledger.size * self._plan.repeat.min)
         self._store.note(
-            f"{why} after {self._ledger.runs} runs" + (f": {reason}" if reason else "")
+            f"campaign {self._campaign.name}: {ledger.size} cells, seed {self._campaign.seed},"
+            f" block {ledger.block}"
         )
-        return Conclusion(self._store.path, why, self._ledger.failed, reason)
 
     def _blocks(self) -> tuple[Why, str]:
-        while True:
-            if self._ledger.finished:
-                return "done", ""
-            boot = self._plan.boot(self._ledger.block)
+        while not self._recorder.ledger.finished:
+            boot = self._plan.boot(self._recorder.ledger.block)
             if boot and boot != self._booted and self._wanted():
                 if self._out_of_time():
-                    return "limit", "the campaign's limit is reached"
-                self._step(boot)
-            if boot and not self._wanted():
-                self._ledger.next_block()
-                continue
-            with self._noise.around(self._ledger.block):
-                in_time = self._block(frozenset(self._ledger.done))
-            if not in_time:
-                return "limit", "the campaign's limit is reached"
-            self._ledger.next_block()
+                    return LIMIT
+                self._boot(boot)
+            if not boot or self._wanted():
+                with self._noise.around(self._recorder.ledger.block):
+                    in_time = self._block()
+                if not in_time:
+                    return LIMIT
+            self._recorder.ledger.next_block()
+        return "done", ""
 
     def _wanted(self) -> list[Unit]:
-        return self._plan.wanted(self._ledger.block, self._ledger.is_open, self._ledger.done)
+        """What the present block still has to do."""
+        ledger = self._recorder.ledger
+        return self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
 
-    def _bring_up(self, step: Boot) -> None:
+    def _block(self) -> bool:
+        """One pass over the open units, in as many lanes as can run side by side; False when the
+        time is up.
+        """
+        done = frozenset(self._recorder.ledger.done)
+
+        def act(pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
+            return self._lane(done, pairs, stop)
+
+        return side_by_side(self._lanes, act, self._pool.interrupt)
+
+    def _lane(self, done: frozenset[Key], pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
+        ledger, boot = self._recorder.ledger, self._recorder.boot
+        for step in self._plan.block(ledger.block, ledger.is_open, done, boot, pairs):
+            if self._out_of_time():
+                return False
+            if stop():
+                return True
+            self._step(step)
+        return True
+
+    def _out_of_time(self) -> bool:
+        limit = self._campaign.limit
+        return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
+
+    def _step(self, step: Step) -> None:
+        """One step of a unit. Levels that its hosts do not take refuse its cell."""
+        try:
+            match step:
+                case Apply(unit):
+                    self._apply(unit)
+                case Verify(unit):
+                    self._verify(unit)
+                case Run():
+                    self._run(step)
+        except SettingRefused as error:
+            self._recorder.keep_unmeasured(step.unit, "refused", str(error))
+
+    def _apply(self, unit: Unit) -> None:
+        retry(lambda: self._settings.enter(unit), lambda error: self._replace_workers(unit, error))
+
+    def _verify(self, unit: Unit) -> None:
+        retry(lambda: self._verify_once(unit), lambda error: self._recover(unit, error))
+
+    def _verify_once(self, unit: Unit) -> None:
+        """One verification, and a record where it failed. Errors: Lost."""
+        try:
+            why, status = self._runner.verify(unit), FAILED
+        except (EngineError, RequestError, TimeoutError) as error:
+            why, status = f"verify: {error}", status_of(error)
+        if why:
+            self._recorder.keep_unmeasured(unit, status, why)
+
+    def _run(self, step: Run) -> None:
+        retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
+
+    def _run_once(self, step: Run) -> None:
+        """One run and its record. Errors: WorkerLost when a worker was lost in it."""
+        try:
+            result = self._runner.run(step, self._recorder.next_number())
+        except Interrupted as interrupted:
+            self._recorder.keep_interrupted(interrupted.record)
+            raise KeyboardInterrupt from None
+        result = replace(result, record=self._settings.note(step.unit, result.record))
+        self._recorder.keep(step.unit, result)
+        if result.record.status == "interrupted":
+            self._pool.dismiss_pair(step.unit.pair)
+            raise WorkerLost(result.record.reason)
+
+    def _recover(self, unit: Unit, error: WorkerLost) -> None:
+        """New workers with the unit's settings, after one was lost."""
+        self._replace_workers(unit, error)
+        if self._settings.wanted(unit):
+            self._settings.enter(unit)
+
+    def _replace_workers(self, unit: Unit, error: WorkerLost) -> None:
+        self._store.note(f"{unit.cell.id} {unit.pair.name}: new workers: {error}")
+        self._pool.dismiss_pair(unit.pair)
+
+    def _boot(self, step: Boot) -> None:
         """Every host onto a kernel; where that does not work, what is left of the kernel's cells
         has failed.
         """
         self._booted = None
         self._applier.restore()
-        self._applied.clear()
         self._noise.forget()
         try:
-            self._boot = self._boots.bring_up(
-                step.kernel, lambda number: self._accept(number, step.kernel)
-            )
+            self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
         except BootError as error:
             self._pool.start_all()
+            reason = f"boot: {step.kernel or 'as it came'}: {error}"
             for unit in self._wanted():
-                self._keep(
-                    unit,
-                    self._unmeasured(
-                        unit, "failed", f"boot: {step.kernel or 'as it came'}: {error}"
-                    ),
-                )
+                self._recorder.keep_unmeasured(unit, "failed", reason)
             return
         self._booted = step
-        self._lanes = self._runner.lanes()
 
     def _accept(self, number: int, kernel: str) -> str:
         """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
@@ -327,281 +334,33 @@ class Conductor:
         """
         self._pool.start_all()
         self._applier.claim()
-        deadline = time.monotonic() + SETTLED_SECONDS
-        while (
-            why := self._unlike(kernel, read := self._pool.all_facts())
-        ) and time.monotonic() < deadline:
-            time.sleep(SETTLED_PAUSE)
-        if why:
-            return why
-        block = self._ledger.block
-        self._ledger = self._history.ledger(
-            self._history.keep_facts(
-                {n: entry | {"on": kernel} for n, entry in read.items()}, number
-            )
-        )
-        while self._ledger.block < block:
-            self._ledger.next_block()
-        return ""
-
-    def _unlike(self, kernel: str, read: Mapping[str, Mapping[str, Any]]) -> str:
-        """What of the hosts is not yet as a campaign needs it, or not as in earlier boots of that
-        kernel: links that are not up, services that are not started.
-        """
-        known = self._store.stored_facts()
-        for name, entry in read.items():
-            if why := self._pool.no_address(name, self._plan.campaign.cells[0].transfer.ip):
-                return why
-            earlier = next(
-                (e for e in reversed(known.get(name, ())) if e.get("on") == kernel), None
-            )
-            own = [key for key in self._plan.campaign.handled if key != "kernel"]
-            changed = differences(known_facts(earlier), known_facts(entry), own) if earlier else []
-            said = [change(*one) + remedy(one[0]) for one in changed if not one[0].startswith(OURS)]
-            if earlier and said:
-                return f"{name}: otherwise than in boot {earlier['boot']}: {'; '.join(said)}"
-        return ""
-
-    def _block(self, done: frozenset[Key]) -> bool:
-        """One pass over the open units, in as many lanes as can run side by side; False when the
-        time is up.
-        """
-        if len(self._lanes) == 1:
-            return self._lane(done, self._lanes[0])
-        with ThreadPoolExecutor(max_workers=len(self._lanes), thread_name_prefix="lane") as pool:
-            running = [pool.submit(self._lane, done, lane) for lane in self._lanes]
-            try:
-                wait(running, return_when=FIRST_EXCEPTION)
-            except KeyboardInterrupt:
-                self._runner.interrupt()
-                raise
-            finally:
-                self._stop.set()
-        self._stop.clear()
-        return all(lane.result() for lane in running)
-
-    def _lane(self, done: frozenset[Key], pairs: Sequence[Pair]) -> bool:
-        for step in self._plan.block(
-            self._ledger.block, self._ledger.is_open, done, self._boot, pairs
-        ):
-            if self._out_of_time():
-                return False
-            if self._stop.is_set():
-                return True
-            self._step(step)
-        return True
-
-    def _out_of_time(self) -> bool:
-        limit = self._plan.campaign.limit
-        return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
-
-    def _step(self, step: Step) -> None:
-        execute: Any = self._execute.get(type(step))
-        if execute is None:
-            raise RequestError(f"{type(step).__name__.lower()} steps are not built yet")
-        execute(step)
+        entries, why = self._acceptance.wait(kernel)
+        if not why:
+            block = self._recorder.ledger.block
+            self._recorder.keep_facts(entries, number)
+            self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
+            while self._recorder.ledger.block < block:
+                self._recorder.ledger.next_block()
+        return why
 
     def _restore(self) -> str:
-        """Put every setting back; what could not be, and what to do."""
-        left: list[str] = []
+        """Put every setting and kernel back; what could not be, and what to do, or ""."""
+        errors: list[str] = []
         self._pool.clear_interrupt()
         for put_back in (self._applier.restore, self._boots.back):
             try:
                 put_back()
             except (EngineError, Lost, StoreError, TimeoutError) as error:
-                left.append(str(error))
+                errors.append(str(error))
+        if not errors:
+            return ""
         return (
-            f"not everything was put back: {'; '.join(left)}; `restore {self._store.path}` tries"
+            f"not everything was put back: {'; '.join(errors)}; `restore {self._store.path}` tries"
             " again"
-            if left
-            else ""
         )
 
-    def _apply(self, step: Apply) -> None:
-        self._entered(step.unit)
-
-    def _entered(self, unit: Unit) -> bool:
-        """Whether hosts have result a unit's settings; a cell whose settings they do not take is
-        refused.
-        """
-        try:
-            self._applied[unit.pair.name] = self._enter(unit)
-        except SettingRefused as error:
-            with self._turn:
-                self._keep(unit, self._unmeasured(unit, "refused", str(error)))
-            return False
-        return True
-
-    def _enter(self, unit: Unit) -> Applied:
-        """A unit's settings on its hosts, again where a worker is lost over it."""
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return self._applier.enter(unit)
-            except WorkerLost as error:
-                if attempt == ATTEMPTS:
-                    raise
-                self._store.note(f"{unit.cell.id} {unit.pair.name}: settings: {error}")
-                self._runner.replace_workers(unit)
-        raise AssertionError  # the last attempt returns or raises
-
-    def _run(self, step: Run) -> None:
-        """One run; one that lost its worker is repeated with another."""
-        for attempt in range(1, ATTEMPTS + 1):
-            if attempt > 1 and self._has_settings(step.unit) and not self._entered(step.unit):
-                return
-            record = self._one_run(step)
-            if record["status"] != "interrupted":
-                return
-            if attempt == ATTEMPTS:
-                raise WorkerLost(f"{record['reason']}; {ATTEMPTS} times in a row")
-
-    def _one_run(self, step: Run) -> Mapping[str, Any]:
-        number = self._next_number()
-        try:
-            result = self._runner.run(step, number)
-            if self._has_settings(step.unit):
-                self._note_settings(step.unit, result.record)
-        except Interrupted as stopped:
-            with self._turn:
-                self._store.append(record_of(stopped.result.record))
-            raise KeyboardInterrupt from None
-        with self._turn:
-            self._keep(step.unit, result.record)
-        if result.samples:
-            self._store.samples(number, result.samples)
-        if result.output:
-            self._store.text(number, result.output)
-        return result.record
-
-    def _next_number(self) -> int:
-        with self._turn:
-            self._number += 1
-            return self._number
-
-    def _has_settings(self, unit: Unit) -> bool:
-        return bool(unit.cell.settings or self._plan.campaign.settings)
-
-    def _note_settings(self, unit: Unit, record: dict[str, Any]) -> None:
-        """What was asked and read before the run, and what reads otherwise after it: such a run
-        does not count.
-        """
-        read, moved = self._applied[unit.pair.name]
-        campaign = self._plan.campaign
-        asked = {side: asked_of(campaign, unit, side) for side in read}
-        notes: dict[str, Any] = record.setdefault("settings", {})
-        for side, levels in read.items():
-            for key, level in levels.items():
-                notes.setdefault(side, {})[key] = {
-                    "asked": meant(campaign, key, asked[side][key]),
-                    "read": level,
-                }
-        notes["moved"] = moved
-        if record["status"] == "interrupted":
-            return
-        try:
-            again = self._applier.read_again(unit)
-        except SettingRefused as error:
-            record |= {
-                "status": "failed",
-                "reason": record["reason"] or f"settings could not be read after the run: {error}",
-            }
-            return
-        except WorkerLost as error:
-            record |= {
-                "status": "interrupted",
-                "reason": f"settings could not be read after the run: {error}",
-            }
-            self._runner.replace_workers(unit)
-            return
-        for side, levels in again.items():
-            for key, level in levels.items():
-                if level != read[side][key]:
-                    notes[side][key]["after"] = level
-                    why = (
-                        f"{side}: {key} read {read[side][key]} before the run and {level} after it;"
-                        " something else changes it"
-                    )
-                    record |= {"status": "failed", "reason": record["reason"] or why}
-
-    def _keep(self, unit: Unit, record: Mapping[str, Any]) -> None:
-        self._store.append(record_of(record))
-        self._ledger.add(record_of(record))
-        self._left.pop(unit.key, None)
-        reason = str(record["reason"])
-        if reason:
-            self._store.note(
-                f"run {record['run']} {unit.cell.id} {unit.pair.name}: {record['status']}: {reason}"
-            )
-            self._progress.say(f"run {record['run']}: {unit.cell.id}: {record['status']}: {reason}")
-        text = standing(self._ledger.assessment(unit.key), self._plan.campaign.repeat.metrics)
-        self._progress.ran(
-            record["run"], unit.cell.id, text, len(self._ledger.open_keys), self._time_left()
-        )
-
-    def _time_left(self) -> float:
-        """Seconds with boots, were all open cells to become precise as intervals shrink with the
-        square root of their runs.
-        """
-        runs = sum(self._left_of(unit) for unit in self._units if self._ledger.is_open(unit.key))
-        return runs + self._plan.seconds_of_boots(self._ledger.block)
-
-    def _left_of(self, unit: Unit) -> float:
-        """The same of one unit, reckoned once a run of it: over all units that would take longer
-        than the run.
-        """
-        if unit.key not in self._left:
-            repeat = self._plan.repeat
-            found = self._ledger.assessment(unit.key)
-            widths = [
-                found.intervals[m].precision
-                for m in repeat.metrics
-                if m in found.intervals and found.intervals[m].known
-            ]
-            wanted = (
-                math.ceil(found.n * (max(widths, default=1.0) / repeat.precision) ** 2)
-                if found.n
-                else repeat.min
-            )
-            self._left[unit.key] = max(
-                min(max(wanted, repeat.min), repeat.max) - found.n, 0
-            ) * run_seconds(unit)
-        return self._left[unit.key]
-
-    def _verify(self, step: Verify) -> None:
-        why, status = self._verified(step.unit)
-        if not why:
-            return
-        with self._turn:
-            self._keep(step.unit, self._unmeasured(step.unit, status, why))
-
-    def _verified(self, unit: Unit) -> tuple[str, str]:
-        """What verification found wrong, and the status that it means; again where a worker is lost
-        over it.
-        """
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return self._runner.verify(unit), "failed"
-            except (EngineError, RequestError, TimeoutError) as error:
-                return f"verify: {error}", status_of(error)
-            except WorkerLost as error:
-                if attempt == ATTEMPTS:
-                    raise
-                self._store.note(f"{unit.cell.id} {unit.pair.name}: verify: {error}")
-                self._runner.replace_workers(unit)
-                if self._has_settings(unit) and not self._entered(unit):
-                    return "", ""
-        raise AssertionError  # the last attempt returns or raises
-
-    def _unmeasured(self, unit: Unit, status: str, reason: str) -> dict[str, Any]:
-        """The record of a cell that is not run."""
-        return {
-            "run": self._next_number(),
-            "cell": unit.cell.id,
-            "pair": unit.pair.name,
-            "block": self._ledger.block,
-            "boot": self._boot,
-            "factors": dict(unit.cell.factors),
-            "status": status,
-            "reason": reason,
-            "started": now(),
-        }
+    def _end(self, why: Why, reason: str) -> Conclusion:
+        self._store.journal.write(Ended(why))
+        ledger = self._recorder.ledger
+        self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))
+        return Conclusion(self._store.path, why, ledger.failed, reason)

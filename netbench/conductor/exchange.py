@@ -4,7 +4,8 @@ answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from netbench.conductor.job import Options
@@ -13,10 +14,9 @@ from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, NetbenchError
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
-UNBOUNDED_SECONDS = (
-    6 * 3600.0
-)  # a bytes-bounded run has no known length; heartbeats tell whether the workers live
-SETTLE_SECONDS = 1.0  # after one side has failed, for the other to say why
+# A bytes-bounded run has no known length; heartbeats tell whether the workers live.
+UNBOUNDED_SECONDS = 6 * 3600.0
+LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,20 @@ def exchange(
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
-    try:
+    with idle_after_errors(sender, receiver):
         port = read_back(receiver, receiver.prepare(receive), "port")
         prepared()
         sender.prepare(send | {"peer_port": int(port or 0)})
         return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
+
+
+@contextmanager
+def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
+    """Both workers give up what they do when an error ends it. Errors: of two EngineErrors the one
+    that explains the other.
+    """
+    try:
+        yield
     except EngineError as error:
         raise _cause(error, sender, receiver) from error
     except BaseException:
@@ -94,11 +103,11 @@ def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
     """Of two errors the one that explains the other: a connection that went away is a
     consequence.
     """
-    found = [error]
+    errors = [error]
     for worker in (sender, receiver):
         if error.code == Code.PEER:
-            other = worker.last_word(SETTLE_SECONDS)
-            found += [other] if other is not None else []
+            other = worker.last_word(LAST_WORD_SECONDS)
+            errors += [other] if other is not None else []
         give_up(worker)
-    causes = [e for e in found if e.code not in (Code.PEER, Code.ABORTED)]
-    return (causes or found)[0]
+    causes = [e for e in errors if e.code not in (Code.PEER, Code.ABORTED)]
+    return (causes or errors)[0]

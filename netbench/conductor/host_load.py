@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from netbench.conductor.noise import Question, cpu_states, interface
-from netbench.conductor.worker_pool import WorkerPool, roles
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.model import Campaign
 
@@ -71,10 +71,9 @@ def _looks(
     """Looks at all hosts at the same time."""
     found = {host: _Look() for host in entries}
     here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    who = roles(campaign)
 
     def read(host: str, questions: list[Question]) -> None:
-        answers = dict(zip(questions, pool.worker(host, who[host]).ask(questions), strict=True))
+        answers = dict(zip(questions, pool.host_worker(host).ask(questions), strict=True))
         seen = found[host]
         if (
             STAT in answers

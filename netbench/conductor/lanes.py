@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from netbench.model import Pair
 
@@ -28,3 +30,29 @@ def lanes(pairs: Iterable[Pair], kernel_of: Callable[[str], str]) -> list[tuple[
                 apart.append((kernels, others))
         found = [*apart, (mine, members)]
     return [tuple(sorted(members, key=order.index)) for _, members in found]
+
+
+def side_by_side(
+    groups: Sequence[tuple[Pair, ...]],
+    act: Callable[[Sequence[Pair], Callable[[], bool]], bool],
+    interrupt: Callable[[], None],
+) -> bool:
+    """Do something for every group of pairs at the same time; whether all of it came to its end.
+
+    `act` gets the pairs and is to return soon once its second argument is true: another group has
+    failed, or the user interrupts. `interrupt` makes those return that wait for a worker. Errors:
+    the first one of `act`.
+    """
+    if len(groups) == 1:
+        return act(groups[0], lambda: False)
+    stop = threading.Event()
+    with ThreadPoolExecutor(len(groups), thread_name_prefix="lane") as threads:
+        running = [threads.submit(act, pairs, stop.is_set) for pairs in groups]
+        try:
+            wait(running, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            interrupt()
+            raise
+        finally:
+            stop.set()
+    return all(lane.result() for lane in running)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from netbench.conductor.worker_pool import WorkerPool, roles
+from netbench.conductor.host_facts import data_interface
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, NetbenchError
 from netbench.model import Campaign
@@ -268,7 +269,7 @@ class Noise:
         self._campaign = campaign
         self._pool = pool
         self._keep = keep
-        known = roles(campaign)
+        known = campaign.roles
         self._roles = {host: known[host] for host in campaign.hosts if host in known}
         self._watches: dict[str, Watch] = {}
         self._last: dict[str, Reading] = {}
@@ -427,8 +428,7 @@ class Noise:
 
     def _interface(self, host: str) -> str:
         try:
-            return self._pool.interface(
-                host, self._roles[host], self._campaign.cells[0].transfer.ip
-            )
+            worker = self._pool.host_worker(host)
+            return data_interface(self._campaign.hosts[host], worker, self._campaign.ip)
         except EngineError:
             return ""

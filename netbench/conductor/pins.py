@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
+from netbench.conductor.cpus import Cpus
 from netbench.errors import RequestError
 from netbench.model import Pin
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List
-    format".
-    """
-    cpus: list[int] = []
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        if low:
-            cpus += range(int(low), int(high or low) + 1)
-    return tuple(cpus)
-
-
-@dataclass(frozen=True)
-class Cpus:
-    """CPUs of one host: those that its worker may use, and for each the CPUs of the same core."""
-
-    allowed: Sequence[int]
-    siblings: Mapping[int, Sequence[int]]
 
 
 def choose(

@@ -7,7 +7,7 @@ from functools import partial
 
 from netbench.conductor.apply import Applier, HostBusy, holder_of
 from netbench.conductor.boots import Boots
-from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel, roles
+from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.errors import HostError, NetbenchError, ProtocolError, WorkerLost
 from netbench.journal import Change, outstanding
 from netbench.model import Campaign
@@ -36,11 +36,11 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
 
             def put_settings_back(host: str, changes: Sequence[Change]) -> None:
                 locks.lock(host)
-                worker = pool.worker(host, roles(campaign)[host])
+                worker = pool.host_worker(host)
                 for line in put_back(worker, worker.hello.boot_id, changes, store.journal.write):
                     lines.append(f"{host}: {line}")
 
-            first_receivers = sorted(left.items(), key=lambda one: roles(campaign)[one[0]])
+            first_receivers = sorted(left.items(), key=lambda one: campaign.roles[one[0]])
             acts: list[Callable[[], None]] = [lambda: lines.extend(boots.settle()), boot_back]
             acts += [partial(put_settings_back, *one) for one in first_receivers]
             for act in acts:

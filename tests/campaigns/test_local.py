@@ -213,7 +213,7 @@ def test_verification_finds_what_was_changed_on_the_way(
     small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wire can't be made to lie here, so one digest is bent on its way out of the worker."""
-    from netbench.conductor import record, runner
+    from netbench.conductor import record
 
     honest = record.readbacks
 
@@ -223,7 +223,7 @@ def test_verification_finds_what_was_changed_on_the_way(
             found["digest"] = [n ^ 1 for n in found["digest"]]
         return found
 
-    monkeypatch.setattr(runner.record, "readbacks", bent)
+    monkeypatch.setattr(record, "readbacks", bent)
     conclusion = conductor.start(small, tmp_path)
     found = records(conclusion.path)
     assert conclusion.exit_code == 1
@@ -299,11 +299,11 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
     honest = Runner._measure
     killed = []
 
-    def deadly(self: Runner, unit: Any, number: int, taken: Any) -> None:
+    def deadly(self: Runner, *args: Any) -> Any:
         if not killed:
             killed.append(self._pool.worker("here", "sender").hello.pid)
             os.kill(killed[0], signal.SIGKILL)
-        honest(self, unit, number, taken)
+        return honest(self, *args)
 
     monkeypatch.setattr(Runner, "_measure", deadly)
     conclusion = conductor.start(small, tmp_path)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor, tools
+from netbench.conductor import conductor, tool_commands
 from netbench.model import Source, Tool, Transfer
 from tests.support.running import stored_records
 
@@ -100,16 +100,19 @@ def test_what_iperf3_cannot_do_is_unsupported_with_the_reason() -> None:
     transfer = Transfer(
         send="splice", tool=Tool("iperf3"), source=Source("files", count=3, size=10), preamble=5
     )
-    why = tools.unable(transfer)
+    why = tool_commands.unable(transfer)
     assert "it sends by write or sendfile" in why
     assert "one file as source" in why
     assert "preamble" in why
-    assert "one size of buffer" in tools.unable(Transfer(tool=Tool("iperf3"), receive_buffer=65536))
-    assert "page cache" in tools.unable(
+    assert "one size of buffer" in tool_commands.unable(
+        Transfer(tool=Tool("iperf3"), receive_buffer=65536)
+    )
+    assert "page cache" in tool_commands.unable(
         Transfer(tool=Tool("iperf3"), source=Source("file", "/x"), cache="cold")
     )
     assert (
-        tools.unable(Transfer(tool=Tool("iperf3"), send_buffer=65536, receive_buffer=65536)) == ""
+        tool_commands.unable(Transfer(tool=Tool("iperf3"), send_buffer=65536, receive_buffer=65536))
+        == ""
     )
 
 
@@ -124,7 +127,7 @@ def test_what_iperf3_cannot_do_is_unsupported_with_the_reason() -> None:
 def test_an_odd_line_of_a_tool_fails_its_run_alone(pattern: str, output: str) -> None:
     transfer = Transfer(tool=Tool("argv", ("mine",), pattern=pattern))
     with pytest.raises(ValueError, match="mine: no number where the pattern matches"):
-        tools.reading(transfer, output, "", 0)
+        tool_commands.reading(transfer, output, "", 0)
 
 
 def test_the_client_command_line() -> None:
@@ -132,14 +135,14 @@ def test_the_client_command_line() -> None:
         send="sendfile", source=Source("file", "/a b"), chunk=131072, send_buffer=65536, congestion="cubic", rate=10**9, streams=4,
         tool=Tool("iperf3"), duration=1500 * 10**6, warmup=200 * 10**6,
     )  # fmt: skip
-    made = tools.commands(transfer, "10.0.0.2", 5000, (0, 1))
+    made = tool_commands.commands(transfer, "10.0.0.2", 5000, (0, 1))
     assert " ".join(made.client) == (
         "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 0 -A 0"
     )
     server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
     assert made.server == (*server, "-A", "1")
-    one = tools.commands(transfer, "10.0.0.2", 5000, (None, 1))
+    one = tool_commands.commands(transfer, "10.0.0.2", 5000, (None, 1))
     assert ("-A" in one.client, one.server) == (False, (*server, "-A", "1"))
-    assert tools.commands(transfer, "10.0.0.2", 5000, (1, None)).server == server, (
+    assert tool_commands.commands(transfer, "10.0.0.2", 5000, (1, None)).server == server, (
         "the one that is not pinned runs anywhere"
     )

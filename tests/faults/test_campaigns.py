@@ -541,9 +541,9 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
 ) -> None:
     honest = Runner._measure
 
-    def deadly(self: Runner, *args: Any) -> None:
+    def deadly(self: Runner, *args: Any) -> Any:
         os.kill(worker_pid(self, "sender"), signal.SIGKILL)
-        honest(self, *args)
+        return honest(self, *args)
 
     monkeypatch.setattr(Runner, "_measure", deadly)
     conclusion = conductor.start(campaign.parse(BASE + TWO, "f.yaml"), tmp_path)
@@ -556,7 +556,9 @@ def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path)
     text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{chunk: [4K, 64K]}}\n"
     first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path)
     before = (first.path / "records.jsonl").read_bytes()
-    with pytest.raises(StoreError, match=r"does not give the cells of plan\.json any more"):
+    with pytest.raises(
+        StoreError, match=r"campaign\.yaml no longer matches plan\.json: `cells` differs"
+    ):
         conductor.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
     assert (first.path / "records.jsonl").read_bytes() == before
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from netbench import campaign
+from netbench.conductor.host_facts import read_host
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.facts.entry import emulated
@@ -96,8 +97,9 @@ def test_this_machine_is_what_systemd_says() -> None:
     virt = subprocess.run(
         ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
     ).stdout.strip()
-    with WorkerPool(campaign.parse("netbench: 1\nname: e\n", "e.yaml")) as pool:
-        entry = pool.facts("here", "sender", 0)
+    here = campaign.parse("netbench: 1\nname: e\n", "e.yaml")
+    with WorkerPool(here) as pool:
+        entry = read_host(here, pool, "here")
     assert entry["facts"]["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
     assert emulated(entry) == (virt in ("qemu", "bochs"))
 

@@ -22,6 +22,7 @@ from netbench.analysis.cells import cells_of
 from netbench.analysis.epochs import not_pooled
 from netbench.analysis.load import load
 from netbench.conductor import conductor
+from netbench.conductor.host_facts import read_all, read_host
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
@@ -69,8 +70,9 @@ def entries(interface: str) -> dict[str, dict[str, Any]]:
         "snd": replace(made.hosts["snd"], address=ADDRESS),
         "rcv": replace(made.hosts["rcv"], address=PEER, interface=interface),
     }
-    with WorkerPool(replace(made, hosts=hosts)) as pool:
-        return pool.all_facts()
+    placed = replace(made, hosts=hosts)
+    with WorkerPool(placed) as pool:
+        return read_all(placed, pool)
 
 
 @pytest.fixture
@@ -335,7 +337,7 @@ def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").symlink_to("/dev/shm")
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
     with WorkerPool(made) as pool:
-        assert pool.facts("snd", "sender", 0)["facts"]["source_mount"].startswith(f"{SHM}: ")
+        assert read_host(made, pool, "snd")["facts"]["source_mount"].startswith(f"{SHM}: ")
 
 
 def test_questions_sent_together_are_answered_in_order() -> None:

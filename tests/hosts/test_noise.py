@@ -25,6 +25,7 @@ from netbench.analysis.load import load
 from netbench.analysis.noise import signs
 from netbench.conductor import conductor, host_load, noise
 from netbench.conductor.check import check
+from netbench.conductor.host_facts import read_all
 from netbench.conductor.noise import Noise
 from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
@@ -536,7 +537,7 @@ def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:
 def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
     made = one_host(interface)
     with WorkerPool(made) as pool:
-        entries = pool.all_facts()
+        entries = read_all(made, pool)
         entries["here"]["facts"] |= facts
         return [one.what for one in host_load.warnings(made, pool, entries, look)]
 
@@ -601,7 +602,7 @@ def test_check_compares_both_ends_of_a_link() -> None:
     made = one_host("lo", ("snd", "rcv"))
     assert made.pairs == (Pair("snd", "rcv"),)
     with WorkerPool(made) as pool:
-        entries = pool.all_facts()
+        entries = read_all(made, pool)
         for host, speed in (("snd", "10000"), ("rcv", "1000")):
             entries[host]["facts"] |= {"speed": speed, "duplex": "full"}
         said = [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]

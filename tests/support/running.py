@@ -44,12 +44,12 @@ def sabotage(
     """Do something to the workers some time into the first run."""
     honest, done = Runner._measure, []
 
-    def measure(self: Runner, *args: Any) -> None:
+    def measure(self: Runner, *args: Any) -> Any:
         timer = threading.Timer(after, action, [self])
         if not done:
             done.append(timer)
             timer.start()
-        honest(self, *args)
+        return honest(self, *args)
 
     monkeypatch.setattr(Runner, "_measure", measure)
 

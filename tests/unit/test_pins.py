@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netbench.conductor.pins import Cpus, choose, parse_cpu_list
+from netbench.conductor.cpus import Cpus, parse_cpu_list
+from netbench.conductor.pins import choose
 from netbench.errors import RequestError
 from netbench.model import Pin
 

@@ -1,6 +1,4 @@
-"""External programs as cells: their command lines, and what their output says. Pure, apart from
-asking workers.
-"""
+"""Command lines of external programs, and what their output says. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +7,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from netbench.errors import RequestError
 from netbench.model import Transfer
+from netbench.record import ToolReading
 from netbench.units import parse_rate
 
 FIRST_PORT, PORTS = 15201, 1000
@@ -130,8 +128,8 @@ def _iperf3(
     return Commands(tuple(client), server, "Server listening", omitted * 10**9 + START_NS, window)
 
 
-def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[str, Any]:
-    """What the tool says it moved: `{bytes, seconds}` or `{rate}`, in its own words. Errors:
+def reading(transfer: Transfer, output: str, errors: str, status: int) -> ToolReading:
+    """What the tool says it moved: bytes and seconds, or a rate as it printed it. Errors:
     ValueError with what it printed.
     """
     if status:
@@ -146,18 +144,16 @@ def reading(transfer: Transfer, output: str, errors: str, status: int) -> dict[s
             f"{_program(transfer)}: its output does not match the pattern"
             f" {transfer.tool.pattern!r}: {output.strip()[:200]!r}; correct tool.pattern"
         )
-    found = match.groupdict()
-    if found.get("rate"):
-        parse_rate(
-            found["rate"]
-        )  # what cannot be read as a rate is a failure of this run, not a missing number
-        return {"rate": found["rate"]}
-    if not (found.get("bytes") and found.get("seconds")):
+    groups = match.groupdict()
+    if groups.get("rate"):
+        parse_rate(groups["rate"])  # a rate that cannot be read fails the run
+        return ToolReading(rate=groups["rate"])
+    if not (groups.get("bytes") and groups.get("seconds")):
         raise ValueError(
             f"{_program(transfer)}: no number where the pattern matches {match[0][:200]!r};"
             f" {BY_HAND}"
         )
-    return {"bytes": int(found["bytes"]), "seconds": float(found["seconds"])}
+    return ToolReading(int(groups["bytes"]), float(groups["seconds"]))
 
 
 def _program(transfer: Transfer) -> str:
@@ -171,11 +167,11 @@ def _complaint(output: str, errors: str) -> str:
         return (errors.strip() or output.strip() or "it printed nothing")[-200:]
 
 
-def _iperf3_reading(output: str) -> dict[str, Any]:
+def _iperf3_reading(output: str) -> ToolReading:
     try:
         report = json.loads(output)
         received = report["end"]["sum_received"]
-        return {"bytes": int(received["bytes"]), "seconds": float(received["seconds"])}
+        return ToolReading(int(received["bytes"]), float(received["seconds"]))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"iperf3: it printed no result: {output.strip()[:200]!r}; {BY_HAND}"

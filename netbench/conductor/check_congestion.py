@@ -1,0 +1,68 @@
+"""Whether the sender's kernel has the congestion control of a transfer, and lets the worker choose
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netbench.conductor.finding import Finding
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError
+from netbench.settings.base import fields
+
+AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
+ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+NET_ADMIN = 1 << 12  # capability.h
+
+
+def check_congestion(congestion: str | None, worker: Worker) -> Iterator[Finding]:
+    """Findings about a congestion control; None is the host's default. Errors: those of losing the
+    worker.
+    """
+    host = worker.host
+    available, _ = worker.operate("file", AVAILABLE)
+    if congestion is None:
+        default, _ = worker.operate("file", DEFAULT)
+        if default.strip() == "bbr":
+            yield Finding(
+                "warning",
+                host,
+                "the default congestion control, bbr, paces",
+                "write congestion: cubic to see what the CPU can do",
+            )
+    elif congestion not in available.split():
+        yield Finding(
+            "error",
+            host,
+            f"congestion: {congestion} is not there; the kernel has {available.strip()}",
+            f"load its module (modprobe tcp_{congestion})",
+        )
+    else:
+        yield from _may_choose(congestion, worker)
+
+
+def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
+    """Without CAP_NET_ADMIN a process may choose some congestion controls only (tcp(7)). Where the
+    host does not tell them, the runs do.
+    """
+    allowed, status = worker.ask([("file", (ALLOWED,)), ("file", ("/proc/self/status",))])
+    if (
+        isinstance(allowed, EngineError)
+        or isinstance(status, EngineError)
+        or name in allowed.split()
+    ):
+        return
+    if not int(fields(status).get("CapEff", "0"), 16) & NET_ADMIN:
+        known = allowed.strip()
+        remedy = (
+            "let the worker be root, or allow it there: sysctl"
+            f" net.ipv4.tcp_allowed_congestion_control='{known} {name}'"
+        )
+        yield Finding(
+            "error",
+            worker.host,
+            f"congestion: the worker's user may not choose {name}, only {known}",
+            remedy,
+        )

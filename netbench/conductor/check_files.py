@@ -1,0 +1,82 @@
+"""Whether the sender can read a source, and the receiver write a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
+
+from netbench.conductor import job
+from netbench.conductor.finding import Finding
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError
+from netbench.model import Transfer
+
+
+def check_files(
+    transfer: Transfer, sender: Worker, receiver: Worker, made: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Findings about a transfer's files. `made`: sinks (host, path) that the campaign made itself.
+    Errors: those of losing a worker.
+    """
+    if transfer.source.kind == "file":
+        yield from _readable(sender, transfer.source.path)
+    for path in job.sink_paths(transfer):
+        if (receiver.host, path) not in made:
+            yield from _writable(receiver, path, transfer.sink.overwrite)
+
+
+def _test(worker: Worker, *words: str) -> bool:
+    """Whether test(1) says so on the host."""
+    try:
+        worker.operate("exec", ["test", *words])
+    except EngineError:
+        return False
+    return True
+
+
+def _readable(worker: Worker, path: str) -> Iterator[Finding]:
+    host = worker.host
+    if not _test(worker, "-e", path):
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} is not there",
+            "name a file on the sender, in a folder open to its worker",
+        )
+    elif not _test(worker, "-r", path):
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} may not be read by the worker's user",
+            "let it read it, or name another",
+        )
+    elif not _test(worker, "-b", path) and not _test(worker, "-f", path):
+        yield Finding(
+            "error",
+            host,
+            f"source: {path} is neither a file nor a block device",
+            "name a file on the sender",
+        )
+    elif _test(worker, "-f", path) and not _test(worker, "-s", path):
+        yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
+
+
+def _writable(worker: Worker, path: str, overwrite: bool) -> Iterator[Finding]:
+    host = worker.host
+    folder = str(PurePosixPath(path).parent)
+    if _test(worker, "-c", path):
+        return
+    if _test(worker, "-e", path) and not overwrite:
+        yield Finding(
+            "error",
+            host,
+            f"sink: {path} exists",
+            "choose another path, or write {file: ..., overwrite: true}",
+        )
+    elif not _test(worker, "-w", path if _test(worker, "-e", path) else folder):
+        yield Finding(
+            "error",
+            host,
+            f"sink: {path} cannot be written",
+            "name a file in a folder of the receiver that can be",
+        )

@@ -1,0 +1,87 @@
+"""The two ends of a unit: what a run of it needs to know of either host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from netbench.conductor import pins
+from netbench.conductor.cpus import HostCpus
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.worker import Worker
+from netbench.model import Campaign, Host
+from netbench.plan import Unit
+from netbench.record import SideName
+
+
+@dataclass(frozen=True)
+class End:
+    """One side of a unit. `address` is the host's data address, `cpu` the one that its flows are
+    pinned to (None: none), `meters` what its worker reads.
+    """
+
+    side: SideName
+    host: Host
+    address: str
+    worker: Worker
+    cpu: int | None
+    meters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Both sides of a unit, now: after a worker was lost they are others."""
+
+    sender: End
+    receiver: End
+
+    def __iter__(self) -> Iterator[End]:
+        return iter((self.sender, self.receiver))
+
+
+class EndFinder:
+    """Finds the ends of a campaign's units."""
+
+    def __init__(self, campaign: Campaign, pool: WorkerPool) -> None:
+        self._campaign = campaign
+        self._pool = pool
+        self._cpus = HostCpus()
+
+    def ends(self, unit: Unit) -> Ends:
+        """A unit's ends. Errors: Lost; EngineError; RequestError where a CPU is not there."""
+        sender, receiver = self._pool.pair_workers(unit.pair)
+        one_kernel = sender.hello.boot_id == receiver.hello.boot_id
+        cpus = self._pinned(unit, sender, receiver, one_kernel)
+        return Ends(
+            self._end("sender", sender, unit, cpus[0]),
+            self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel),
+        )
+
+    def _pinned(
+        self, unit: Unit, sender: Worker, receiver: Worker, one_kernel: bool
+    ) -> tuple[int | None, int | None]:
+        pin = unit.cell.transfer.pin
+        if pin.kind == "none":
+            return None, None
+        return pins.choose(pin, self._cpus.of(sender), self._cpus.of(receiver), one_kernel)
+
+    def _end(
+        self,
+        side: SideName,
+        worker: Worker,
+        unit: Unit,
+        cpu: int | None,
+        without_host_wide: bool = False,
+    ) -> End:
+        """`without_host_wide`: meters of a whole kernel are read once a kernel, by the sender's
+        worker.
+        """
+        host = self._campaign.hosts[worker.host]
+        known = worker.catalogue.meters
+        meters = tuple(
+            name
+            for name in self._campaign.meters
+            if name in known and not (without_host_wide and known[name].has("host_wide"))
+        )
+        address = host.data_address(unit.cell.transfer.ip)
+        return End(side, host, address, worker, cpu, meters)

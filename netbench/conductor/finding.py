@@ -1,0 +1,21 @@
+"""One thing that `check` has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Level `error` (the campaign cannot run), `warning` (it can, but) or `ok`; on which host; what
+    was found; what to do.
+    """
+
+    level: str
+    host: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.host}: " if self.host else ""
+        return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")

@@ -1,0 +1,33 @@
+"""What one run measured: the part of its record that its workers fill, and what is kept beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netbench.conductor import record
+from netbench.conductor.ends import End
+from netbench.engine.binding import Vector
+from netbench.record import NO_PROOF, NO_SETTINGS, Proof, Settings, SideCounters
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """`samples`: lines of samples/; `output`: what an external tool printed."""
+
+    sender: SideCounters
+    receiver: SideCounters
+    settings: Settings = NO_SETTINGS
+    proof: Proof = NO_PROOF
+    samples: Sequence[Mapping[str, Any]] = ()
+    output: str = ""
+
+
+def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCounters:
+    """One side's counters of a result. `notes`: the other fields of SideCounters."""
+    counters = record.counters(vectors, end.worker.catalogue)
+    time_ns = counters.pop("time_ns", None)
+    return SideCounters(
+        end.host.name, tuple(time_ns) if time_ns else None, meters=counters, **notes
+    )

@@ -1,0 +1,89 @@
+"""What a campaign's runs gave: kept in the result folder, counted in the ledger, shown to the
+user.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from netbench.conductor.ledger import Ledger
+from netbench.conductor.progress import Progress, standing
+from netbench.conductor.run_history import RunHistory
+from netbench.conductor.runner import RunResult, empty_record
+from netbench.conductor.time_left import TimeLeft
+from netbench.plan import Plan, Unit
+from netbench.record import Record, Status
+
+
+class Recorder:
+    """Numbers runs and keeps their records; several lanes may do so at once.
+
+    `ledger` is where the records end, `boot` the number of the boot that the hosts are in.
+    """
+
+    ledger: Ledger
+    boot: int
+
+    def __init__(self, plan: Plan, history: RunHistory, progress: Progress) -> None:
+        self._metrics = plan.repeat.metrics
+        self._history = history
+        self._store = history.store
+        self._progress = progress
+        self._time_left = TimeLeft(plan)
+        self._lock = threading.RLock()
+
+    def keep_facts(
+        self, entries: Mapping[str, Mapping[str, Any]], boot: int | None = None
+    ) -> dict[str, Any]:
+        """Keep what was read of the hosts, in the boot that was just made or in the present one,
+        and replay the records under it. Returns facts.json. Errors: StoreError.
+        """
+        hosts = self._history.keep_facts(entries, boot)
+        self.ledger = self._history.ledger(hosts)
+        self.boot = max(int(known[-1]["boot"]) for known in hosts.values())
+        self._number = self.ledger.runs
+        return hosts
+
+    def next_number(self) -> int:
+        """The number of the next run."""
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def keep(self, unit: Unit, result: RunResult) -> None:
+        """Keep what a run gave, and say how its unit stands. Errors: StoreError."""
+        with self._lock:
+            self._keep_record(unit, result.record)
+        if result.samples:
+            self._store.samples(result.record.run, result.samples)
+        if result.output:
+            self._store.text(result.record.run, result.output)
+
+    def keep_interrupted(self, record: Record) -> None:
+        """Keep the record of a run that Ctrl-C has ended. Errors: StoreError."""
+        with self._lock:
+            self._store.append(record)
+
+    def keep_unmeasured(self, unit: Unit, status: Status, reason: str) -> None:
+        """Keep a record of a unit that is not run. Errors: StoreError."""
+        with self._lock:
+            record = empty_record(unit, self.next_number(), self.ledger.block, self.boot)
+            self._keep_record(unit, replace(record, status=status, reason=reason))
+
+    def _keep_record(self, unit: Unit, record: Record) -> None:
+        ledger, cell = self.ledger, unit.cell.id
+        self._store.append(record)
+        ledger.add(record)
+        if record.reason:
+            what = f"{record.status}: {record.reason}"
+            self._store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
+            self._progress.say(f"run {record.run}: {cell}: {what}")
+        assessment = ledger.assessment(unit.key)
+        self._time_left.measured(unit.key, assessment)
+        still_open = ledger.open_keys
+        left = self._time_left.seconds(ledger.block, still_open, ledger.assessment)
+        text = standing(assessment, self._metrics)
+        self._progress.ran(record.run, cell, text, len(still_open), left)

@@ -1,0 +1,134 @@
+"""A transfer by the engine: the jobs of both workers, the run, and what it measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from netbench.conductor import job, record
+from netbench.conductor.ends import End, Ends
+from netbench.conductor.exchange import Exchange, exchange
+from netbench.conductor.measurement import Measurement, side_counters
+from netbench.conductor.sinks import MadeSinks
+from netbench.engine.worker import Outcome
+from netbench.model import Transfer
+from netbench.record import Proof, SettingNote, Settings
+
+NOTES = ("resident", "source_size")  # read-backs that a record keeps beside the counters
+COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
+DISTRUST = "leave the method out here, and report it to who maintains this kernel and driver"
+
+
+def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:
+    """Move data once. Errors: EngineError; TimeoutError; Lost."""
+    done = _execute(transfer, ends, sinks)
+    sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
+    sender, receiver = (_readbacks(*side) for side in sides)
+    return Measurement(
+        side_counters(ends.sender, done.sender.result, **_notes(transfer, sender)),
+        side_counters(ends.receiver, done.receiver.result, **_notes(transfer, receiver)),
+        Settings(
+            _socket_settings({"send_buffer": transfer.send_buffer}, transfer, sender),
+            _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, receiver),
+            {},
+        ),
+        Proof(*(record.proofs(one.result, end.worker.catalogue) for end, one in sides)),
+        [line for side in sides for line in _lines(*side)],
+    )
+
+
+def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
+    """Show that what arrives is what was sent. What is wrong, or "" (also where nothing is
+    delivered).
+
+    Errors: as measure.
+    """
+    send = ends.sender.worker.catalogue.send[transfer.send]
+    receive = ends.receiver.worker.catalogue.receive[transfer.receive]
+    fetches = send.has("fetches") and receive.has("fetches")
+    if not fetches and not (send.has("delivers") and receive.has("delivers")):
+        return ""
+    size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
+    bounds: dict[str, Any] = (
+        {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
+    )
+    # Paced verification would only take longer: the bytes are the same.
+    short = replace(transfer, **bounds, warmup=0, sample=0, rate=None)
+    done = _execute(short, ends, sinks, {"verify": 1})
+    sent = _readbacks(ends.sender, done.sender).get("digest")
+    arrived = _readbacks(ends.receiver, done.receiver).get("digest")
+    if sent is None or sent != arrived:
+        return (
+            f"verify: what arrived is not what was sent: digests {sent} and {arrived} over"
+            f" {size} bytes; {DISTRUST}"
+        )
+    return ""
+
+
+def _execute(
+    transfer: Transfer, ends: Ends, sinks: MadeSinks, more: job.Options | None = None
+) -> Exchange:
+    """Both jobs, with `more` options. Files of the sink are journalled as soon as the receiver has
+    made them, whatever becomes of the run.
+    """
+    send, receive = _jobs(transfer, ends, sinks)
+
+    def journal_sinks() -> None:
+        for path in job.sink_paths(transfer):
+            sinks.add(ends.receiver.host.name, path)
+
+    return exchange(
+        ends.sender.worker,
+        ends.receiver.worker,
+        send | (more or {}),
+        receive | (more or {}),
+        prepared=journal_sinks,
+    )
+
+
+def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options, job.Options]:
+    sender, receiver = ends
+    send_method = sender.worker.catalogue.send[transfer.send]
+    receive_method = receiver.worker.catalogue.receive[transfer.receive]
+    token = os.urandom(16)
+    send = job.sender_options(
+        transfer, token, sender.cpu, sender.meters, [row.name for row in send_method.options]
+    )
+    receive = job.receiver_options(
+        transfer,
+        token,
+        receiver.cpu,
+        receiver.meters,
+        [row.name for row in receive_method.options],
+        sinks.on(receiver.host.name),
+    )
+    if receive_method.has("fetches"):
+        receive |= job.fetched(transfer, sender.address)
+    if sender.host.address:
+        send["local_address"] = sender.address
+    return send | {"address": receiver.address}, receive | {"address": receiver.address}
+
+
+def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:
+    return record.readbacks(outcome.result, end.worker.catalogue)
+
+
+def _notes(transfer: Transfer, read: Mapping[str, Any]) -> dict[str, Any]:
+    notes = {name: read[name] for name in NOTES if read.get(name) is not None}
+    notes |= {name: read[name] for name in COUNTS if read.get(name)}
+    return notes | ({"cache": transfer.cache} if "resident" in notes else {})
+
+
+def _socket_settings(
+    buffer: Mapping[str, int | None], transfer: Transfer, read: Mapping[str, Any]
+) -> dict[str, SettingNote]:
+    """What was asked of one side's sockets, and what they read, where the kernel has a say."""
+    asked = {**buffer, "congestion": transfer.congestion}
+    return {name: SettingNote(value, read[name]) for name, value in asked.items() if name in read}
+
+
+def _lines(end: End, outcome: Outcome) -> Iterator[Mapping[str, Any]]:
+    yield from record.edge_lines(end.side, outcome.result, end.worker.catalogue)
+    yield from record.sample_lines(end.side, outcome.samples, end.worker.catalogue)
