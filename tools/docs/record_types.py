@@ -15,7 +15,7 @@ def _types(module: ModuleType) -> Iterator[type]:
     """The public dataclasses that a module defines, in its order."""
     for name, kind in vars(module).items():
         own = inspect.isclass(kind) and kind.__module__ == module.__name__
-        if own and dataclasses.is_dataclass(kind) and not name.startswith("_"):
+        if own and hasattr(kind, "__dataclass_fields__") and not name.startswith("_"):
             yield kind
 
 
