@@ -10,7 +10,7 @@ from netbench.engine.catalogue import Named, Row
 from netbench.facts.base import GROUPS, FactSource
 from netbench.facts.registry import FACTS
 from netbench.settings.catalogue import known
-from tools.docs.markdown import code, join, prose, table
+from tools.docs.markdown import code, join, prose, sentence, table
 
 # Flags of methods, meters and their rows (native/include/netbench.h), as a reader needs them.
 MEANINGS = {
@@ -53,8 +53,8 @@ def _method(method: Named) -> str:
     )
     return join(
         f"### {method.name}",
-        f"{prose(method.row.about)}.",
-        f"Takes: {_flags(method.row)}." if _flags(method.row) else "",
+        sentence(method.row.about),
+        f"Flags: {_flags(method.row)}." if _flags(method.row) else "",
         proofs if method.counters else "This method has no proofs.",
         options if method.options else "",
     )
@@ -77,7 +77,7 @@ def meters() -> str:
         *(
             join(
                 f"## {meter.name}",
-                f"{prose(meter.row.about)}." + (f" {flags.capitalize()}." if flags else ""),
+                sentence(meter.row.about) + (f" Flags: {flags}." if flags else ""),
                 table(
                     ("Counter", "Counts", "Unit", "Per", ""),
                     [

@@ -15,6 +15,12 @@ def prose(text: str) -> str:
     return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
+def sentence(text: str) -> str:
+    """A description as a sentence; one that begins with the name of a call keeps its case."""
+    first = text if re.match(r"\w+\(\d\)", text) else text[:1].upper() + text[1:]
+    return f"{prose(first)}."
+
+
 def code(text: object) -> str:
     """Inline code; empty text stays empty."""
     if text in (None, ""):

@@ -83,7 +83,9 @@ def type_words(key: Schema, root: Schema) -> str:
     """What a key accepts, in words: `size`, `on or off`, `list of names`, ..."""
     if "anyOf" in key:
         kinds = dict.fromkeys(
-            type_words(choice, root) for choice in key["anyOf"] if choice != {"const": 0}
+            type_words(choice, root)
+            for choice in key["anyOf"]
+            if choice not in ({"const": 0}, {"type": "null"})
         )
         return " or ".join(kinds)
     if "$ref" in key or "properties" in key or key.get("type") == "object":
