@@ -4,8 +4,10 @@ names the place.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from netbench import api, campaign
 from netbench.conductor import conductor
 from netbench.errors import NetbenchError
+from tests.support.local import netbench_argv
 
 CAMPAIGN = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\n"
 RESUME_ALONE = (
@@ -30,6 +33,26 @@ def a_line(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
         return "".join([first, change(second), *others]).encode()
 
     return changed
+
+
+CHANGE = {
+    "time": "2026-03-01T12:00:00.123456Z",
+    "kind": "change",
+    "number": 1,
+    "host": "here",
+    "boot_id": "",
+    "setting": "tso",
+    "op": "features",
+    "target": ["lo"],
+    "value": "off",
+    "before": "on",
+}
+
+
+def entry(changes: Mapping[str, object], without: str = "") -> Callable[[bytes], bytes]:
+    """Add an entry to a journal, with other values and without a key."""
+    kept = {key: value for key, value in (CHANGE | changes).items() if key != without}
+    return lambda data: data + json.dumps(kept).encode() + b"\n"
 
 
 DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
@@ -69,8 +92,26 @@ DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
     "facts that are a list": ("facts.json", lambda data: b"[]"),
     "facts without a boot": ("facts.json", lambda data: data.replace(b'"boot":', b'"boat":')),
     "facts of no host": ("facts.json", lambda data: b'{"schema":2,"hosts":[]}'),
-    "a journal that is not text": ("journal.jsonl", lambda data: b'\xff"ended"\n'),
-    "a journal of lists": ("journal.jsonl", lambda data: b'["ended"]\n'),
+    "a journal that is not text": ("journal.jsonl:1", lambda data: b"\xff\n"),
+    "a journal of lists": ("journal.jsonl:1", lambda data: b'["ended"]\n'),
+    "a journal of nothing": ("journal.jsonl:1", lambda data: b"{}\n"),
+    "a journal that is nested too deep": ("journal.jsonl:1", lambda data: b"[" * 10**5 + b"\n"),
+    "an entry without its kind": ("journal.jsonl:2", entry({"kind": "change"}, "kind")),
+    "an entry of an unknown kind": ("journal.jsonl:2", entry({"kind": "chance"})),
+    "a change without a host": ("journal.jsonl:2", entry({}, "host")),
+    "a change that is a text": ("journal.jsonl:2", entry({"number": "1"})),
+    "a change beyond all numbers": ("journal.jsonl:2", entry({"number": 10**400})),
+    "a target that is a text": ("journal.jsonl:2", entry({"target": "lo"})),
+    "a before that is none": ("journal.jsonl:2", entry({"before": None})),
+    "half a character": ("journal.jsonl:2", entry({"value": "\ud800"})),
+    "a restored that is a number": (
+        "journal.jsonl:2",
+        lambda data: data + b'{"time":"","kind":"restored","numbers":1,"host":"here"}\n',
+    ),
+    "an original kernel of another version": (
+        "journal.jsonl:2",
+        lambda data: data + b'{"time":"","original_kernel":{"release":"6.1"},"host":"here"}\n',
+    ),
     "a campaign that is not text": ("campaign.yaml", lambda data: b"\xff"),
     "a campaign that is none": ("campaign.yaml", lambda data: b"[]\n"),
 }
@@ -85,22 +126,53 @@ def broken_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def damaged(whole: Path, folder: Path, damage: str) -> Path:
+    """A copy of a result with this damage."""
+    where, change = DAMAGES[damage]
+    shutil.copytree(whole, folder)
+    file = folder / where.partition(":")[0]
+    data = file.read_bytes()
+    file.write_bytes(change(data))
+    assert file.read_bytes() != data, "nothing was damaged"
+    return folder
+
+
+def refusals(folder: Path, verbs: Sequence[Callable[[Path], object]]) -> list[str]:
+    """The errors with which verbs refuse a result."""
+    messages = []
+    for verb in verbs:
+        try:
+            verb(folder)
+        except NetbenchError as error:
+            messages.append(str(error))
+    return messages
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_result_is_an_error_that_names_the_place(
     broken_off: Path, tmp_path: Path, damage: str
 ) -> None:
-    where, change = DAMAGES[damage]
-    folder = tmp_path / "copy"
-    shutil.copytree(broken_off, folder)
-    file = folder / where.partition(":")[0]
-    whole = file.read_bytes()
-    file.write_bytes(change(whole))
-    assert file.read_bytes() != whole, "nothing was damaged"
-    said = []
-    for verb in (api.build_report, api.resume):
-        try:
-            verb(folder)
-        except NetbenchError as error:
-            said.append(str(error))
-    assert len(said) == (1 if damage in RESUME_ALONE else 2)
-    assert [line for line in said if where not in line] == []
+    where, _ = DAMAGES[damage]
+    folder = damaged(broken_off, tmp_path / "copy", damage)
+    messages = refusals(folder, (api.build_report, api.resume))
+    assert len(messages) == (1 if damage in RESUME_ALONE else 2)
+    if where.startswith(("journal", "campaign")):
+        messages += refusals(folder, [api.restore])
+        assert len(messages) == (2 if damage in RESUME_ALONE else 3)
+    assert [message for message in messages if where not in message] == []
+    if not where.startswith("campaign"):
+        assert [message for message in messages if "; " not in message] == [], "what to do"
+
+
+@pytest.mark.parametrize("verb", ["restore", "resume", "report"])
+@pytest.mark.parametrize("damage", ["a journal of nothing", "a journal that is nested too deep"])
+def test_the_command_line_names_the_place_and_no_defect(
+    broken_off: Path, tmp_path: Path, verb: str, damage: str
+) -> None:
+    folder = damaged(broken_off, tmp_path / "copy", damage)
+    done = subprocess.run(
+        netbench_argv([verb, folder]), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "journal.jsonl:1: " in done.stderr
+    assert "defect" not in done.stderr
