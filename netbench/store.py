@@ -20,13 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from netbench.codec import parse, to_line, unreadable
+from netbench.codec import to_line, unreadable
 from netbench.errors import PlaceError, ReportError, StoreError
 from netbench.journal import Journal
 from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of
 from netbench.record import SCHEMA, Record, parse_record
-
-NOISE = "samples/noise.jsonl"
+from netbench.result_files import NOISE, read_facts, read_plan
 
 
 def no_result(path: Path) -> ReportError:
@@ -50,25 +49,6 @@ def misshapen(file: Path | str, what: str, error: Exception) -> StoreError:
     """A file, or a line of it, is JSON but not `what` docs/records.md says."""
     flaw = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
     return unreadable(file, f"not {what} as docs/records.md says ({flaw})")
-
-
-def _parsed(file: Path) -> Any:
-    """A JSON file. Errors: StoreError; FileNotFoundError."""
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise cannot_read(file, error) from error
-    return parse(data, file)
-
-
-_NEEDED = {
-    "boot",
-    "boot_id",
-    "clock_ticks",
-    "facts",
-}  # of a boot's entry in facts.json, to go on with its records
 
 
 class Store:
@@ -144,15 +124,8 @@ class Store:
             raise cannot("write", self._lines.path, error) from error
 
     def plan(self) -> dict[str, Any]:
-        """plan.json."""
-        file = self.path / "plan.json"
-        try:
-            found = _parsed(file)
-        except FileNotFoundError as error:
-            raise cannot_read(file, error) from error
-        if not isinstance(found, dict):
-            raise unreadable(file, "not a plan")
-        return found
+        """plan.json, of the shape of PlanFile."""
+        return read_plan(self.path / "plan.json")
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
@@ -200,21 +173,10 @@ class Store:
         return (parse_record(line, self._lines.where(number)) for number, line in self._lines)
 
     def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
-        """The hosts of facts.json, each with an entry or more, or nothing if there is none yet."""
-        file = self.path / "facts.json"
-        try:
-            hosts = dict(_parsed(file)["hosts"].items())
-        except FileNotFoundError:
-            return {}
-        except MISSHAPEN as error:
-            raise misshapen(file, "facts", error) from error
-        for name, entries in hosts.items():
-            whole = isinstance(entries, list) and all(
-                isinstance(entry, dict) and entry.keys() >= _NEEDED for entry in entries
-            )
-            if not whole or not entries:
-                raise unreadable(file, f"host {name} lacks one of {', '.join(sorted(_NEEDED))}")
-        return hosts
+        """The hosts of facts.json, each with an entry or more, of the shape of HostEntry; none if
+        there is no such file yet.
+        """
+        return read_facts(self.path / "facts.json")
 
     def campaign_text(self) -> str:
         """The effective campaign."""

@@ -17,7 +17,8 @@ from netbench.codec import unreadable
 from netbench.errors import StoreError
 from netbench.json_lines import cannot_read
 from netbench.record import SCHEMA
-from netbench.store import MISSHAPEN, NOISE, misshapen
+from netbench.result_files import NOISE
+from netbench.store import MISSHAPEN, misshapen
 
 Hosts = Mapping[str, list[Mapping[str, Any]]]
 """By host its entries of facts.json."""

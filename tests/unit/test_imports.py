@@ -10,7 +10,17 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {"errors", "units", "model", "facts", "codec", "json_lines", "record", "journal"}
+BASE_LAYER = {
+    "errors",
+    "units",
+    "model",
+    "facts",
+    "codec",
+    "json_lines",
+    "record",
+    "result_files",
+    "journal",
+}
 CATALOGUES = {"engine.catalogue", "settings"}
 REPORT = BASE_LAYER | {"analysis", "report"}
 
@@ -23,6 +33,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "model": set(),
     "codec": {"errors"},
     "record": {"errors", "codec"},
+    "result_files": {"errors", "codec", "json_lines", "record"},
     "json_lines": {"errors", "codec"},
     "journal": {"errors", "codec", "json_lines"},
     "plan": BASE_LAYER,

@@ -1,0 +1,245 @@
+"""The shapes of plan.json, facts.json and samples/noise.jsonl: every key is the name of a field
+here, and reading checks each.
+
+A field's metadata has `about`, as in netbench/record.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from netbench import codec
+from netbench.codec import Flaw
+from netbench.json_lines import JsonLines, cannot_read
+from netbench.record import SCHEMA
+
+NOISE = "samples/noise.jsonl"
+
+
+def _about(about: str, **others: Any) -> Mapping[str, Any]:
+    return {"about": about, **others}
+
+
+def _ticks(raw: Any) -> Any:
+    if type(raw) is not int or not 1 <= raw <= 10**6:
+        raise Flaw("expected clock ticks in a second, such as 100")
+    return raw
+
+
+def _scalar(raw: Any) -> Any:
+    if raw is None or type(raw) is bool:
+        return raw
+    return codec.text(raw) if type(raw) is str else codec.number(raw)
+
+
+def _facts(raw: Any) -> Mapping[str, Any]:
+    if type(raw) is not dict:
+        raise Flaw(f"expected an object, found {codec.shown(raw)}")
+    return {name: _scalar(value) for name, value in raw.items()}
+
+
+def _gauge(raw: Any) -> Any:
+    return [_gauge(each) for each in raw] if type(raw) is list else _scalar(raw)
+
+
+def _gauges(raw: Any) -> Mapping[str, Any]:
+    if type(raw) is not dict or any(type(e) is not list or len(e) != 2 for e in raw.values()):
+        raise Flaw("expected an object of [before, after]")
+    return {name: _gauge(edges) for name, edges in raw.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """A cell of the plan."""
+
+    cell: str = field(metadata=_about("the cell's id"))
+    factors: Mapping[str, str] = field(metadata=_about("factor -> level, as written"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBoot:
+    """A boot of the plan."""
+
+    boot: int = field(metadata=_about("its number, from 1"))
+    kernel: str = field(metadata=_about("the level of `kernel`"))
+    blocks: int = field(metadata=_about("how many blocks are run in it"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRepeat:
+    """`repeat` of the campaign."""
+
+    min: int = field(metadata=_about("the least number of runs of a cell"))
+    max: int = field(metadata=_about("the largest number of runs of a cell"))
+    confidence: float = field(metadata=_about("of the intervals, a fraction of 1"))
+    precision: float = field(metadata=_about("half-width over mean at which a cell closes"))
+    metrics: tuple[str, ...] = field(metadata=_about("the metrics that must be precise"))
+    boots: int = field(default=1, metadata=_about("boots of each kernel"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCompare:
+    """`compare` of the campaign."""
+
+    factor: str = field(metadata=_about("the factor whose levels are compared"))
+    baseline: str = field(metadata=_about("the level that the others are compared to"))
+    margin: float | None = field(
+        default=None, metadata=_about("the relative difference that does not matter")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """A descriptor that the engine gave: what is needed to read records."""
+
+    kind: str = field(metadata=_about("`send receive meter counter proof`"))
+    name: str = field(metadata=_about("its name"))
+    owner: str = field(default="", metadata=_about("the method or meter that it is of"))
+    unit: str = field(default="", metadata=_about("its unit"))
+    per: str = field(default="run", metadata=_about("`run stream cpu queue`"))
+    flags: tuple[str, ...] = field(default=(), metadata=_about("what it is good for"))
+    about: str = field(default="", metadata=_about("one sentence"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """plan.json: the campaign as it was planned."""
+
+    name: str = field(metadata=_about("the campaign's name"))
+    seed: int = field(metadata=_about("what the order of cells and boots follows from"))
+    pairs: tuple[str, ...] = field(metadata=_about("`sender>receiver`"))
+    cells: tuple[PlannedCell, ...] = field(metadata=_about("in the order of the campaign"))
+    order: tuple[str, ...] = field(metadata=_about("cell ids of the first `repeat.min` blocks"))
+    repeat: PlannedRepeat = field(metadata=_about("how often a cell is run"))
+    compare: PlannedCompare | None = field(default=None, metadata=_about("what is compared"))
+    swept: tuple[str, ...] = field(default=(), metadata=_about("the factors of `sweep:`"))
+    held: Mapping[str, str] = field(
+        default_factory=dict, metadata=_about("the campaign's `settings:`")
+    )
+    boots: tuple[PlannedBoot, ...] = field(
+        default=(), metadata=_about("where netbench boots hosts: each boot, in order")
+    )
+    seconds: float = field(default=0, metadata=_about("estimated time, with least runs"))
+    seconds_at_most: float = field(default=0, metadata=_about("estimated time, with most runs"))
+    not_built: tuple[str, ...] = field(
+        default=(), metadata=_about("keys of the campaign that this version does not execute")
+    )
+    rows: tuple[EngineRow, ...] = field(default=(), metadata=_about("the engine's descriptors"))
+
+
+@dataclass(frozen=True, slots=True)
+class HostEntry:
+    """What was known of a host from one run on: an entry of facts.json."""
+
+    boot: int = field(metadata=_about("counts the boots that a host was seen in"))
+    boot_id: str = field(metadata=_about("/proc/sys/kernel/random/boot_id"))
+    clock_ticks: int = field(metadata=_about("sysconf(_SC_CLK_TCK), in a second", check=_ticks))
+    facts: Mapping[str, Any] = field(
+        metadata=_about("fact -> value; null where it could not be read", check=_facts)
+    )
+    missing: Mapping[str, str] = field(
+        default_factory=dict, metadata=_about("fact -> why it could not be read")
+    )
+    cpus: int = field(default=0, metadata=_about("CPUs that the worker may use"))
+    architecture: str = field(default="", metadata=_about("`uname -m`"))
+    engine: str = field(default="", metadata=_about("the engine's version"))
+    layout: str = field(default="", metadata=_about("the hash of the engine's descriptors"))
+    from_run: int | None = field(
+        default=None, metadata=_about("the number of the first run that it holds for")
+    )
+    on: str | None = field(
+        default=None,
+        metadata=_about('the level of `kernel` that netbench booted ("": the original kernel)'),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FactsFile:
+    """facts.json."""
+
+    hosts: Mapping[str, tuple[HostEntry, ...]] = field(
+        metadata=_about("by host, an entry for each boot and for each change of a fact")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseEntry:
+    """What was read around a block on one host, before and after it: a line of noise.jsonl."""
+
+    time: str = field(metadata=_about("when it was written: UTC in ISO 8601"))
+    block: int = field(metadata=_about("the block"))
+    host: str = field(metadata=_about("the host"))
+    ns: tuple[int, int] = field(metadata=_about("CLOCK_MONOTONIC of the controller"))
+    counters: Mapping[str, tuple[int, int]] = field(
+        default_factory=dict, metadata=_about("counters that moved, though they should stand still")
+    )
+    kernel: tuple[str, ...] = field(
+        default=(),
+        metadata=_about("the hosts of this kernel, where this entry speaks for it"),
+    )
+    cpu: Mapping[str, tuple[int, int]] = field(
+        default_factory=dict, metadata=_about("/proc/stat, in ticks")
+    )
+    own: tuple[int, int] | None = field(
+        default=None, metadata=_about("ticks that workers and controller have used")
+    )
+    gauges: Mapping[str, Any] = field(
+        default_factory=dict, metadata=_about("readings that are no counters", check=_gauges)
+    )
+    missing: Mapping[str, str] = field(
+        default_factory=dict, metadata=_about("what could not be read, and why")
+    )
+
+
+def read_plan(file: Path) -> dict[str, Any]:
+    """A plan.json, of the shape of PlanFile. Errors: StoreError with the file."""
+    return _checked(file, PlanFile, "a plan")
+
+
+def read_facts(file: Path) -> dict[str, list[dict[str, Any]]]:
+    """By host its entries of a facts.json, of the shape of HostEntry, one at least; none where
+    there is no such file. Errors: StoreError with the file.
+    """
+    if not file.exists():
+        return {}
+    hosts: dict[str, list[dict[str, Any]]] = _checked(file, FactsFile, "facts")["hosts"]
+    for name, entries in hosts.items():
+        if not entries:
+            raise codec.flawed(file, "facts", Flaw(f"hosts.{name}: no entry"))
+    return hosts
+
+
+def read_noise(file: Path) -> list[NoiseEntry]:
+    """The whole lines of a noise.jsonl; none where there is no such file. Errors: StoreError with
+    file and line.
+    """
+    lines = JsonLines(file)
+    entries = []
+    for number, line in lines if file.exists() else ():
+        where = lines.where(number)
+        try:
+            entries.append(codec.read_as(NoiseEntry, codec.parse(line, where)))
+        except Flaw as flaw:
+            raise codec.flawed(where, "readings of noise", flaw) from flaw
+    return entries
+
+
+def _checked(file: Path, kind: type, what: str) -> dict[str, Any]:
+    """A JSON file of this schema, raw, once it is known to have the shape of `kind`."""
+    try:
+        raw = codec.parse(file.read_bytes(), file)
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    if type(raw) is not dict:
+        raise codec.unreadable(file, "not a JSON object")
+    if raw.get("schema") != SCHEMA:
+        raise codec.other_schema(file, SCHEMA)
+    values = {key: value for key, value in raw.items() if key != "schema"}
+    try:
+        codec.read_as(kind, values)
+    except Flaw as flaw:
+        raise codec.flawed(file, what, flaw) from flaw
+    return values
