@@ -1,5 +1,5 @@
-"""What notebooks and programs use: `load()` and `Results`, `transfer()`, and the verbs of the
-command line as functions.
+"""What notebooks and programs import: `load()` and `Results`, `transfer()`, and campaigns from
+`check` to `compare` as functions.
 
 Heavy imports wait until they are needed: reading a result needs no engine, running one needs no
 plots.
@@ -8,19 +8,17 @@ plots.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import EngineError, NetbenchError, NotBuiltYet, PlaceError, RequestError
-from netbench.model import BootSpec, Campaign, Host, Kernel
+from netbench.errors import NetbenchError, PlaceError, RequestError
+from netbench.model import Campaign
 
 if TYPE_CHECKING:
     from netbench.conductor.conductor import Conclusion
     from netbench.conductor.finding import Finding
-    from netbench.lab import Lab, LabHost
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -29,17 +27,14 @@ __all__ = [
     "Results",
     "build_report",
     "check",
-    "listing",
+    "compare",
     "load",
-    "meter",
+    "restore",
     "resume",
     "start",
     "transfer",
     "write_report",
 ]
-
-
-PLANNED_METERS = ("soak", "perf")
 
 
 def __getattr__(name: str) -> Any:
@@ -60,18 +55,19 @@ def load(path: Path | str) -> Results:
 
 
 def check(campaign: Campaign) -> list[Finding]:
-    """What stands in a campaign's way, and what will make it noisy. Changes no setting. Errors:
-    HostError, WorkerLost.
+    """What prevents a campaign from running, and what will make it noisy. Changes no setting.
+    Errors: HostError, WorkerLost.
     """
     from netbench.conductor.check import check
     from netbench.conductor.finding import Finding
     from netbench.conductor.host_load import LOOK_SECONDS
     from netbench.conductor.worker_pool import WorkerPool
+    from netbench.lab import campaign_hosts
 
     if campaign.unbuilt:
         return [Finding("error", "", what) for what in campaign.unbuilt]
-    with made_hosts(campaign) as made, WorkerPool(made) as pool:
-        return check(made, pool, look=LOOK_SECONDS)
+    with campaign_hosts(campaign) as ready, WorkerPool(ready) as pool:
+        return check(ready, pool, look=LOOK_SECONDS)
 
 
 def start(campaign: Campaign, results: Path) -> Conclusion:
@@ -80,9 +76,10 @@ def start(campaign: Campaign, results: Path) -> Conclusion:
     """
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
+    from netbench.lab import campaign_hosts
 
-    with made_hosts(campaign) as made:
-        return _said(conductor.start(made, results, for_terminal()))
+    with campaign_hosts(campaign) as ready:
+        return _announced(conductor.start(ready, results, for_terminal()))
 
 
 def resume(path: Path) -> Conclusion | None:
@@ -92,71 +89,20 @@ def resume(path: Path) -> Conclusion | None:
     from netbench import campaign
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
+    from netbench.lab import campaign_hosts
     from netbench.store import Store
 
     progress = for_terminal()
-    found = campaign.parse(Store.open(path).campaign_text(), str(path / "campaign.yaml"))
-    if conductor.is_finished(path, found):
+    begun = campaign.parse(Store.open(path).campaign_text(), str(path / "campaign.yaml"))
+    if conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
         return None
-    with made_hosts(found) as made:
-        return _said(conductor.resume(path, made, progress))
-
-
-@contextmanager
-def made_hosts(campaign: Campaign) -> Iterator[Campaign]:
-    """The campaign with the hosts of its lab, which is there as long as the context. Errors:
-    LabError.
-    """
-    if campaign.lab is None:
-        yield campaign
-        return
-    from netbench import lab
-
-    spec = campaign.lab
-    lab.reap()
-    kernels = list(campaign.kernels.values())
-    if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
-        raise RequestError(
-            f"hosts of lab: {spec.kind} share this machine's kernel, which is not booted; lab: qemu"
-            " has its own kernels"
-        )
-    made = lab.up(
-        spec.kind,
-        list(campaign.hosts),
-        rate=spec.rate,
-        delay=spec.delay,
-        name=lab.own_name(),
-        kernels=kernels,
-    )
-    try:
-        yield replace(
-            campaign,
-            hosts={name: _lab_host(host, made, campaign) for name, host in made.hosts.items()},
-        )
-    finally:
-        lab.down(made.name)
-
-
-def _lab_host(host: LabHost, made: Lab, campaign: Campaign) -> Host:
-    ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
-    way = (
-        BootSpec("qemu", made.name, deadline=campaign.hosts[host.name].boot.deadline)
-        if made.kind == "qemu"
-        else BootSpec()
-    )
-    return Host(
-        host.name,
-        host.ssh,
-        host.address6 if ip6 else host.address,
-        host.interface,
-        str(made.ssh_config),
-        way,
-    )
+    with campaign_hosts(begun) as ready:
+        return _announced(conductor.resume(path, ready, progress))
 
 
 def restore(path: Path) -> list[str]:
-    """Put back what a dead campaign left changed; says what was done. Errors: StoreError,
+    """Put back what a dead campaign left changed: a line for each thing. Errors: StoreError,
     HostError, EngineError.
     """
     from netbench import campaign
@@ -164,17 +110,17 @@ def restore(path: Path) -> list[str]:
     from netbench.store import Store
 
     store = Store.open(path)
-    found = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
-    if found.lab is None:
-        return restore(store, found)
+    dead = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    if dead.lab is None:
+        return restore(store, dead)
     from netbench import lab
 
-    return [f"hosts of a lab are gone with it: {line}" for line in lab.reap()] or [
-        "hosts of a lab are gone with it"
-    ]
+    removed = [f"removed {line}" for line in lab.reap()]
+    return removed or ["nothing to restore: the campaign's lab is gone"]
 
 
-def _said(conclusion: Conclusion) -> Conclusion:
+def _announced(conclusion: Conclusion) -> Conclusion:
+    """Print why a campaign ended early, and how to go on."""
     from netbench.conductor.progress import Lines
 
     if conclusion.why == "lost":
@@ -193,91 +139,27 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
     `transfer("repeat.min=5")`.
 
-    The result is kept below `results`, or in a folder that is thrown away with it: the frames are
-    read before. Errors: CampaignError, RequestError; NetbenchError with the reason when the run
-    failed.
+    The result is kept below `results`, or in a temporary folder, from which everything is read
+    before it is removed. Errors: CampaignError, RequestError; NetbenchError with the reason when
+    the run failed.
     """
     from netbench import campaign
     from netbench.conductor import conductor
+    from netbench.lab import campaign_hosts
 
+    one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
     with ExitStack() as stack:
-        cell = stack.enter_context(
-            made_hosts(
-                campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
-            )
-        )
+        cell = stack.enter_context(campaign_hosts(one_cell))
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
         conclusion = conductor.start(cell, Path(folder))
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
-        found = load(conclusion.path)
-        if conclusion.exit_code or not (found.runs["status"] == "ok").any():
-            reasons = [str(reason) for reason in found.runs["reason"] if reason]
+        result = load(conclusion.path)
+        if conclusion.exit_code or not (result.runs["status"] == "ok").any():
+            reasons = [str(reason) for reason in result.runs["reason"] if reason]
             raise NetbenchError(reasons[-1] if reasons else conclusion.reason)
-        _ = found.samples, found.report  # what is read late must be read before the folder goes
-    return found
-
-
-def lab_up(
-    kind: str,
-    hosts: int,
-    rate: str | None = None,
-    delay: str | None = None,
-    name: str | None = None,
-    *,
-    kernels: str | None = None,
-    disk: bool = False,
-) -> Lab:
-    """Make hosts on this machine. `rate` and `delay` are words such as 1Gb/s and 5ms, `kernels` of
-    guests such as 6.1,6.12.
-
-    Errors: RequestError, LabError.
-    """
-    from netbench import lab
-    from netbench.units import parse_rate, parse_time
-
-    try:
-        bits, ns = parse_rate(rate) if rate else None, parse_time(delay) if delay else None
-    except ValueError as error:
-        raise RequestError(f"lab: {error}") from error
-    asked = (
-        [Kernel(word, release=word) for word in kernels.split(",")] if kernels is not None else []
-    )
-    if not all(kernel.name for kernel in asked):
-        raise RequestError(f"lab: expected kernels such as 6.1,6.12, got {kernels!r}")
-    return lab.up(kind, hosts, rate=bits, delay=ns, name=name, kernels=asked, disk=disk)
-
-
-def lab_down(name: str | None = None) -> list[dict[str, Any]]:
-    """Remove a lab, or all of them: a row for each thing that was removed. Errors: LabError."""
-    from netbench import lab
-
-    return [{"removed": line} for line in lab.down(name)]
-
-
-def lab_status() -> list[dict[str, Any]]:
-    """Every lab that is there: a row a host, or a row for one that has none yet."""
-    from netbench import lab
-
-    rows: list[dict[str, Any]] = []
-    for found in lab.status():
-        row = {
-            "lab": found.name,
-            "kind": found.kind,
-            "state": found.state,
-            "folder": str(found.folder),
-        }
-        rows += [
-            row
-            | {
-                "host": h.host.name,
-                "address": h.host.address,
-                "interface": h.host.interface,
-                "sshd": h.sshd,
-            }
-            for h in found.hosts
-        ] or [row]
-    return rows
+        _ = result.samples, result.report  # both are read on first use: before the folder goes
+    return result
 
 
 def build_report(path: Path) -> Report:
@@ -311,7 +193,7 @@ def compare(
         )
     try:
         within = parse_share(margin) if margin is not None else None
-        asked, fallible = [known_metric(name) for name in metrics], [parse(gate) for gate in gates]
+        chosen, parsed = [known_metric(name) for name in metrics], [parse(gate) for gate in gates]
     except ValueError as error:
         raise RequestError(f"compare: {error}") from error
     if within is not None and not 0 < within < 1:
@@ -319,8 +201,8 @@ def compare(
             f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
         )
     if other is None:
-        return of_factor(Source.of(result), factor, baseline, within, asked, fallible)
-    return of_two(Source.of(result), Source.of(other), within, asked, fallible)
+        return of_factor(Source.of(result), factor, baseline, within, chosen, parsed)
+    return of_two(Source.of(result), Source.of(other), within, chosen, parsed)
 
 
 def write_report(report: Report, kind: str, file: Path) -> None:
@@ -334,130 +216,3 @@ def write_report(report: Report, kind: str, file: Path) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
-
-
-def listing(what: str, results: Path) -> list[dict[str, Any]]:
-    """The rows of `list methods`, `meters`, `settings` or `results`."""
-    from netbench.engine.catalogue import local
-
-    if what == "results":
-        return _results(results)
-    if what == "settings":
-        return _settings()
-    catalogue = local()
-    tables = (
-        [("send", catalogue.send), ("receive", catalogue.receive)]
-        if what == "methods"
-        else [("meter", catalogue.meters)]
-    )
-    return [
-        {
-            "kind": kind,
-            "name": name,
-            "about": named.row.about,
-            "flags": sorted(named.row.flags),
-            "options": [row.name for row in named.options],
-            "counters": [row.name for row in named.counters],
-            "why_not": named.row.why,
-        }
-        for kind, table in tables
-        for name, named in table.items()
-    ]
-
-
-def _settings() -> list[dict[str, Any]]:
-    """Every setting, with the reason where this machine has no such thing; families of settings
-    have none.
-    """
-    from netbench.conductor.worker_pool import open_channel
-    from netbench.engine.worker import Worker
-    from netbench.settings.base import SettingContext
-    from netbench.settings.catalogue import known
-
-    worker = Worker(open_channel(Host("here")).start_worker(), "here")
-    try:
-        place = SettingContext("here", worker, "127.0.0.1")
-        return [
-            {
-                "kind": "setting",
-                "name": name + ("NAME" if name.endswith(".") else ""),
-                "about": setting.about,
-                "levels": setting.levels,
-                "cost": setting.cost,
-                "flags": [],
-                "why_not": "" if name.endswith(".") else setting.absent(place),
-            }
-            for name, setting in known().items()
-        ]
-    finally:
-        worker.close()
-
-
-def _results(folder: Path) -> list[dict[str, Any]]:
-    found = sorted(path.parent for path in folder.glob("*/*/plan.json"))
-    return [
-        {"name": path.parent.name, "folder": str(path), "runs": _lines(path / "records.jsonl")}
-        for path in found
-    ]
-
-
-def _lines(file: Path) -> int | None:
-    """Lines of a file, None where it cannot be read."""
-    try:
-        with file.open("rb") as raw:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
-    except OSError:
-        return None
-
-
-def meter(name: str, seconds: float) -> dict[str, Any]:
-    """One meter alone on this machine for some seconds: its counters at both edges, per CPU where
-    it has such.
-
-    Errors: RequestError for an unknown meter; EngineError.
-    """
-    from difflib import get_close_matches
-
-    from netbench.conductor import record
-    from netbench.conductor.worker_pool import open_channel
-    from netbench.engine.binding import Edge
-    from netbench.engine.worker import Worker
-
-    channel = open_channel(Host("here"))
-    worker = Worker(channel.start_worker(), "here")
-    try:
-        known = worker.catalogue.meters
-        if name in PLANNED_METERS:
-            raise NotBuiltYet(f"meter {name} is not built yet")
-        usable = [meter for meter, named in known.items() if not named.has("always")]
-        if name not in usable:
-            near = get_close_matches(name, usable, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(usable)}"
-            raise RequestError(f"no meter {name!r} that can run alone; {hint}")
-        if known[name].row.why:
-            raise EngineError(
-                0, 0, name, known[name].row.why, "`list meters` names what can run here"
-            )
-        if not 0 < seconds <= 86400:
-            raise RequestError(f"--seconds {seconds:g}: expected more than 0 and at most a day")
-        worker.prepare(
-            {"role": "observe", "meters": name, "duration": int(seconds * 1e9), "sample": 0}
-        )
-        worker.go()
-        worker.await_edge(Edge.CLOSE, seconds + 30)
-        worker.stop()
-        vectors = worker.result(30).result
-        side = record.counters(vectors, worker.catalogue)
-        cpus = list(record.edge_lines("here", vectors, worker.catalogue))
-        ticks = worker.hello.clock_ticks
-    finally:
-        worker.close()
-    units = {row.name: row.unit for row in known[name].counters}
-    return {
-        "meter": name,
-        "clock_ticks": ticks,
-        "units": units,
-        "time_ns": side.pop("time_ns"),
-        "counters": side[name],
-        "cpus": cpus,
-    }

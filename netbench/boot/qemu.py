@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from netbench import lab
 from netbench.boot.base import CONSOLE_LINES, Machine, State, Target
 from netbench.errors import BootError, LabError, RequestError
+from netbench.lab.base import LabKernel
+from netbench.lab.console import console
+from netbench.lab.guest_kernel import kernel_for
+from netbench.lab.guests import boot, find
 from netbench.model import Host, Kernel
 
 
@@ -18,13 +21,13 @@ class Qemu:
     remote = True
 
     def __init__(self) -> None:
-        self._ready: dict[str, lab.LabKernel] = {}
+        self._ready: dict[str, LabKernel] = {}
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         try:
-            found = lab.find(machine.host.boot.lab)
+            found = find(machine.host.boot.lab)
             for kernel in kernels:
-                lab.kernel_for(found, kernel)
+                kernel_for(found, kernel)
         except (LabError, RequestError) as error:
             return str(error)
         return ""
@@ -33,13 +36,11 @@ class Qemu:
         if kernel is None:
             return self.back(machine, original_kernel)
         with _told(machine.host):
-            return self._target(
-                kernel.name, lab.kernel_for(lab.find(machine.host.boot.lab), kernel)
-            )
+            return self._target(kernel.name, kernel_for(find(machine.host.boot.lab), kernel))
 
     def back(self, machine: Machine, original_kernel: State) -> Target:
         with _told(machine.host):
-            found = lab.find(machine.host.boot.lab)
+            found = find(machine.host.boot.lab)
             own = (
                 kernel
                 for kernel in found.kernels.values()
@@ -47,24 +48,23 @@ class Qemu:
             )
             return self._target(
                 "",
-                next(own, None)
-                or lab.kernel_for(found, Kernel("", release=original_kernel.release)),
+                next(own, None) or kernel_for(found, Kernel("", release=original_kernel.release)),
             )
 
-    def _target(self, name: str, kernel: lab.LabKernel) -> Target:
+    def _target(self, name: str, kernel: LabKernel) -> Target:
         self._ready[name] = kernel
         return Target(name, kernel.release, append=kernel.append)
 
     def go(self, machine: Machine, target: Target) -> None:
         with _told(machine.host):
-            lab.boot(machine.host.boot.lab, _guest(machine.host), self._ready[target.name])
+            boot(machine.host.boot.lab, _guest(machine.host), self._ready[target.name])
 
     def cancel(self, machine: Machine) -> None:
         """Nothing is prepared in the guest."""
 
     def console(self, host: Host) -> list[str]:
         try:
-            return lab.console(lab.find(host.boot.lab), _guest(host), CONSOLE_LINES)
+            return console(find(host.boot.lab), _guest(host), CONSOLE_LINES)
         except LabError:
             return []
 

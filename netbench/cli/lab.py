@@ -5,35 +5,59 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import Verb
+from netbench.errors import RequestError
+from netbench.model import Kernel
+from netbench.units import parse_rate, parse_time
+
+if TYPE_CHECKING:
+    from netbench.lab import Lab
 
 HEAD = ("lab", "state", "host", "address", "interface")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+    from netbench import lab
 
     if options.action == "up":
-        lab = api.lab_up(
-            options.kind,
-            options.hosts,
-            options.rate,
-            options.delay,
-            options.name,
-            kernels=options.kernels,
-            disk=options.disk,
-        )
-        say(json.dumps(lab.block(), indent=1) if options.json else lab.yaml())
+        made = _up(options)
+        say(json.dumps(made.block(), indent=1) if options.json else made.yaml())
         return 0
-    rows = api.lab_down(options.name) if options.action == "down" else api.lab_status()
+    if options.action == "down":
+        rows: list[dict[str, Any]] = [{"removed": line} for line in lab.down(options.name)]
+    else:
+        rows = [row for one in lab.status() for row in one.rows()]
     if options.json:
         say_json(rows)
     else:
         say(_text(rows))
     return 0
+
+
+def _up(options: argparse.Namespace) -> Lab:
+    """Make the lab that the options ask for. Errors: RequestError, LabError."""
+    from netbench import lab
+
+    try:
+        rate = parse_rate(options.rate) if options.rate else None
+        delay = parse_time(options.delay) if options.delay else None
+    except ValueError as error:
+        raise RequestError(f"lab: {error}") from error
+    words = [] if options.kernels is None else options.kernels.split(",")
+    if not all(words):
+        raise RequestError(f"lab: expected kernels such as 6.1,6.12, got {options.kernels!r}")
+    return lab.up(
+        options.kind,
+        options.hosts,
+        rate=rate,
+        delay=delay,
+        name=options.name,
+        kernels=[Kernel(word, release=word) for word in words],
+        disk=options.disk,
+    )
 
 
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -27,9 +27,16 @@ FLAGS = {
 
 
 def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+    from netbench import listing
 
-    rows = api.listing(options.what, options.results)
+    if options.what == "results":
+        rows = listing.results(options.results)
+    else:
+        rows = {
+            "methods": listing.methods,
+            "meters": listing.meters,
+            "settings": listing.settings,
+        }[options.what]()
     if options.json:
         say_json(rows)
     else:

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from netbench.conductor.single_meter import MeterReading
 
 CpuCounters = Mapping[str, list[int | None]]
 """One number a CPU, by counter; None for a CPU that is offline."""
 
 
 def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+    from netbench.conductor.single_meter import read_meter
 
-    reading = api.meter(options.name, options.seconds)
+    reading = read_meter(options.name, options.seconds)
     if options.json:
-        say_json(reading)
+        say_json(asdict(reading))
     else:
         say(_text(reading))
     return 0
 
 
-def _text(reading: Mapping[str, Any]) -> str:
+def _text(reading: MeterReading) -> str:
     """The share of each state by CPU where the meter counts CPUs, else each counter's
     difference.
     """
-    seconds = (reading["time_ns"][1] - reading["time_ns"][0]) / 1e9
-    lines = [f"{reading['meter']} over {seconds:.2f} s"]
-    edges = {line["edge"]: line[reading["meter"]] for line in reading["cpus"]}
+    seconds = (reading.time_ns[1] - reading.time_ns[0]) / 1e9
+    lines = [f"{reading.meter} over {seconds:.2f} s"]
+    edges = {line["edge"]: line[reading.meter] for line in reading.cpus}
     if {"open", "close"} <= edges.keys():
         return "\n".join([*lines, _cpu_table(edges["open"], edges["close"])])
-    for name, (before, after) in reading["counters"].items():
-        lines.append(f"  {name:24} {after - before} {reading['units'].get(name, '')}".rstrip())
+    for name, (before, after) in reading.counters.items():
+        lines.append(f"  {name:24} {after - before} {reading.units.get(name, '')}".rstrip())
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +12,6 @@ import yaml
 from netbench.errors import LabRefused
 from netbench.lab.command import Tools
 from netbench.model import Kernel
-
-DEFAULT_NAME = "lab"
-SWITCH = "switch"
-HOSTS_MAX = 250  # both links are a /24
-_LAB = re.compile(
-    r"[A-Za-z0-9_]{1,12}\Z"
-)  # a dash ends it in a namespace's name; nb-NAME is an interface
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
 @dataclass(frozen=True)
@@ -75,6 +66,14 @@ class Lab:
     kernels: Mapping[str, LabKernel] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def host(self, name: str) -> LabHost:
+        """A host by name. Errors: LabRefused."""
+        if name not in self.hosts:
+            raise LabRefused(
+                f"the lab {self.name} has no host {name}, it has {', '.join(self.hosts)}"
+            )
+        return self.hosts[name]
+
     def block(self) -> dict[str, Any]:
         """The keys of a campaign that runs on this lab."""
         hosts: dict[str, dict[str, Any]] = {
@@ -121,6 +120,25 @@ class LabStatus:
     hosts: tuple[HostStatus, ...]
     namespaces: tuple[str, ...]
 
+    def rows(self) -> list[dict[str, object]]:
+        """A row a host, or one row where there is no host yet: what `lab status --json` prints."""
+        row: dict[str, object] = {
+            "lab": self.name,
+            "kind": self.kind,
+            "state": self.state,
+            "folder": str(self.folder),
+        }
+        hosts = [
+            {
+                "host": one.host.name,
+                "address": one.host.address,
+                "interface": one.host.interface,
+                "sshd": one.sshd,
+            }
+            for one in self.hosts
+        ]
+        return [row | host for host in hosts] or [row]
+
 
 @dataclass(frozen=True)
 class LabSpec:
@@ -156,44 +174,3 @@ class Kind:
     make: Callable[[LabSpec, Path, Tools], Lab]
     alive: Callable[[Path, str], bool]
     prepare: Callable[[LabSpec, Tools], LabSpec] | None = None
-
-
-def interface_name(lab: str) -> str:
-    """The only interface of a lab in the root namespace."""
-    return f"nb-{lab}"
-
-
-def namespace_name(lab: str, host: str) -> str:
-    """The namespace of a lab's host, or of its switch."""
-    return f"nb-{lab}-{host}"
-
-
-def lab_name(name: str | None) -> str:
-    """A lab's name, checked. Errors: LabRefused."""
-    if name is None:
-        return DEFAULT_NAME
-    if not _LAB.match(name):
-        raise LabRefused(
-            f"expected a lab's name of 1 to 12 letters, digits and underscores, got {name!r}"
-        )
-    return name
-
-
-def host_names(hosts: Sequence[str] | int) -> tuple[str, ...]:
-    """Names of hosts, checked; h1, h2, ... for a number. Errors: LabRefused."""
-    if isinstance(hosts, str):
-        raise LabRefused(f"expected a list of hosts or their number, got {hosts!r}")
-    count = hosts if isinstance(hosts, int) else len(hosts)
-    if not 1 <= count <= HOSTS_MAX:
-        raise LabRefused(f"expected 1 to {HOSTS_MAX} hosts in a lab, got {count}")
-    if isinstance(hosts, int):
-        return tuple(f"h{i}" for i in range(1, hosts + 1))
-    for i, name in enumerate(hosts):
-        if not _HOST.match(name) or name == SWITCH:
-            raise LabRefused(
-                "expected a host's name of at most 63 letters, digits, dots, dashes and"
-                f" underscores, not {SWITCH}, got {name!r}"
-            )
-        if name in hosts[:i]:
-            raise LabRefused(f"expected each host once, got {name} again")
-    return tuple(hosts)

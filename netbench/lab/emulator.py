@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.errors import LabError
-from netbench.lab.base import namespace_name
 from netbench.lab.command import SYSTEM_FOLDERS
+from netbench.lab.names import namespace_name
 
 PROGRAM = "qemu-system-x86_64"
 TUN = Path("/dev/net/tun")

@@ -22,8 +22,9 @@ from typing import Any
 
 from netbench.errors import LabError, LabRefused
 from netbench.lab import sshd
-from netbench.lab.base import SWITCH, Kind, Lab, LabHost, LabSpec, interface_name, namespace_name
+from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
+from netbench.lab.names import SWITCH, interface_name, namespace_name
 from netbench.units import format_rate, format_time
 
 DATA = "data0"

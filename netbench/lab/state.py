@@ -18,7 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from netbench.errors import LabError
-from netbench.lab.base import SWITCH, Lab, LabHost, LabKernel, namespace_name
+from netbench.lab.base import Lab, LabHost, LabKernel
+from netbench.lab.names import SWITCH, namespace_name
 
 BASE = Path("/run/netbench/lab")
 NAMESPACES = Path("/run/netns")

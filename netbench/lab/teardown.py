@@ -15,8 +15,8 @@ from pathlib import Path
 
 from netbench.errors import LabError
 from netbench.lab import emulator, sshd, state
-from netbench.lab.base import SWITCH, interface_name, namespace_name
 from netbench.lab.command import Tools
+from netbench.lab.names import SWITCH, interface_name, namespace_name
 
 _GRACE = 3.0  # for workers to put back what they changed, once their connection is gone
 _DEADLINE = 10.0

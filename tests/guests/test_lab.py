@@ -22,8 +22,13 @@ from netbench import lab
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import LabRefused
-from netbench.lab import command, debian, emulator, guest, modules, qemu, state
+from netbench.lab import command, debian, emulator, modules, state
 from netbench.lab.base import Lab
+from netbench.lab.console import console
+from netbench.lab.guest_kernel import kernel_for
+from netbench.lab.guests import boot
+from netbench.lab.identity import dropbear_key
+from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
 from tests.support.guests import guests_lab, ssh, why_not
@@ -142,9 +147,9 @@ def test_a_guest_is_booted_on_the_other_kernel_and_back(made: Lab) -> None:
     seen = {boot_id(made, "rcv")}
     ssh(made, "rcv", "echo kept > /boot/netbench/file; echo lost > /root/file; sync")
     for word in (NEW, OLD):
-        kernel = lab.kernel_for(made, Kernel("x", release=word, append=f"word={word}"))
-        lab.boot(NAME, "rcv", kernel)
-        qemu.await_login(made, made.hosts["rcv"], tools())
+        kernel = kernel_for(made, Kernel("x", release=word, append=f"word={word}"))
+        boot(NAME, "rcv", kernel)
+        await_login(made, made.hosts["rcv"], tools())
         assert ssh(made, "rcv", "uname", "-r") == made.kernels[word].release == kernel.release
         assert f"word={word}" in ssh(made, "rcv", "cat", "/proc/cmdline").split()
         seen.add(boot_id(made, "rcv"))
@@ -191,23 +196,21 @@ def ssh_soon(here: Lab, host: str, *words: str) -> str:
 
 def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
     ssh(made, "snd", r"printf 'one\r\n\033[1mtwo\033[0m\007\r\n\r\nthree\n' > /dev/console")
-    until(
-        lambda: lab.console(made, "snd", 9)[-1:] == ["three"] or "three" in lab.console(made, "snd")
-    )
-    said = lab.console(made, "snd")
+    until(lambda: console(made, "snd", 9)[-1:] == ["three"] or "three" in console(made, "snd"))
+    said = console(made, "snd")
     at = said.index("three")
     assert said[at - 2 : at + 1] == ["one", "two", "three"]
-    assert len(lab.console(made, "snd", 2)) == 2
+    assert len(console(made, "snd", 2)) == 2
     with pytest.raises(LabRefused, match=f"the lab {NAME} has no host nobody, it has snd, rcv"):
-        lab.console(made, "nobody")
+        console(made, "nobody")
 
 
 def test_a_kernel_that_panics_says_so_on_the_console(made: Lab) -> None:
     kernel = replace(made.kernels[OLD], append="rdinit=/none root=/dev/none")
-    lab.boot(NAME, "rcv", kernel)
-    until(lambda: any("Kernel panic" in line for line in lab.console(made, "rcv", 100)))
-    lab.boot(NAME, "rcv", made.kernels[OLD])
-    qemu.await_login(made, made.hosts["rcv"], tools())
+    boot(NAME, "rcv", kernel)
+    until(lambda: any("Kernel panic" in line for line in console(made, "rcv", 100)))
+    boot(NAME, "rcv", made.kernels[OLD])
+    await_login(made, made.hosts["rcv"], tools())
 
 
 def in_background(name: str) -> bool:
@@ -257,15 +260,15 @@ def test_a_series_that_debian_has_not_is_refused(made: Lab) -> None:
         LabRefused,
         match=r"kernel 3\.2: this machine's Debian has no such cloud kernel, it has 6\.1",
     ):
-        lab.kernel_for(made, Kernel("old", release="3.2"))
+        kernel_for(made, Kernel("old", release="3.2"))
 
 
 def test_only_guests_that_are_up_are_booted(made: Lab) -> None:
     kernel = made.kernels[OLD]
     with pytest.raises(LabRefused, match="no lab nothere is up"):
-        lab.boot("nothere", "snd", kernel)
+        boot("nothere", "snd", kernel)
     with pytest.raises(LabRefused, match="has no host nobody"):
-        lab.boot(NAME, "nobody", kernel)
+        boot(NAME, "nobody", kernel)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +313,7 @@ def test_a_module_brings_what_it_needs() -> None:
 def test_a_host_key_is_the_same_in_dropbears_form(tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
-    raw = guest.dropbear_key(key.read_text())
+    raw = dropbear_key(key.read_text())
     public = base64.b64decode((tmp_path / "key.pub").read_text().split()[1])
     assert raw[:15] == b"\0\0\0\x0bssh-ed25519"
     assert raw[15:19] == b"\0\0\0\x40"

@@ -22,7 +22,7 @@ import yaml
 
 from netbench import lab
 from netbench.errors import LabError, LabRefused, RequestError
-from netbench.lab import command, netns, state, teardown
+from netbench.lab import command, lifecycle, netns, state, teardown
 from netbench.lab.base import Lab, LabSpec
 
 TOOLS = {
@@ -763,7 +763,7 @@ def test_two_labs_take_different_networks(pair: Lab, untouched: None) -> None:
 def test_labs_of_campaigns_that_run_are_spared_by_down_without_a_name(
     untouched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = lab.up("netns", 1, name=lab.own_name())
+    mine = lab.up("netns", 1, name=lifecycle.own_name())
     try:
         monkeypatch.setattr(state, "names", lambda: [mine.name])
         assert lab.down() == []

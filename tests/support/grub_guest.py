@@ -12,12 +12,14 @@ import subprocess
 from pathlib import Path
 
 from netbench.lab import command as programs
-from netbench.lab import debian, emulator, guest, qemu, sshd
+from netbench.lab import debian, emulator, guests, qemu, sshd, userland
 from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.command import Tools
 from netbench.lab.cpio import Archive
+from netbench.lab.identity import identity
+from netbench.lab.login import await_login
 
-_NEEDS = (*qemu._NEEDS, "mke2fs")
+_NEEDS = (*qemu.NEEDS, "mke2fs")
 _SECTOR = 512
 _PARTITION_AT = 2048  # sectors; what is before it holds GRUB's core
 _MODULES = ("biosdisk", "part_msdos", "ext2", "normal")
@@ -85,12 +87,12 @@ def move_in(lab: Lab, name: str) -> None:
     here = sshd.place(lab.folder, name)
     image = here / "grub-disk"
     _disk(lab, host, packages, image, tools)
-    described = qemu._guest(lab, host)
+    described = guests.described(lab, host)
     tap = emulator.open_tap(described.namespace, described.tap)
     try:
         argv = [
             tools.paths[emulator.PROGRAM],
-            *emulator._arguments(described, tap, qemu.USER_NETWORK),
+            *emulator._arguments(described, tap, guests.USER_NETWORK),
         ]
         argv += ["-drive", f"if=virtio,format=raw,file={image}"]
         subprocess.run(
@@ -103,7 +105,7 @@ def move_in(lab: Lab, name: str) -> None:
         )
     finally:
         os.close(tap)
-    qemu.await_login(lab, host, tools, 240.0)
+    await_login(lab, host, tools, 240.0)
 
 
 def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools: Tools) -> None:
@@ -116,9 +118,7 @@ def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools
     (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
     for kernel in lab.kernels.values():
         shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
-        root = (
-            kernel.initrd.read_bytes() + guest.own(lab, host, False) + _additions(packages, tools)
-        )
+        root = kernel.initrd.read_bytes() + identity(lab, host, False) + _additions(packages, tools)
         (content / f"initrd.img-{kernel.release}").write_bytes(root)
     size = (
         sum(file.stat().st_size for file in content.rglob("*")) * 5 // 4 // _SECTOR
@@ -196,7 +196,7 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
             file = packages[package] / path
             archive.file(path, file.read_bytes(), 0o755)
             if not file.read_bytes().startswith(b"#!"):
-                found = guest._libraries(guest.Program(file, packages[package], ""), tools)
+                found = userland._libraries(userland.Program(file, packages[package], ""), tools)
                 libraries |= {library.name: library for library in found}
     for name, library in sorted(libraries.items()):
         folder = "usr/lib64" if name.startswith("ld-linux") else "usr/lib"
@@ -205,5 +205,5 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
     with contextlib.suppress(StopIteration):
         archive.file(_LIBRARY, next(file for file in mkconfig if file.exists()).read_bytes())
     archive.file("usr/sbin/mount-boot", _MOUNT.encode(), 0o755)
-    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{guest._INITTAB}".encode())
+    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{userland._INITTAB}".encode())
     return archive.whole()

@@ -1,14 +1,12 @@
-"""What a guest consists of beside its kernel and modules: busybox, an SSH server, kexec, and what
-makes it that one guest.
+"""The programs of a guest, as an archive: busybox, an SSH server and kexec.
 
-A guest's first root is three archives one after the other
-(Documentation/driver-api/early-userspace/buffer-format.rst): programs, modules, and its own names,
-addresses and keys. It stays its root: there is no Python, no ethtool, no sftp server in it.
+A guest's initramfs is three archives one after the other
+(Documentation/driver-api/early-userspace/buffer-format.rst): this one, its kernel's modules, and
+its identity. It stays the guest's root: there is no Python, no ethtool, no sftp server in it.
 """
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import shutil
@@ -18,7 +16,6 @@ from pathlib import Path
 
 from netbench.errors import LabRefused
 from netbench.lab import debian
-from netbench.lab.base import Lab, LabHost
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive
 
@@ -33,7 +30,7 @@ _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
 _LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 _LOADER = re.compile(r"ld-linux\S*\.so")
 _INTERPRETER = 3  # elf(5), PT_INTERP: the program is not static
-_NOT_APPLETS = ("busybox", "dpkg", "dpkg-deb", "rpm")  # that it is no Debian must show
+_NOT_APPLETS = ("busybox", "dpkg", "dpkg-deb", "rpm")  # nothing may take a guest for a Debian
 
 _INIT = (
     """\
@@ -78,8 +75,8 @@ _INITTAB = f"""\
 ::ctrlaltdel:/sbin/reboot
 ::shutdown:/bin/umount -a -r
 """
-# As initramfs-tools' program of that name is called; what it makes is this root again, with the
-# modules of another kernel.
+# Called as initramfs-tools' program of that name is; it packs this root again, with the modules of
+# another kernel.
 _MKINITRAMFS = """\
 #!/bin/sh
 out= release=$(uname -r)
@@ -174,61 +171,6 @@ def userland(tools: Tools) -> Userland:
         archive.whole(),
         {"busybox": busybox.version} | {name: one.version for name, one in found.items()},
     )
-
-
-def own(lab: Lab, host: LabHost, disk: bool) -> bytes:
-    """The archive that makes a guest this one: names, addresses, its host key, and who
-    may log in.
-    """
-    here = lab.folder / "hosts" / host.name
-    archive = Archive()
-    words = {
-        "NAME": host.name,
-        "MANAGEMENT_MAC": mac(lab, host, 0),
-        "DATA_MAC": mac(lab, host, 1),
-        "DATA4": host.address,
-        "DATA6": host.address6,
-        "DISK": "1" if disk else "",
-    }
-    archive.file(
-        "etc/netbench", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
-    )
-    archive.file("etc/hostname", f"{host.name}\n".encode())
-    names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())
-    archive.file("etc/hosts", f"127.0.0.1 localhost\n{names}".encode())
-    archive.folder("etc/dropbear", 0o700)
-    archive.file("etc/dropbear/host_key", dropbear_key((here / "host_key").read_text()), 0o600)
-    archive.folder("root", 0o700)
-    archive.folder("root/.ssh", 0o700)
-    archive.file("root/.ssh/authorized_keys", (lab.folder / "authorized_keys").read_bytes(), 0o600)
-    return archive.whole()
-
-
-def mac(lab: Lab, host: LabHost, link: int) -> str:
-    """The address of a guest's network device: 0 management, 1 data."""
-    return f"52:54:00:6e:{link:02x}:{list(lab.hosts).index(host.name) + 1:02x}"
-
-
-def dropbear_key(openssh: str) -> bytes:
-    """An ed25519 host key in dropbear's form, from OpenSSH's (PROTOCOL.key) without passphrase."""
-    raw = base64.b64decode(
-        "".join(line for line in openssh.splitlines() if not line.startswith("-"))
-    )
-    at = len(b"openssh-key-v1\0")
-    for _ in range(3):  # cipher, key derivation and its options
-        _, at = _string(raw, at)
-    _, at = _string(raw, at + 4)
-    private, _ = _string(raw, at)
-    at = 8  # the same number twice
-    kind, at = _string(private, at)
-    _, at = _string(private, at)
-    secret, _ = _string(private, at)
-    return b"".join(struct.pack(">I", len(part)) + part for part in (kind, secret))
-
-
-def _string(raw: bytes, at: int) -> tuple[bytes, int]:
-    size = int.from_bytes(raw[at : at + 4], "big")
-    return raw[at + 4 : at + 4 + size], at + 4 + size
 
 
 def _program(name: str, package: str, tools: Tools) -> Program:

@@ -1,0 +1,51 @@
+"""The hosts of a campaign that makes its own lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from netbench.errors import RequestError
+from netbench.lab.base import Lab, LabHost
+from netbench.lab.lifecycle import down, own_name, reap, up
+from netbench.model import BootSpec, Campaign, Host
+
+
+@contextmanager
+def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
+    """The campaign with the hosts of its lab, which is up as long as the context; a campaign
+    without a lab as it is. Errors: LabError, RequestError.
+    """
+    if campaign.lab is None:
+        yield campaign
+        return
+    spec, kernels = campaign.lab, list(campaign.kernels.values())
+    reap()
+    if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
+        raise RequestError(
+            f"hosts of lab: {spec.kind} share this machine's kernel, which is not booted; use lab:"
+            " qemu, whose guests have kernels of their own"
+        )
+    lab = up(
+        spec.kind,
+        list(campaign.hosts),
+        rate=spec.rate,
+        delay=spec.delay,
+        name=own_name(),
+        kernels=kernels,
+    )
+    try:
+        hosts = {name: _host(host, lab, campaign) for name, host in lab.hosts.items()}
+        yield replace(campaign, hosts=hosts)
+    finally:
+        down(lab.name)
+
+
+def _host(host: LabHost, lab: Lab, campaign: Campaign) -> Host:
+    ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
+    boot = BootSpec()
+    if lab.kind == "qemu":
+        boot = BootSpec("qemu", lab.name, deadline=campaign.hosts[host.name].boot.deadline)
+    address = host.address6 if ip6 else host.address
+    return Host(host.name, host.ssh, address, host.interface, str(lab.ssh_config), boot)

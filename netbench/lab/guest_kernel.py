@@ -1,0 +1,120 @@
+"""A kernel that a lab's guests start from: an image, and an initramfs of programs and modules, both
+kept in the cache by content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from netbench.errors import LabRefused
+from netbench.kernels import source
+from netbench.lab import command, debian, modules
+from netbench.lab import userland as programs
+from netbench.lab.base import Lab, LabKernel
+from netbench.lab.command import Tools
+from netbench.lab.userland import Userland, userland
+from netbench.model import Kernel
+
+NEEDS = ("depmod", *programs.NEEDS)
+
+
+def newest_kernel(tools: Tools) -> Kernel:
+    """The newest cloud kernel of this machine's Debian. Errors: LabRefused."""
+    release = debian.newest(tools)
+    return Kernel(debian.series(release), release=release)
+
+
+def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
+    """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
+    RequestError.
+    """
+    if kernel.release:
+        kernel = replace(kernel, deb=str(debian.kernel(kernel.release, tools)))
+    place = source.found(kernel)
+    parts = _parts(kernel, place)
+    release = (parts / "release").read_text()
+    made = sha256(userland.archive + (parts / "modules.cpio").read_bytes())
+    given = Path(kernel.initrd).expanduser() if kernel.initrd else None
+    if given:
+        made.update(_read(given, kernel))
+    root = debian.cache() / "roots" / f"{made.hexdigest()}.cpio"
+    if not root.exists():
+        root.parent.mkdir(exist_ok=True)
+        _write(
+            root,
+            (_read(given, kernel) if given else b"")
+            + userland.archive
+            + (parts / "modules.cpio").read_bytes(),
+        )
+    return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
+
+
+def _read(file: Path, kernel: Kernel) -> bytes:
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise LabRefused(
+            f"kernel {kernel.name}: cannot read its initrd {file}: {error.strerror}"
+        ) from error
+    return raw + b"\0" * (-len(raw) % 512)
+
+
+def _parts(kernel: Kernel, place: Path) -> Path:
+    """A folder of the cache with `image`, `release` and `modules.cpio`, by the content that they
+    are made from.
+    """
+    kept = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
+    if kept.exists():
+        return kept
+    kept.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+        raw, draft = Path(scratch, "raw"), Path(scratch, "draft")
+        raw.mkdir()
+        draft.mkdir(mode=0o755)
+        found = source.unpack(kernel, raw)
+        shutil.copyfile(found.image, draft / "image")
+        (draft / "modules.cpio").write_bytes(
+            modules.pack(found.modules, found.release) if found.modules else b""
+        )
+        (draft / "release").write_text(found.release)
+        with contextlib.suppress(OSError):  # another lab was faster
+            draft.rename(kept)
+    return kept
+
+
+def _write(file: Path, content: bytes) -> None:
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    draft.write_bytes(content)
+    draft.rename(file)
+
+
+def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
+    """A kernel of any source, ready to be booted by a lab's guests: one of its own, or made and
+    kept in the cache.
+
+    Errors: LabRefused, RequestError about a kernel's files.
+    """
+    for own in _matching(lab, kernel):
+        return replace(own, name=kernel.name, append=kernel.append)
+    tools = command.find(NEEDS)
+    return build(kernel, userland(tools), tools)
+
+
+def _matching(lab: Lab, kernel: Kernel) -> Iterator[LabKernel]:
+    """The lab's kernels that a release means: that of this name first."""
+    fitting = [
+        own
+        for own in lab.kernels.values()
+        if kernel.release and debian.fits(own.release, kernel.release)
+    ]
+    yield from sorted(
+        fitting,
+        key=lambda own: (own.name != kernel.name, [-part for part in debian.order(own.release)]),
+    )

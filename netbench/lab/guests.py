@@ -1,0 +1,124 @@
+"""Guests of a lab: starting one, booting it on another kernel, its disk."""
+
+from __future__ import annotations
+
+import shutil
+
+from netbench.errors import LabError, LabRefused
+from netbench.lab import command, emulator, sshd, state
+from netbench.lab.base import Lab, LabHost, LabKernel
+from netbench.lab.command import Tools
+from netbench.lab.identity import identity, mac
+from netbench.units import parse_size
+
+USER_NETWORK = "restrict=on,ipv6=off"
+_DISK_SPARE = parse_size("64M")
+
+
+def make_guest(lab: Lab, host: LabHost, first: LabKernel, disk: bool, tools: Tools) -> None:
+    """Start a new guest, with a disk if asked for. Errors: LabError."""
+    if disk:
+        _make_disk(lab, host, tools)
+    _start(lab, host, first, tools)
+
+
+def described(lab: Lab, host: LabHost) -> emulator.Guest:
+    """What the emulator is told of a host."""
+    here = sshd.place(lab.folder, host.name)
+    disk = here / "disk"
+    return emulator.Guest(
+        lab=lab.name,
+        name=host.name,
+        folder=here,
+        port=host.port,
+        macs=(mac(lab, host, 0), mac(lab, host, 1)),
+        namespace=state.NAMESPACES / host.namespace,
+        tap=tap_name(list(lab.hosts).index(host.name) + 1),
+        disk=disk if disk.exists() else None,
+    )
+
+
+def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
+    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed."""
+    spec = described(lab, host)
+    root = spec.folder / "root.cpio"
+    try:
+        root.write_bytes(_root(lab, host, kernel, spec.disk is not None))
+        emulator.start(
+            spec,
+            tools.paths[emulator.PROGRAM],
+            kernel.image,
+            root,
+            kernel.append,
+            USER_NETWORK,
+        )
+    except OSError as error:
+        raise LabError(
+            f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}"
+        ) from error
+    finally:
+        root.unlink(missing_ok=True)
+    (spec.folder / "kernel").write_text(f"{kernel.name} {kernel.release}\n")
+
+
+def _root(lab: Lab, host: LabHost, kernel: LabKernel, disk: bool) -> bytes:
+    try:
+        return kernel.initrd.read_bytes() + identity(lab, host, disk)
+    except FileNotFoundError as error:
+        raise LabError(
+            f"{error.filename} is gone from the cache: take the lab down and make it again"
+        ) from error
+
+
+def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
+    """An ext4 image with every kernel of the lab as an installed one."""
+    here = sshd.place(lab.folder, host.name)
+    content = here / "boot"
+    (content / "netbench").mkdir(parents=True)
+    try:
+        for kernel in lab.kernels.values():
+            shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
+            (content / f"initrd.img-{kernel.release}").write_bytes(
+                _root(lab, host, kernel, disk=True)
+            )
+        size = sum(file.stat().st_size for file in content.iterdir()) * 2 + _DISK_SPARE
+        image = here / "disk"
+        tools.run(
+            ("mke2fs", "-q", "-t", "ext4", "-d", str(content), str(image), f"{size // 1024}k")
+        )
+    except OSError as error:
+        raise LabError(
+            f"{host.name}: cannot make its disk in {here}: {error.strerror}; free some space there"
+        ) from error
+    finally:
+        shutil.rmtree(content)
+
+
+def tap_name(number: int) -> str:
+    """The data link's device of the lab's host of that number, counted from 1."""
+    return f"data{number}"
+
+
+def find(name: str) -> Lab:
+    """A lab of guests that is up. Errors: LabRefused."""
+    lab = state.read(name)
+    if lab is None:
+        raise LabRefused(f"no lab {name} is up; see `lab status`")
+    if lab.kind != "qemu":
+        raise LabRefused(
+            f"the lab {name} is made of {lab.kind}, whose hosts share this machine's kernel:"
+            " expected one of qemu"
+        )
+    return lab
+
+
+def boot(lab_name: str, host: str, kernel: LabKernel) -> None:
+    """Stop a guest and start it on a kernel; returns when it was started, not when it answers.
+    Errors: LabRefused, LabError.
+    """
+    with state.locked() as lock:
+        lab = find(lab_name)
+        tools = command.find((emulator.PROGRAM,), lock)
+        here = lab.host(host)
+        emulator.end(lab.name, lab.folder, host)
+        _start(lab, here, kernel, tools)

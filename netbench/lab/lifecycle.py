@@ -1,0 +1,166 @@
+"""Making, removing and listing labs, whatever their hosts are made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from netbench.errors import LabRefused
+from netbench.lab import command, state
+from netbench.lab.base import HostStatus, Kind, Lab, LabSpec, LabStatus
+from netbench.lab.names import host_names, lab_name
+from netbench.lab.netns import NETNS
+from netbench.lab.qemu import QEMU
+from netbench.lab.teardown import remove
+from netbench.model import Kernel
+
+OWN = "run"  # and the process id: the lab of a campaign
+KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
+
+
+def up(
+    kind: str,
+    hosts: Sequence[str] | int,
+    *,
+    rate: int | None = None,
+    delay: int | None = None,
+    name: str | None = None,
+    kernels: Sequence[Kernel] = (),
+    disk: bool = False,
+) -> Lab:
+    """Make hosts on this machine and wait until all of them can be logged in to.
+
+    `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns)
+    hold for the data link, each way. `kernels` are those of guests, who start on the first (left
+    out: the newest of this machine's Debian); a release means Debian's cloud kernel. With `disk`,
+    each guest has a /boot that outlives its boots, and those kernels in it. The lab stays until
+    `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a
+    kernel's files, LabError when making it failed.
+    """
+    spec = _spec_of(kind, hosts, rate, delay, name)
+    spec = _with_kernels(spec, kernels, disk)
+    maker = KINDS[kind]
+    _need_root("making a lab")
+    if maker.prepare:
+        _refuse_second(spec.name)
+        spec = maker.prepare(spec, command.find(maker.needs(spec)))
+    with state.locked() as lock:
+        tools = command.find(maker.needs(spec), lock)
+        _refuse_second(spec.name)
+        folder = state.begin(spec.name)
+        try:
+            lab = maker.make(spec, folder, tools)
+            state.write(lab)
+        except BaseException:
+            remove(spec.name, tools)
+            raise
+    return lab
+
+
+def down(name: str | None = None) -> list[str]:
+    """Remove a lab, or all but those of campaigns that run: processes, interfaces, namespaces and
+    files, also what a killed `up` left of it.
+
+    Returns a line for each thing that was removed; nothing to remove is no error. Errors:
+    LabRefused, LabError.
+    """
+    wanted = [] if name is None else [lab_name(name)]
+    _need_root("removing a lab")
+    with state.locked() as lock:
+        tools = command.find(("ip",), lock)
+        spared = [
+            one for one in state.names() if _maker(one) and os.path.exists(f"/proc/{_maker(one)}")
+        ]
+        return [
+            line
+            for one in wanted or state.names()
+            if wanted or one not in spared
+            for line in remove(one, tools)
+        ]
+
+
+def status() -> tuple[LabStatus, ...]:
+    """Every lab of which something is there, by name."""
+    return tuple(_status(name) for name in state.names())
+
+
+def _status(name: str) -> LabStatus:
+    folder, spaces = state.folder(name), state.namespaces(name)
+    lab = state.read(name)
+    if lab is None:
+        return LabStatus(name, "", "unfinished", folder, (), tuple(spaces))
+    hosts = tuple(
+        HostStatus(h, h.namespace in spaces, KINDS[lab.kind].alive(folder, h.name))
+        for h in lab.hosts.values()
+    )
+    whole = all(host.namespace and host.sshd for host in hosts)
+    return LabStatus(name, lab.kind, "up" if whole else "broken", folder, hosts, tuple(spaces))
+
+
+def _spec_of(
+    kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None
+) -> LabSpec:
+    if kind not in KINDS:
+        raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
+    for key, value in (("rate", rate), ("delay", delay)):
+        if value is not None and value <= 0:
+            raise LabRefused(f"expected a {key} above 0, got {value}")
+    if name and _maker(name) and name != own_name():
+        raise LabRefused(
+            f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got"
+            f" {name!r}"
+        )
+    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay)
+
+
+def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSpec:
+    if spec.kind != "qemu" and (kernels or disk):
+        raise LabRefused(
+            f"hosts of {spec.kind} share this machine's kernel and files: kernels and a disk are"
+            " for a lab of qemu"
+        )
+    names = [kernel.name for kernel in kernels]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise LabRefused(f"expected each kernel once, got {twice} again")
+    return replace(spec, kernels=tuple(kernels), disk=disk)
+
+
+def _need_root(what: str) -> None:
+    if os.geteuid() != 0:
+        raise LabRefused(
+            f"{what} needs root, this is user {os.geteuid()}: run it as root, for example with sudo"
+        )
+
+
+def _refuse_second(name: str) -> None:
+    if state.read(name) is not None:
+        raise LabRefused(
+            f"the lab {name} is already up: `lab down` removes it, or give this one another name"
+        )
+    if state.folder(name).exists() or state.namespaces(name):
+        raise LabRefused(
+            f"the lab {name} was left by an `up` that did not finish: `lab down` removes it"
+        )
+
+
+def own_name() -> str:
+    """The name of the lab that this process makes for a campaign."""
+    return f"{OWN}{os.getpid()}"
+
+
+def reap() -> list[str]:
+    """Remove labs that campaigns made whose process is gone. Errors: LabRefused, LabError."""
+    gone = [
+        name
+        for name in state.names()
+        if _maker(name) and not os.path.exists(f"/proc/{_maker(name)}")
+    ]
+    return [line for name in gone for line in down(name)]
+
+
+def _maker(name: str) -> str:
+    """The process that made a lab for a campaign; "" for other labs."""
+    pid = name.removeprefix(OWN)
+    return pid if name.startswith(OWN) and pid.isdecimal() else ""
