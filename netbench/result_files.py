@@ -156,6 +156,12 @@ class HostEntry:
     )
 
 
+RawEntry = Mapping[str, Any]
+"""An entry of facts.json as JSON, known to have the shape of HostEntry."""
+Hosts = dict[str, list[RawEntry]]
+"""The entries of facts.json by host."""
+
+
 @dataclass(frozen=True, slots=True)
 class FactsFile:
     """facts.json."""
@@ -199,13 +205,13 @@ def read_plan(file: Path) -> dict[str, Any]:
     return _checked(file, PlanFile, "a plan")
 
 
-def read_facts(file: Path) -> dict[str, list[dict[str, Any]]]:
+def read_facts(file: Path) -> Hosts:
     """By host its entries of a facts.json, of the shape of HostEntry, one at least; none where
     there is no such file. Errors: StoreError with the file.
     """
     if not file.exists():
         return {}
-    hosts: dict[str, list[dict[str, Any]]] = _checked(file, FactsFile, "facts")["hosts"]
+    hosts: Hosts = _checked(file, FactsFile, "facts")["hosts"]
     for name, entries in hosts.items():
         if not entries:
             raise codec.flawed(file, "facts", Flaw(f"hosts.{name}: no entry"))

@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from netbench.errors import PlaceError, ReportError, StoreError
 from netbench.journal import Journal
 from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of
 from netbench.record import SCHEMA, Record, parse_record
-from netbench.result_files import NOISE, read_facts, read_plan
+from netbench.result_files import NOISE, Hosts, RawEntry, read_facts, read_plan
 
 
 def no_result(path: Path) -> ReportError:
@@ -141,7 +141,7 @@ class Store:
         """Keep what an external tool printed in a run."""
         self._write(self.path / "samples" / f"{run:06d}.txt", text.encode())
 
-    def facts(self, hosts: Mapping[str, Any]) -> None:
+    def facts(self, hosts: Mapping[str, Sequence[RawEntry]]) -> None:
         """Replace facts.json."""
         self._write(
             self.path / "facts.json",
@@ -172,7 +172,7 @@ class Store:
         """All whole records, in order. Errors: StoreError with the line of one that is none."""
         return (parse_record(line, self._lines.where(number)) for number, line in self._lines)
 
-    def stored_facts(self) -> dict[str, list[dict[str, Any]]]:
+    def stored_facts(self) -> Hosts:
         """The hosts of facts.json, each with an entry or more, of the shape of HostEntry; none if
         there is no such file yet.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netbench.conductor import job, record, tool_commands
+from netbench.conductor import job, readings, tool_commands
 from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import SLACK_SECONDS, UNBOUNDED_SECONDS, idle_after_errors
 from netbench.conductor.measurement import Measurement, side_counters
@@ -43,7 +43,7 @@ def measure(transfer: Transfer, ends: Ends, run: int) -> Measurement:
     return Measurement(
         side_counters(sender, sent.result),
         side_counters(receiver, received.result if received else (), tool=tool),
-        samples=list(record.edge_lines("sender", sent.result, sender.worker.catalogue)),
+        samples=list(readings.edge_lines("sender", sent.result, sender.worker.catalogue)),
         output=output,
     )
 
@@ -52,7 +52,7 @@ def _reading(
     transfer: Transfer, lines: Commands, sender: End, sent: Outcome
 ) -> tuple[ToolReading, str]:
     """What the tool says it moved, and its command line with all that it printed."""
-    read = record.readbacks(sent.result, sender.worker.catalogue)
+    read = readings.readbacks(sent.result, sender.worker.catalogue)
     output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
     printed = f"$ {' '.join(lines.client)}\n{output}{errors}"
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.conductor import record
+from netbench.conductor import readings
 from netbench.conductor.ends import End
 from netbench.engine.binding import Vector
 from netbench.record import NO_PROOF, NO_SETTINGS, Proof, Settings, SideCounters
@@ -26,7 +26,7 @@ class Measurement:
 
 def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCounters:
     """One side's counters of a result. `notes`: the other fields of SideCounters."""
-    counters = record.counters(vectors, end.worker.catalogue)
+    counters = readings.counters(vectors, end.worker.catalogue)
     time_ns = counters.pop("time_ns", None)
     return SideCounters(
         end.host.name, tuple(time_ns) if time_ns else None, meters=counters, **notes

@@ -1,5 +1,5 @@
-"""A campaign's books: what its result folder knows, read back and kept up. All that `resume` stands
-on.
+"""The history of a campaign's runs: what its result folder knows, read back and added to. `resume`
+needs nothing else.
 """
 
 from __future__ import annotations
@@ -15,30 +15,44 @@ from netbench.engine.catalogue import Row
 from netbench.facts.registry import FACTS
 from netbench.model import Campaign
 from netbench.plan import Plan
+from netbench.result_files import Hosts, RawEntry
 from netbench.store import Store
 
 
 class RunHistory:
-    """What is known of a campaign from its records: a ledger, made anew whenever facts of its hosts
-    have come.
-    """
+    """The records and facts of a campaign's result folder."""
 
     def __init__(self, store: Store, plan: Plan, rows: Iterable[Row]) -> None:
         self.store = store
         self._plan = plan
         self._rows = tuple(rows)
 
-    def ledger(self, hosts: Mapping[str, Any]) -> Ledger:
-        """Where the records end. `hosts`: facts.json."""
-        ledger = ledger_of(self._plan, hosts, self._rows)
-        replay(self.store, ledger)
+    def ledger(self, hosts: Hosts) -> Ledger:
+        """A ledger that stands where the records end. `hosts`: facts.json. Errors: StoreError."""
+        ledger = _ledger(self._plan, hosts, self._rows)
+        _replay(self.store, ledger)
         return ledger
 
-    def keep_facts(
-        self, read: Mapping[str, Mapping[str, Any]], boot: int | None = None
-    ) -> dict[str, Any]:
-        """facts.json with what was just read of the hosts, and the result's own memory of them."""
-        return keep_facts(self.store, read, boot)
+    def keep_facts(self, read: Mapping[str, RawEntry], boot: int | None = None) -> Hosts:
+        """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
+        and for each change of its facts within one. Returns facts.json. Errors: StoreError.
+
+        `boot`: the number of the boot that the campaign has just made. Without it the number goes
+        up by one where a host's boot id has changed.
+        """
+        hosts = self.store.stored_facts()
+        last = max((record.run for record in self.store.records()), default=0)
+        for name, facts in read.items():
+            entries = hosts.setdefault(name, [])
+            entry = {**facts, "from_run": last + 1}
+            if boot is not None:
+                entry["boot"] = boot
+            elif entries:
+                entry["boot"] = entries[-1]["boot"] + (entries[-1]["boot_id"] != entry["boot_id"])
+            if not entries or _steady(entries[-1]) != _steady(entry):
+                entries.append(entry)
+        self.store.facts(hosts)
+        return hosts
 
 
 def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -68,8 +82,8 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     if not hosts:
         return False
     plan = Plan(campaign)
-    ledger = ledger_of(plan, hosts, local().rows)
-    replay(store, ledger)
+    ledger = _ledger(plan, hosts, local().rows)
+    _replay(store, ledger)
     while (
         plan.boots
         and not ledger.finished
@@ -81,14 +95,14 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     return ledger.finished
 
 
-def ledger_of(plan: Plan, hosts: Mapping[str, Any], rows: Iterable[Row]) -> Ledger:
-    ticks = {name: int(entries[-1]["clock_ticks"]) for name, entries in hosts.items()}
+def _ledger(plan: Plan, hosts: Hosts, rows: Iterable[Row]) -> Ledger:
+    ticks = {name: entries[-1]["clock_ticks"] for name, entries in hosts.items()}
     ids = {name: entries[-1]["boot_id"] for name, entries in hosts.items()}
     shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
     return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)), hosts)
 
 
-def replay(store: Store, ledger: Ledger) -> None:
+def _replay(store: Store, ledger: Ledger) -> None:
     """Bring the ledger to where the records end. Errors: StoreError for a record that no netbench
     wrote.
     """
@@ -107,31 +121,7 @@ def made_sinks(store: Store) -> list[tuple[str, str]]:
     return [(sink.host, sink.path) for sink in store.journal.made_sinks()]
 
 
-def keep_facts(
-    store: Store, read: Mapping[str, Mapping[str, Any]], boot: int | None = None
-) -> dict[str, Any]:
-    """facts.json, with an entry for each boot that a host has been seen in, and for each change of
-    its facts within one.
-
-    `boot`: the number of the boot that the campaign has just made; without it a host that was
-    booted since counts one up.
-    """
-    hosts = store.stored_facts()
-    last = max((record.run for record in store.records()), default=0)
-    for name, found in read.items():
-        entries = hosts.setdefault(name, [])
-        entry = {**found, "from_run": last + 1}
-        if boot is not None:
-            entry["boot"] = boot
-        elif entries:
-            entry["boot"] = entries[-1]["boot"] + (entries[-1]["boot_id"] != entry["boot_id"])
-        if not entries or _steady(entries[-1]) != _steady(entry):
-            entries.append(entry)
-    store.facts(hosts)
-    return hosts
-
-
-def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _steady(entry: RawEntry) -> RawEntry:
     """What of an entry must not change without being noticed: all but the number of its first run
     and what varies by itself.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from netbench.conductor import record
+from netbench.conductor import readings
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Named
@@ -52,14 +52,14 @@ def read_meter(name: str, seconds: float) -> MeterReading:
         worker.await_edge(Edge.CLOSE, seconds + GRACE_SECONDS)
         worker.stop()
         vectors = worker.result(GRACE_SECONDS).result
-        side = record.counters(vectors, worker.catalogue)
+        side = readings.counters(vectors, worker.catalogue)
         return MeterReading(
             meter=name,
             clock_ticks=worker.hello.clock_ticks,
             units={row.name: row.unit for row in meter.counters},
             time_ns=side["time_ns"],
             counters=side[name],
-            cpus=list(record.edge_lines("here", vectors, worker.catalogue)),
+            cpus=list(readings.edge_lines("here", vectors, worker.catalogue)),
         )
     finally:
         worker.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netbench.conductor import job, record
+from netbench.conductor import job, readings
 from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import Exchange, exchange
 from netbench.conductor.measurement import Measurement, side_counters
@@ -34,7 +34,7 @@ def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:
             _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, receiver),
             {},
         ),
-        Proof(*(record.proofs(one.result, end.worker.catalogue) for end, one in sides)),
+        Proof(*(readings.proofs(one.result, end.worker.catalogue) for end, one in sides)),
         [line for side in sides for line in _lines(*side)],
     )
 
@@ -112,7 +112,7 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
 
 
 def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:
-    return record.readbacks(outcome.result, end.worker.catalogue)
+    return readings.readbacks(outcome.result, end.worker.catalogue)
 
 
 def _notes(transfer: Transfer, read: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,5 +130,5 @@ def _socket_settings(
 
 
 def _lines(end: End, outcome: Outcome) -> Iterator[Mapping[str, Any]]:
-    yield from record.edge_lines(end.side, outcome.result, end.worker.catalogue)
-    yield from record.sample_lines(end.side, outcome.samples, end.worker.catalogue)
+    yield from readings.edge_lines(end.side, outcome.result, end.worker.catalogue)
+    yield from readings.sample_lines(end.side, outcome.samples, end.worker.catalogue)

@@ -213,9 +213,9 @@ def test_verification_finds_what_was_changed_on_the_way(
     small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wire can't be made to lie here, so one digest is bent on its way out of the worker."""
-    from netbench.conductor import record
+    from netbench.conductor import readings
 
-    honest = record.readbacks
+    honest = readings.readbacks
 
     def bent(vectors: Any, catalogue: Any) -> dict[str, Any]:
         found = honest(vectors, catalogue)
@@ -223,7 +223,7 @@ def test_verification_finds_what_was_changed_on_the_way(
             found["digest"] = [n ^ 1 for n in found["digest"]]
         return found
 
-    monkeypatch.setattr(record, "readbacks", bent)
+    monkeypatch.setattr(readings, "readbacks", bent)
     conclusion = conductor.start(small, tmp_path)
     found = records(conclusion.path)
     assert conclusion.exit_code == 1

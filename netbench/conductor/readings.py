@@ -1,19 +1,22 @@
-"""Vectors of a worker as a record's raw counters and as lines of samples. Pure; docs/records.md
-says what becomes of what.
+"""What a worker's vectors say: a record's raw counters and proofs, lines of samples, read-backs.
+Pure. Groups and counters follow the engine's descriptors, so their mappings are raw JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from netbench.engine.binding import Edge, Vector
 from netbench.engine.catalogue import Catalogue, Row
 
-Side = dict[str, Any]
+Line = dict[str, Any]
+"""A line of samples: `side`, `ns`, perhaps `edge`, and by group its counters."""
+Number = int | list[int] | None
+"""A counter at one edge, or for each stream; None where it could not be read."""
 
 
-def _value(row: Row, numbers: tuple[int | None, ...]) -> int | list[int] | None:
+def _value(row: Row, numbers: tuple[int | None, ...]) -> Number:
     """A counter's number, or numbers; None where one of them could not be read."""
     if not numbers or None in numbers:
         return None
@@ -31,11 +34,11 @@ def _edges(
     return found
 
 
-def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> Side:
+def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
     """`{meter: {counter: [opening, closing]}, time_ns: [opening, closing]}`; a counter that is
     missing at an edge is left out.
     """
-    side: Side = {}
+    side: dict[str, Any] = {}
     for row, edges in _edges(vectors, "counter", catalogue).items():
         if beside(row) or not {Edge.OPEN, Edge.CLOSE} <= edges.keys():
             continue
@@ -46,9 +49,9 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> Side:
     return side
 
 
-def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
+def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
     """`{proof: [opening, closing, drained]}`, each with one number a stream."""
-    found: dict[str, Any] = {}
+    found: dict[str, list[Number]] = {}
     for row, edges in _edges(vectors, "proof", catalogue).items():
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
@@ -63,13 +66,11 @@ def beside(row: Row) -> bool:
     return row.per == "cpu" or "gauge" in row.flags
 
 
-def edge_lines(
-    side: str, vectors: Iterable[Vector], catalogue: Catalogue
-) -> Iterator[dict[str, Any]]:
+def edge_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[Line]:
     """Lines of samples with what `beside` names, one for each edge of the window; the number of an
     offline CPU is null.
     """
-    lines: dict[int, dict[str, Any]] = {}
+    lines: dict[int, Line] = {}
     for row, edges in _edges(vectors, "counter", catalogue).items():
         for edge, vector in edges.items():
             if beside(row) and edge in (Edge.OPEN, Edge.CLOSE):
@@ -80,11 +81,9 @@ def edge_lines(
     yield from lines.values()
 
 
-def sample_lines(
-    side: str, vectors: Iterable[Vector], catalogue: Catalogue
-) -> Iterator[dict[str, Any]]:
+def sample_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[Line]:
     """Lines of samples in time order."""
-    line: dict[str, Any] = {}
+    line: Line = {}
     for vector in vectors:
         row = catalogue.rows[vector.row]
         if line and line["ns"] != vector.ns:
@@ -109,10 +108,3 @@ def readbacks(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]
                 vector.text if vector.text is not None else _value(row, vector.numbers)
             )
     return found
-
-
-def asked_and_read(asked: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """`{setting: {asked, read}}` for what the kernel has a say in."""
-    return {
-        name: {"asked": value, "read": read[name]} for name, value in asked.items() if name in read
-    }
