@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from netbench.boot.base import Machine, State, Target, console_file
+from netbench.boot.base import Target, console_file
+from netbench.boot.machine import Machine
+from netbench.boot.state import State
 from netbench.errors import BootError
 from netbench.model import Host, Kernel
 
@@ -32,13 +34,13 @@ class Command:
 
     def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, original_kernel)
-        return Target(kernel.name, kernel.release, append=kernel.append, loose=True)
+            return self.prepare_original(machine, original_kernel)
+        return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
 
-    def back(self, machine: Machine, original_kernel: State) -> Target:
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         return Target("", original_kernel.release)
 
-    def go(self, machine: Machine, target: Target) -> None:
+    def reboot(self, machine: Machine, target: Target) -> None:
         words = {
             "{host}": machine.name,
             "{kernel}": target.name or "original",
@@ -63,7 +65,7 @@ class Command:
         if done.returncode:
             said = (
                 " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
-                or "it said nothing"
+                or "it printed nothing"
             )
             raise BootError(
                 f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}"

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from netbench.boot.base import Machine, State
 from netbench.boot.installed import Installed
+from netbench.boot.machine import Machine
+from netbench.boot.state import State
 from netbench.errors import BootError, RequestError
 from netbench.kernels.source import digest, found, unpack
 from netbench.model import Kernel
@@ -65,14 +66,14 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
     """Copy a kernel of this machine (`deb`, `tree`) to a host, which makes an initrd for it.
     Errors: BootError, HostError.
     """
-    with _told(machine):
+    with _as_boot_error(machine):
         name = digest(found(kernel))[:16]
     folder = machine.run("sh", "-c", _FOLDER, name).strip()
     image, initrd, mark = f"{folder}/vmlinuz", f"{folder}/initrd", f"{folder}/{_DONE}"
     if machine.exists(mark):
         return Installed(machine.channel.get(mark).decode().strip(), image, initrd)
     with tempfile.TemporaryDirectory(prefix="netbench-kernel-") as scratch:
-        with _told(machine):
+        with _as_boot_error(machine):
             files = unpack(kernel, Path(scratch))
         if files.modules is None:
             raise BootError(
@@ -96,7 +97,7 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
 
 
 @contextmanager
-def _told(machine: Machine) -> Iterator[None]:
+def _as_boot_error(machine: Machine) -> Iterator[None]:
     """What is wrong with the kernel's files, as BootError."""
     try:
         yield

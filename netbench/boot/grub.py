@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from netbench.boot import installed
-from netbench.boot.base import Machine, State, Target, console_file
+from netbench.boot.base import Target, console_file
 from netbench.boot.kexec import SYSTEMD
+from netbench.boot.machine import Machine
+from netbench.boot.state import State
 from netbench.errors import BootError
 from netbench.model import Host, Kernel
 
@@ -39,24 +41,24 @@ class Grub:
             )
         if not any(machine.exists(path) for path in CONFIGURATIONS):
             return (
-                f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another way to boot"
+                f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another boot method"
             )
         odd = [kernel.name for kernel in kernels if not kernel.release or kernel.append]
         if odd:
             return (
                 f"{', '.join(odd)}: GRUB boots kernels that are installed (release, without"
-                " append); name another way to boot"
+                " append); name another boot method"
             )
         return installed.missing(machine, kernels)
 
     def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, original_kernel)
+            return self.prepare_original(machine, original_kernel)
         release = installed.find(machine, kernel.release).release
         self._choose(machine, release)
         return Target(kernel.name, release)
 
-    def back(self, machine: Machine, original_kernel: State) -> Target:
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         """By its own entry, since it need not have been the default one."""
         with contextlib.suppress(BootError):  # the default entry is the next best
             self._choose(machine, original_kernel.release)
@@ -72,7 +74,7 @@ class Grub:
         program = next((program for program in PROGRAMS if machine.has(program)), PROGRAMS[0])
         machine.run(program, entry, root=True)
 
-    def go(self, machine: Machine, target: Target) -> None:
+    def reboot(self, machine: Machine, target: Target) -> None:
         systemd = machine.exists(SYSTEMD)
         machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
 

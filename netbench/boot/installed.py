@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from netbench.boot.base import Machine, is_of
+from netbench.boot.machine import Machine
+from netbench.boot.state import is_of
 from netbench.errors import BootError
 from netbench.model import Kernel
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netbench.boot import copied, installed
-from netbench.boot.base import Machine, State, Target, complaint, console_file
+from netbench.boot.base import Target, console_file
+from netbench.boot.machine import Machine, complaint
+from netbench.boot.state import State
 from netbench.errors import BootError
 from netbench.model import Host, Kernel
 
@@ -24,20 +26,20 @@ class Kexec:
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not machine.has("kexec"):
-            return "the host has no kexec; install kexec-tools there, or name another way to boot"
+            return "the host has no kexec; install kexec-tools there, or name another boot method"
         if (
             machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True).stdout.strip()
             == "1"
         ):
             return (
                 "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled);"
-                " name another way to boot"
+                " name another boot method"
             )
         return installed.missing(machine, kernels)
 
     def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, original_kernel)
+            return self.prepare_original(machine, original_kernel)
         if kernel.release:
             found = installed.find(machine, kernel.release)
         elif kernel.image:
@@ -60,7 +62,7 @@ class Kexec:
         self._load(machine, target)
         return target
 
-    def back(self, machine: Machine, original_kernel: State) -> Target:
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         """By kexec too where that can be had, else by the firmware, whose default entry nobody has
         touched.
         """
@@ -96,7 +98,7 @@ class Kexec:
             f" {'; '.join(said)}{_lockdown(machine, said)}"
         )
 
-    def go(self, machine: Machine, target: Target) -> None:
+    def reboot(self, machine: Machine, target: Target) -> None:
         systemd = machine.exists(SYSTEMD)
         if not target.image:
             machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
@@ -118,4 +120,4 @@ def _lockdown(machine: Machine, said: Sequence[str]) -> str:
         if modes
         else "is the kernel locked down (Secure Boot)?"
     )
-    return f"; {told}; sign the image, or name another way to boot" if locked else ""
+    return f"; {told}; sign the image, or name another boot method" if locked else ""

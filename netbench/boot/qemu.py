@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from netbench.boot.base import CONSOLE_LINES, Machine, State, Target
+from netbench.boot.base import CONSOLE_LINES, Target
+from netbench.boot.machine import Machine
+from netbench.boot.state import State
 from netbench.errors import BootError, LabError, RequestError
 from netbench.lab.base import LabKernel
 from netbench.lab.console import console
@@ -34,12 +36,12 @@ class Qemu:
 
     def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
         if kernel is None:
-            return self.back(machine, original_kernel)
-        with _told(machine.host):
+            return self.prepare_original(machine, original_kernel)
+        with _as_boot_error(machine.host):
             return self._target(kernel.name, kernel_for(find(machine.host.boot.lab), kernel))
 
-    def back(self, machine: Machine, original_kernel: State) -> Target:
-        with _told(machine.host):
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
+        with _as_boot_error(machine.host):
             found = find(machine.host.boot.lab)
             own = (
                 kernel
@@ -55,8 +57,8 @@ class Qemu:
         self._ready[name] = kernel
         return Target(name, kernel.release, append=kernel.append)
 
-    def go(self, machine: Machine, target: Target) -> None:
-        with _told(machine.host):
+    def reboot(self, machine: Machine, target: Target) -> None:
+        with _as_boot_error(machine.host):
             boot(machine.host.boot.lab, _guest(machine.host), self._ready[target.name])
 
     def cancel(self, machine: Machine) -> None:
@@ -70,7 +72,7 @@ class Qemu:
 
 
 @contextmanager
-def _told(host: Host) -> Iterator[None]:
+def _as_boot_error(host: Host) -> Iterator[None]:
     """What the lab says against it, as BootError."""
     try:
         yield

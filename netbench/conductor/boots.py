@@ -15,14 +15,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from netbench.boot import GLANCE_SECONDS, BootMethod, Machine, State, Target, way
-from netbench.boot.base import is_of
+from netbench.boot import boot_method
+from netbench.boot.base import BootMethod, Target
+from netbench.boot.machine import Machine
+from netbench.boot.state import State, is_of
 from netbench.conductor.worker_pool import AT_ONCE, WorkerPool
 from netbench.errors import BootError, EngineError, HostError, ProtocolError, WorkerLost
 from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.model import Campaign, Host, Kernel
 
 ATTEMPTS = 2
+GLANCE_SECONDS = 10.0  # a kernel that is going down accepts connections and answers nothing
 PAUSE = 0.2  # between looks at a host that is on its way
 # of the first look at a host that is on its way: one that is not there yet may take it and not
 # answer
@@ -56,7 +59,9 @@ class Boots:
         self._journal = journal
         self._say = say
         self._hosts = [campaign.hosts[name] for name in campaign.roles]
-        self._ways: dict[str, BootMethod] = {host.name: way(host.boot.kind) for host in self._hosts}
+        self._methods: dict[str, BootMethod] = {
+            host.name: boot_method(host.boot.kind) for host in self._hosts
+        }
         # Hosts of a campaign's own lab are new ones.
         self._original: dict[str, State] = {} if campaign.lab else original_states(journal)
         self._gone: set[str] = set()  # hosts that were waited for in vain
@@ -88,7 +93,7 @@ class Boots:
                 found[host.name] = (
                     f"it shares a kernel with {mate}; name hosts with kernels of their own"
                 )
-            elif why := self._ways[host.name].why_not(machine, kernels):
+            elif why := self._methods[host.name].why_not(machine, kernels):
                 found[host.name] = why
         return found
 
@@ -140,7 +145,7 @@ class Boots:
         found: dict[str, Target] = {}
 
         def prepare(host: Host) -> None:
-            found[host.name] = self._ways[host.name].prepare(
+            found[host.name] = self._methods[host.name].prepare(
                 self._machine(host), kernel, self._original[host.name]
             )
 
@@ -160,7 +165,7 @@ class Boots:
         """
 
         def cancel(host: Host) -> None:
-            self._ways[host.name].cancel(self._machine(host))
+            self._methods[host.name].cancel(self._machine(host))
 
         self._together(cancel, hosts)
 
@@ -173,7 +178,7 @@ class Boots:
 
             def boot(host: Host, attempt: int = attempt, ready: dict[str, Target] = ready) -> None:
                 if attempt:
-                    ready[host.name] = self._ways[host.name].prepare(
+                    ready[host.name] = self._methods[host.name].prepare(
                         self._machine(host), kernel, self._original[host.name]
                     )
                 self._boot(host, ready[host.name])
@@ -188,7 +193,7 @@ class Boots:
                 host
                 for host in left
                 if host.name in now
-                and (self._ways[host.name].remote or host.name not in self._gone)
+                and (self._methods[host.name].remote or host.name not in self._gone)
             ]
             if not left or attempt + 1 == ATTEMPTS:
                 break
@@ -213,15 +218,15 @@ class Boots:
             )
         )
         self._pool.release(host.name)
-        stale = self._ways[host.name].console(host)
-        self._ways[host.name].go(self._machine(host), target)
+        stale = self._methods[host.name].console(host)
+        self._methods[host.name].reboot(self._machine(host), target)
         self._pool.disconnect(host.name)
         state = self._awaited(host, before, stale=stale)
         if state is None:
             raise BootError(
                 f"{host.name}: {self._absent(host, before, stale)}{self._console(host)}"
             )
-        if not target.is_it(state):
+        if not target.matches(state):
             other = _other(state, target.release, target.command_line or target.append)
             raise BootError(f"{host.name}: it came up on {other}{self._console(host)}")
         self._cancel([host])
@@ -278,8 +283,10 @@ class Boots:
         """Whether there is no use in waiting: the console tells of a panic, and the host can be
         booted without its help.
         """
-        way = self._ways[host.name]
-        return way.remote and any(PANIC in line and line not in stale for line in way.console(host))
+        method = self._methods[host.name]
+        return method.remote and any(
+            PANIC in line and line not in stale for line in method.console(host)
+        )
 
     def _absent(self, host: Host, before: str, stale: Sequence[str]) -> str:
         """Why a host is not where it should be."""
@@ -304,10 +311,10 @@ class Boots:
         return state
 
     def _seconds(self, host: Host) -> float:
-        return host.boot.deadline / 1e9 if host.boot.deadline else self._ways[host.name].seconds
+        return host.boot.deadline / 1e9 if host.boot.deadline else self._methods[host.name].seconds
 
     def _console(self, host: Host) -> str:
-        lines = excerpt([line for line in self._ways[host.name].console(host) if line.strip()])
+        lines = excerpt([line for line in self._methods[host.name].console(host) if line.strip()])
         return "".join(f"\n  console of {host.name}: {line}" for line in lines)
 
     def _machine(self, host: Host) -> Machine:
@@ -393,10 +400,12 @@ class Boots:
         for attempt in range(ATTEMPTS if booted else 0):
             before = state.boot_id if state else before
             try:
-                target = self._ways[host.name].back(self._machine(host), original_kernel)
+                target = self._methods[host.name].prepare_original(
+                    self._machine(host), original_kernel
+                )
                 self._pool.release(host.name)
-                stale = self._ways[host.name].console(host)
-                self._ways[host.name].go(self._machine(host), target)
+                stale = self._methods[host.name].console(host)
+                self._methods[host.name].reboot(self._machine(host), target)
             except (BootError, HostError) as error:
                 raise BootError(
                     f"{host.name}: it is not back on {original_kernel.release}: {error}"
@@ -441,12 +450,12 @@ class Boots:
         """What a host runs, waiting for it where nobody can boot it without its help, but never
         twice in vain.
         """
-        if self._ways[host.name].remote and host.name in self._silent:
+        if self._methods[host.name].remote and host.name in self._silent:
             return None
         state = self._glance(host)
         return (
             state
-            if state or self._ways[host.name].remote or host.name in self._gone
+            if state or self._methods[host.name].remote or host.name in self._gone
             else self._awaited(host, "")
         )
 

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from netbench import lab
-from netbench.boot import Machine, State
+from netbench.boot.machine import Machine
+from netbench.boot.state import State
 from netbench.conductor.worker_pool import open_channel
 from netbench.errors import HostError, LabRefused
 from netbench.lab import Lab, emulator
@@ -335,7 +336,7 @@ def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
     done = guests.run(file)
     assert done.code == 2
     assert (
-        "a: cannot be booted: the host has no kexec; install kexec-tools there, or name another way to boot"
+        "a: cannot be booted: the host has no kexec; install kexec-tools there, or name another boot method"
         in done.err
     )
     guests.ssh(
@@ -367,7 +368,7 @@ def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
     assert failed["reason"] == (
         f"boot: {NEW}: a: /boot/vmlinuz-{release} cannot be loaded: kexec -s: kexec_file_load failed: Operation not permitted; "
         "kexec -c: kexec_load failed: Operation not permitted; is the kernel locked down (Secure Boot)?; "
-        "sign the image, or name another way to boot"
+        "sign the image, or name another boot method"
     )
     assert guests.strayed() == [], done.err
 
@@ -486,11 +487,11 @@ def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["qemu", "kexec"])
+@pytest.mark.parametrize("method", ["qemu", "kexec"])
 def test_a_controller_that_is_killed_while_a_host_boots_is_restored(
-    guests: Guests, way: str
+    guests: Guests, method: str
 ) -> None:
-    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME} if way == "qemu" else way)
+    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME} if method == "qemu" else method)
     process = guests.begin("run", file, "--results", guests.folder / "results")
     guests.await_boot(process, 1)
     process.kill()

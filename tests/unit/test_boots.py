@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.boot import METHODS, installed, way
-from netbench.boot.base import Machine, State, Target, console_file, is_of
-from netbench.boot.command import Command as Ways
+from netbench.boot import METHODS, boot_method, installed
+from netbench.boot.base import Target, console_file
+from netbench.boot.command import Command as CommandMethod
 from netbench.boot.copied import release_of
 from netbench.boot.grub import entry_of
+from netbench.boot.machine import Machine
+from netbench.boot.state import State, is_of
 from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, excerpt, joined, original_states
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError
@@ -136,18 +138,18 @@ def test_a_release_begins_with_the_wanted_one_where_a_number_ends(
     release: str, wanted: str, fits: bool
 ) -> None:
     assert is_of(release, wanted) is fits
-    assert Target("k", wanted, loose=True).is_it(State("b", release, "quiet")) is fits
-    assert Target("k", wanted).is_it(State("b", release, "quiet")) is (release == wanted), (
+    assert Target("k", wanted, prefix=True).matches(State("b", release, "quiet")) is fits
+    assert Target("k", wanted).matches(State("b", release, "quiet")) is (release == wanted), (
         "only a loose one may be a beginning"
     )
 
 
 def test_a_kernel_with_another_command_line_is_another_one() -> None:
     up = State("b", "6.12", "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 mitigations=off")
-    assert Target("k", "6.12", command_line="root=/dev/vda1 mitigations=off").is_it(up)
-    assert not Target("k", "6.12", command_line="root=/dev/vda1").is_it(up)
-    assert Target("k", "6.12", append="mitigations=off").is_it(up)
-    assert not Target("k", "6.12", append="mitigations=auto").is_it(up), (
+    assert Target("k", "6.12", command_line="root=/dev/vda1 mitigations=off").matches(up)
+    assert not Target("k", "6.12", command_line="root=/dev/vda1").matches(up)
+    assert Target("k", "6.12", append="mitigations=off").matches(up)
+    assert not Target("k", "6.12", append="mitigations=auto").matches(up), (
         "the same release, without what was to be added"
     )
 
@@ -238,7 +240,10 @@ def test_the_way_back_is_not_to_a_kernel_of_a_longer_name() -> None:
     """Its own image is gone: the firmware's default is the best that is left."""
     there = Files("/boot/vmlinuz-6.9.1", "/boot/vmlinuz-6.9.1+debug")
     assert (
-        way("kexec").back(Files("/boot/vmlinuz-6.9.1+debug"), State("1", "6.9.1", "")).image == ""
+        boot_method("kexec")
+        .prepare_original(Files("/boot/vmlinuz-6.9.1+debug"), State("1", "6.9.1", ""))
+        .image
+        == ""
     )
     assert installed.find(there, "6.9.1").release == "6.9.1"
 
@@ -368,8 +373,8 @@ def command(tmp_path: Path, body: str) -> Machine:
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
     machine = command(tmp_path, f'printf "%s\\n" "$@" > {tmp_path}/told')
-    ours = way("command")
-    ours.go(
+    ours = boot_method("command")
+    ours.reboot(
         machine,
         ours.prepare(
             machine, Kernel("new", release="6.12", append="$(id) quiet"), State("1", "6.1", "")
@@ -382,28 +387,28 @@ def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None
         "$(id) quiet",
         "a'b;c",
     ]
-    ours.go(machine, ours.back(machine, State("1", "6.1.0-9-amd64", "")))
+    ours.reboot(machine, ours.prepare_original(machine, State("1", "6.1.0-9-amd64", "")))
     assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
 
 
 def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
-        way("command").go(
+        boot_method("command").reboot(
             command(tmp_path, "echo no route to the BMC >&2; exit 3"), Target("new", "6.12")
         )
     absent = Machine(
         Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",))), LocalChannel("snd")
     )
     with pytest.raises(BootError, match="snd: /nowhere/boot cannot be run"):
-        way("command").go(absent, Target("new", "6.12"))
-    assert "new: a command needs `release`" in way("command").why_not(
+        boot_method("command").reboot(absent, Target("new", "6.12"))
+    assert "new: a command needs `release`" in boot_method("command").why_not(
         absent, [Kernel("new", image="/x")]
     )
 
 
 @pytest.mark.parametrize("kind", METHODS)
-def test_every_way_is_found_by_its_name(kind: str) -> None:
-    assert way(kind).seconds > 0
+def test_every_boot_method_is_found_by_its_name(kind: str) -> None:
+    assert boot_method(kind).seconds > 0
 
 
 # Consoles
@@ -416,9 +421,9 @@ def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
     file.write_bytes(b"".join(b"line %d \xff\n" % number for number in range(1000)))
     assert console_file(host)[-1] == "line 999 \ufffd"
     assert (
-        way("kexec").console(host)
-        == way("grub").console(host)
-        == way("command").console(host)
+        boot_method("kexec").console(host)
+        == boot_method("grub").console(host)
+        == boot_method("command").console(host)
         == console_file(host)
     )
     assert console_file(Host("snd")) == []
@@ -569,14 +574,16 @@ def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = Simulated(tmp_path, UP)
-    real = Ways.prepare
+    real = CommandMethod.prepare
 
-    def once(self: Ways, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
+    def once(
+        self: CommandMethod, machine: Machine, kernel: Kernel | None, original_kernel: State
+    ) -> Target:
         if lab.release_of("h") == "6.12" and kernel:
             raise BootError("h: this kernel has no kexec")
         return real(self, machine, kernel, original_kernel)
 
-    monkeypatch.setattr(Ways, "prepare", once)
+    monkeypatch.setattr(CommandMethod, "prepare", once)
     with pytest.raises(BootError) as caught:
         lab.boots.bring_up("a", lambda number: "the data link is down")
     assert (
