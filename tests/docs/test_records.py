@@ -1,0 +1,42 @@
+"""The examples of docs/records.md are what netbench reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netbench.journal import ENTRIES, parse_entry
+from netbench.record import parse_record
+from netbench.result_files import read_facts, read_noise, read_plan
+from tests.support.paths import ROOT
+
+
+def example(heading: str) -> str:
+    """The first block of JSON below a heading."""
+    _, _, rest = (ROOT / "docs" / "records.md").read_text().partition(f"\n## {heading}\n")
+    return rest.partition("```json\n")[2].partition("```")[0]
+
+
+def test_the_record() -> None:
+    record = parse_record(example("records.jsonl").encode(), "docs/records.md")
+    assert (record.run, record.status, record.settings.moved) == (17, "ok", {})
+
+
+def test_the_journal_has_every_kind() -> None:
+    lines = example("journal.jsonl").splitlines()
+    entries = [parse_entry(line.encode(), "docs/records.md") for line in lines]
+    assert [type(entry) for entry in entries] == list(ENTRIES.values())
+
+
+@pytest.mark.parametrize(("name", "read"), [("plan.json", read_plan), ("facts.json", read_facts)])
+def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
+    (tmp_path / name).write_text(example(name))
+    assert read(tmp_path / name)
+
+
+def test_the_readings_of_noise(tmp_path: Path) -> None:
+    (tmp_path / "noise.jsonl").write_text(example("samples/noise.jsonl").replace("\n", "") + "\n")
+    (entry,) = read_noise(tmp_path / "noise.jsonl")
+    assert entry.kernel == ("snd", "rcv")
