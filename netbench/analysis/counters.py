@@ -5,18 +5,20 @@ A counter that is absent gives None: never 0, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-SIDES = ("sender", "receiver")
+from netbench.record import SideCounters
+
+NO_COUNTERS = SideCounters(host="")
+"""A side of a run that did not get so far."""
 
 
-def window_seconds(side: Mapping[str, Any]) -> float | None:
-    """Length of the measured window of one side in seconds; None when its edges are not both there
-    or not in order.
+def window_seconds(side: SideCounters) -> float | None:
+    """Length of the measured window of one side in seconds; None when its edges are not there or
+    not in order.
     """
-    edges = side.get("time_ns")
-    if edges is None or len(edges) != 2 or edges[1] <= edges[0]:
+    edges = side.time_ns
+    if edges is None or edges[1] <= edges[0]:
         return None
     return float(edges[1] - edges[0]) * 1e-9
 
@@ -31,11 +33,11 @@ def difference(opening: Any, closing: Any) -> float:
     return closing - opening  # type: ignore[no-any-return]
 
 
-def delta(side: Mapping[str, Any], group: str, name: str) -> float | None:
+def delta(side: SideCounters, meter: str, name: str) -> float | None:
     """Closing less opening value of a counter, over all streams; None when it is absent, or went
     backwards (it was reset).
     """
-    counters = side.get(group)
+    counters = side.meters.get(meter)
     edges = counters.get(name) if counters else None
     if edges is None:
         return None

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from netbench.analysis.accounts import ACCOUNTS, METER_ORDER, SECONDS_OF, Account
-from netbench.analysis.counters import SIDES, delta, window_seconds
+from netbench.analysis.counters import NO_COUNTERS, delta, window_seconds
+from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
 
 KB = 1024
@@ -26,7 +26,7 @@ def demand(cpus: float, gigabits: float) -> float:
 
 
 def metrics_of(
-    record: Mapping[str, Any],
+    record: Record,
     ticks: Mapping[str, int],
     shared: bool,
     accounts: Mapping[str, Account] = ACCOUNTS,
@@ -37,7 +37,7 @@ def metrics_of(
     Returns name -> value in METRICS' units, CPU metrics under their bare name and as NAME.METER. A
     record without counters gives an empty dict.
     """
-    sender, receiver = record.get("sender") or {}, record.get("receiver") or {}
+    sender, receiver = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
     windows = window_seconds(sender), window_seconds(receiver)
     metrics: dict[str, float] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
@@ -53,7 +53,7 @@ def metrics_of(
         for counter, name in (("user_us", "user"), ("system_us", "kernel")):
             _put(metrics, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
     _put(metrics, "retransmits", delta(sender, "tcp", "retransmits"))
-    if "throughput" not in metrics and "bytes" not in sender.get("flow", {}):
+    if "throughput" not in metrics and "bytes" not in sender.meters.get("flow", {}):
         _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
     return metrics
 
@@ -67,40 +67,39 @@ def _rate(change: float | None, window: float | None, unit: float = 1.0) -> floa
     return None if change is None or window is None else change * unit / window
 
 
-def _throughput(receiver: Mapping[str, Any], window: float | None) -> float | None:
-    tool = receiver.get("tool")
-    if tool is None:
+def _throughput(receiver: SideCounters, window: float | None) -> float | None:
+    if receiver.tool is None:
         return _rate(delta(receiver, "flow", "bytes"), window, 8e-9)
-    return _reported_throughput(tool)
+    return _reported_throughput(receiver.tool)
 
 
-def _reported_throughput(tool: Mapping[str, Any]) -> float | None:
+def _reported_throughput(tool: ToolReading) -> float | None:
     """Gb/s as an external tool reports it; None when its output cannot be read."""
-    try:
-        if "rate" in tool:
-            return parse_rate(str(tool["rate"])) / 1e9
-        return float(tool["bytes"]) * 8 / float(tool["seconds"]) / 1e9
-    except (KeyError, ValueError, ZeroDivisionError):
-        return None
+    if tool.rate is not None:
+        try:
+            return parse_rate(tool.rate) / 1e9
+        except ValueError:
+            return None
+    return tool.bytes * 8 / tool.seconds / 1e9 if tool.bytes is not None and tool.seconds else None
 
 
 def _best_first(
-    accounts: Mapping[str, Account], sender: Mapping[str, Any], receiver: Mapping[str, Any]
+    accounts: Mapping[str, Account], sender: SideCounters, receiver: SideCounters
 ) -> list[str]:
     """The meters that ran."""
-    ran = [meter for meter in accounts if meter in sender or meter in receiver]
+    ran = [meter for meter in accounts if meter in sender.meters or meter in receiver.meters]
     return sorted(ran, key=lambda m: METER_ORDER.index(m) if m in METER_ORDER else len(METER_ORDER))
 
 
 def _busy(
-    side: Mapping[str, Any], account: Account, ticks: Mapping[str, int], window: float | None
+    side: SideCounters, account: Account, ticks: Mapping[str, int], window: float | None
 ) -> float | None:
     """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
     length are known.
     """
-    if window is None or account.meter not in side:
+    if window is None or account.meter not in side.meters:
         return None
-    spent, tick = 0.0, 1 / (ticks.get(str(side.get("host"))) or math.nan)
+    spent, tick = 0.0, 1 / (ticks.get(side.host) or math.nan)
     for name, unit in account.counters:
         change = delta(side, account.meter, name)
         if change is None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from netbench.facts import comparison
 from netbench.facts.entry import known_facts
+from netbench.record import Record
 
 BETWEEN = " | "  # changes
 KERNEL = "kernel"
@@ -52,10 +53,10 @@ class Epochs:
         self._said: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
-    def of(self, record: Mapping[str, Any]) -> Epoch:
-        """The epoch of a run: a record, or whatever has its `pair`, `run` and `boot`."""
-        ends = str(record["pair"]).split(">")
-        return tuple(self._number(host, int(record["run"]), int(record["boot"])) for host in ends)
+    def of(self, record: Record) -> Epoch:
+        """The epoch of a run."""
+        hosts = record.pair.split(">")
+        return tuple(self._number(host, record.run, record.boot) for host in hosts)
 
     def _number(self, host: str, run: int, boot: int) -> int:
         numbers = self._numbers.get(host, ())
@@ -123,9 +124,9 @@ class Latest:
         self._epochs = epochs
         self._latest: dict[Stratum, Epoch] = {}
 
-    def see(self, record: Mapping[str, Any]) -> None:
+    def see(self, record: Record) -> None:
         """Take in a record."""
-        if record["status"] == "ok":
+        if record.status == "ok":
             self._latest[stratum(record)] = self._epochs.of(record)
 
     def epoch(self, place: Stratum) -> Epoch | None:
@@ -160,9 +161,9 @@ def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) 
     return said
 
 
-def stratum(record: Mapping[str, Any]) -> Stratum:
+def stratum(record: Record) -> Stratum:
     """Within which of a campaign's runs a run is compared to others."""
-    return str(record["pair"]), str(record["factors"].get(KERNEL, ""))
+    return record.pair, record.factors.get(KERNEL, "")
 
 
 def _from_run(entries: Entries) -> list[int] | None:

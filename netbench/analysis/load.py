@@ -5,10 +5,10 @@ analysis needs is kept. No raw counter stays in memory, and no file is read twic
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from netbench.analysis.accounts import accounts_of
 from netbench.analysis.derive import metrics_of
@@ -18,7 +18,6 @@ from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
 from netbench.analysis.reading import (
     Hosts,
-    RecordFile,
     read_campaign,
     read_hosts,
     read_noise,
@@ -27,16 +26,17 @@ from netbench.analysis.reading import (
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
+from netbench.codec import flawed
+from netbench.json_lines import JsonLines
+from netbench.record import Record, parse_record
 from netbench.store import MISSHAPEN, misshapen, no_result
-
-STATUSES = ("ok", "failed", "refused", "unsupported", "interrupted")
 
 
 @runtime_checkable
 class Observer(Protocol):
     """Who wants to see each record once, while a folder is read."""
 
-    def observe(self, record: Mapping[str, Any]) -> None:
+    def observe(self, record: Record) -> None:
         """Take in a record, of whatever status, in order of execution."""
 
 
@@ -52,15 +52,15 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
         reader = _Reader(plan, hosts, observers)
     except MISSHAPEN as error:
         raise misshapen(folder / "plan.json", "a plan with its facts.json", error) from error
-    records = RecordFile(folder)
+    lines = JsonLines(folder / "records.jsonl")
     with _no_collector():
-        for line, record in records.lines():
+        for number, line in lines:
             try:
-                reader.add(record)
-            except MISSHAPEN as error:
-                raise misshapen(f"{records.path}:{line}", "a record", error) from error
+                reader.add(parse_record(line, lines.where(number)))
+            except ValueError as error:
+                raise flawed(lines.where(number), "a record", error) from error
     try:
-        return reader.result(folder, records.truncated)
+        return reader.result(folder, lines.truncated)
     except MISSHAPEN as error:
         raise misshapen(folder / "plan.json", "a plan", error) from error
 
@@ -111,43 +111,41 @@ class _Reader:
         self.epochs = Epochs(hosts, handled_by(plan))
         self.latest = Latest(self.epochs)
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Take in a record. Errors: those of MISSHAPEN."""
-        run, cell, status = int(record["run"]), str(record["cell"]), str(record["status"])
-        if run in self.seen:
-            raise ValueError(f"run {run} is there twice")
-        if status not in STATUSES or cell not in self.known:
-            raise ValueError(f"status {status!r} or cell {cell!r} is none of the plan's")
-        self.seen.add(run)
-        pair, boot = str(record["pair"]), int(record["boot"])
-        counted_in = self._epoch(record) if status == "ok" else None
+    def add(self, record: Record) -> None:
+        """Take in a record. Errors: ValueError for one that does not fit the others or the plan."""
+        if record.run in self.seen:
+            raise ValueError(f"run {record.run} is there twice")
+        if record.cell not in self.known:
+            raise ValueError(f"cell {record.cell!r} is none of the plan's")
+        self.seen.add(record.run)
+        counted_in = self._epoch(record) if record.status == "ok" else None
         self.counted_in.append(counted_in)
         row = (
-            run,
-            cell,
-            pair,
-            int(record["block"]),
-            boot,
-            status,
-            str(record.get("reason", "")),
-            record.get("started"),
+            record.run,
+            record.cell,
+            record.pair,
+            record.block,
+            record.boot,
+            record.status,
+            record.reason,
+            record.started,
             self._count(record, counted_in) if counted_in else "",
             "",
         )
-        metrics = metrics_of(record, self.ticks, self.shared(pair, boot), self.accounts)
-        self.columns.add(row, metrics)
+        shared = self.shared(record.pair, record.boot)
+        self.columns.add(row, metrics_of(record, self.ticks, shared, self.accounts))
         self.readbacks.add(record)
         for observe in self.observe:
             observe(record)
 
-    def _epoch(self, record: Mapping[str, Any]) -> tuple[Stratum, Epoch]:
+    def _epoch(self, record: Record) -> tuple[Stratum, Epoch]:
         """Of an ok run."""
         if not self.epochs.several:
             return _ALL
         self.latest.see(record)
         return stratum(record), self.epochs.of(record)
 
-    def _count(self, record: Mapping[str, Any], epoch: tuple[Stratum, Epoch]) -> str:
+    def _count(self, record: Record, epoch: tuple[Stratum, Epoch]) -> str:
         """Count an ok run within its epoch; say why its mechanism did not engage, or ""."""
         counted = self.counted.get(epoch)
         if counted is None:

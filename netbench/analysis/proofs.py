@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.analysis.counters import SIDES, difference
+from netbench.analysis.counters import difference
+from netbench.record import SIDES, Record
 
 MUST_MOVE, MUST_NOT_MOVE = "must_move", "must_not_move"
 METHOD_SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of methods
@@ -100,14 +101,13 @@ class ProofTally:
         self._declared = declared
         self._sums: dict[ProofKey, list[float]] = {}  # runs, total and broken of ProofTotal
 
-    def add(self, record: Mapping[str, Any]) -> str:
+    def add(self, record: Record) -> str:
         """Take in the record of a run; say why its mechanism did not engage (`must_move` stayed 0,
         `must_not_move` moved), or "".
         """
-        cell, pair = str(record["cell"]), str(record["pair"])
         why = []
         for side in SIDES:
-            counters = (record.get("proof") or {}).get(side, {})
+            counters = record.proof.of(side)
             meanings = self._declared.of(side, counters)
             for name, edges in counters.items():
                 if len(edges) < 2:
@@ -119,7 +119,7 @@ class ProofTally:
                     why.append(
                         f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}"
                     )
-                sums = self._sums.setdefault((cell, pair, side, name), [0, 0, 0])
+                sums = self._sums.setdefault((record.cell, record.pair, side, name), [0, 0, 0])
                 sums[0] += 1
                 sums[1] += difference(edges[0], edges[1])
                 sums[2] += broken

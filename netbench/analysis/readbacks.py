@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.analysis.counters import SIDES
+from netbench.record import NO_SETTINGS, SIDES, Record, Settings
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,21 @@ class ReadbackTally:
     """Counts equal read-backs together: they rarely differ between the runs of a cell."""
 
     def __init__(self) -> None:
-        self._distinct: dict[tuple[str, str], list[list[Any]]] = {}
-        # by cell and pair: each distinct `settings` of a record, and its number of runs
+        self._distinct: dict[tuple[str, str], list[tuple[Settings, int]]] = {}
+        # by cell and pair: settings that differ, each with its number of runs
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Record) -> None:
         """Take in the record of a run."""
-        settings = record.get("settings")
-        if not settings:
+        if record.settings == NO_SETTINGS:
             return
-        distinct = self._distinct.setdefault((str(record["cell"]), str(record["pair"])), [])
-        for known in distinct:
-            if known[0] == settings:
-                known[1] += 1
+        distinct = self._distinct.setdefault((record.cell, record.pair), [])
+        for i, (settings, runs) in enumerate(distinct):
+            if settings == record.settings:
+                distinct[i] = settings, runs + 1
                 return
-        distinct.append([settings, 1])
+        distinct.append((record.settings, 1))
 
-    def _each(self) -> Iterator[tuple[str, str, Mapping[str, Any], int]]:
+    def _each(self) -> Iterator[tuple[str, str, Settings, int]]:
         for (cell, pair), distinct in self._distinct.items():
             for settings, runs in distinct:
                 yield cell, pair, settings, runs
@@ -55,13 +54,19 @@ class ReadbackTally:
     def readbacks(self) -> list[Readback]:
         """Every read-back so far."""
         return [
-            Readback(cell, pair, side, name, asked, read, runs, after)
+            Readback(
+                cell,
+                pair,
+                side,
+                name,
+                _word(note.asked),
+                _word(note.read),
+                runs,
+                _word(note.after),
+            )
             for cell, pair, settings, runs in self._each()
             for side in SIDES
-            for name, words in (settings.get(side) or {}).items()
-            for asked, read, after in [
-                [_word(words.get(when)) for when in ("asked", "read", "after")]
-            ]
+            for name, note in settings.of(side).items()
         ]
 
     def moved(self) -> dict[tuple[str, str, str], int]:
@@ -70,8 +75,8 @@ class ReadbackTally:
         """
         runs_of: dict[tuple[str, str, str], int] = {}
         for cell, pair, settings, runs in self._each():
-            for what, change in (settings.get("moved") or {}).items():
-                key = (cell, pair, f"{what} {_change(change)}".strip())
+            for what, (before, after) in settings.moved.items():
+                key = cell, pair, f"{what} from {before} to {after}"
                 runs_of[key] = runs_of.get(key, 0) + runs
         return runs_of
 
@@ -79,10 +84,3 @@ class ReadbackTally:
 def _word(value: Any) -> str:
     """A setting's value as text; "" for none."""
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _change(change: Any) -> str:
-    """From what to what a setting changed, in words; another version's form as it is."""
-    if isinstance(change, list) and len(change) == 2:
-        return f"from {_word(change[0])} to {_word(change[1])}"
-    return _word(change)

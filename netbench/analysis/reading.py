@@ -6,16 +6,15 @@ Errors of all: StoreError with file (and line) for what cannot be read or has an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from netbench.codec import unreadable
-from netbench.errors import StoreError
-from netbench.json_lines import cannot_read
+from netbench.codec import other_schema, parse
+from netbench.json_lines import JsonLines, cannot_read
 from netbench.record import SCHEMA
 from netbench.result_files import NOISE
 from netbench.store import MISSHAPEN, misshapen
@@ -39,69 +38,26 @@ def read_hosts(folder: Path) -> Hosts:
 def _object(file: Path) -> dict[str, Any]:
     """A JSON file of this schema."""
     try:
-        value = json.loads(file.read_bytes())
+        value = parse(file.read_bytes(), file)
     except OSError as error:
         raise cannot_read(file, error) from error
-    except ValueError as error:
-        raise unreadable(file, f"not JSON: {error}") from error
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise StoreError(
-            f"{file}: expected schema {SCHEMA}, as this version writes; read it with the netbench"
-            " that wrote it"
-        )
+        raise other_schema(file, SCHEMA)
     return value
-
-
-class RecordFile:
-    """The records of a folder, to be read line by line.
-
-    A last line without a newline is left out, even one that can be read: its writer was killed, and
-    resume cuts it off and runs it again. `truncated` then is true.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "records.jsonl"
-        self.truncated = False
-
-    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each record with the number of its line."""
-        with self.path.open("rb") as source:
-            for number, line in enumerate(source, 1):
-                if not line.endswith(b"\n"):
-                    self.truncated = True
-                    return
-                yield number, self._record(number, line)
-
-    def _record(self, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise unreadable(f"{self.path}:{number}", f"not JSON: {error}") from error
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise StoreError(
-                f"{self.path}:{number}: expected a record of schema {SCHEMA}; read it with the"
-                " netbench that wrote it"
-            )
-        return record
 
 
 def read_noise(folder: Path) -> list[Mapping[str, Any]]:
     """The entries of noise.jsonl, if there is one; a last line that is cut is left out."""
     file = folder / NOISE
     entries: list[Mapping[str, Any]] = []
-    try:
-        lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
-        for line in lines:
-            if line.endswith(b"\n"):
-                entry = json.loads(line)
-                entries.append(
-                    {"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]}
-                    | entry
-                )
-    except OSError as error:
-        raise cannot_read(file, error) from error
-    except MISSHAPEN as error:
-        raise misshapen(file, "readings of noise", error) from error
+    lines = JsonLines(file)
+    for number, line in lines if file.is_file() else ():
+        entry = parse(line, lines.where(number))
+        try:
+            required = {"block": int(entry["block"]), "host": str(entry["host"]), "ns": entry["ns"]}
+            entries.append(required | entry)
+        except MISSHAPEN as error:
+            raise misshapen(lines.where(number), "a reading of noise", error) from error
     return entries
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from netbench.analysis.counters import SIDES, window_seconds
+from netbench.analysis.counters import window_seconds
+from netbench.record import SIDES, Record
 
 UsageKey = tuple[str, str, str, str]
 """Cell, pair, side and counter; the counter `seconds` is the measured window."""
@@ -30,22 +29,19 @@ class UsageTally:
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], dict[str, list[float]]] = {}  # runs and total
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Record) -> None:
         """Take in the record of a run."""
-        cell, pair = str(record["cell"]), str(record["pair"])
         for who in SIDES:
-            side = record.get(who) or {}
-            sums = self._sums.setdefault((cell, pair, who), {})
+            side = record.side(who)
+            if side is None:
+                continue
+            sums = self._sums.setdefault((record.cell, record.pair, who), {})
             window = window_seconds(side)
-            measured = {} if window is None else {"seconds": (0, window)}
-            for name, (opening, closing) in ((side.get("rusage") or {}) | measured).items():
-                if closing < opening:
-                    continue  # the counter was reset
-                runs_and_total = sums.get(name)
-                if runs_and_total is None:
-                    runs_and_total = sums[name] = [0, 0]
-                runs_and_total[0] += 1
-                runs_and_total[1] += closing - opening
+            if window is not None:
+                _add(sums, "seconds", window)
+            for name, (opening, closing) in side.meters.get("rusage", {}).items():
+                if closing >= opening:  # else the counter was reset
+                    _add(sums, name, closing - opening)
 
     def totals(self) -> dict[UsageKey, Used]:
         """The sums so far."""
@@ -54,3 +50,12 @@ class UsageTally:
             for key, sums in self._sums.items()
             for name, (runs, total) in sums.items()
         }
+
+
+def _add(sums: dict[str, list[float]], name: str, amount: float) -> None:
+    runs_and_total = sums.get(name)
+    if runs_and_total is None:
+        sums[name] = [1, amount]
+    else:
+        runs_and_total[0] += 1
+        runs_and_total[1] += amount

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from netbench.analysis.accounts import Account
 from netbench.analysis.closing import Standing, closings
@@ -76,16 +75,15 @@ class Ledger:
         account = self._accounts.get(key)
         if account is None or record.status == "interrupted":
             return
-        raw = record.to_json()
         self.done.add(key)
-        self._latest.see(raw)
+        self._latest.see(record)
         if record.status == "ok":
             account.failures = 0
-            tally = account.tallies.setdefault(self._epochs.of(raw), _Tally())
+            tally = account.tallies.setdefault(self._epochs.of(record), _Tally())
             tally.runs += 1
             if record.boot:
                 tally.boots[record.block] = record.boot
-            self._take(tally, raw)
+            self._take(tally, record)
             return
         account.failures += 1
         account.lost += self._blocks is not None and record.status == "failed"
@@ -98,10 +96,10 @@ class Ledger:
         place = key[1], self._units[key].cell.factors.get("kernel", "")
         return self._accounts[key].tallies.setdefault(self._latest.epoch(place), _Tally())
 
-    def _take(self, tally: _Tally, record: Mapping[str, Any]) -> None:
-        shared = self._shared.get(record["pair"], False)
+    def _take(self, tally: _Tally, record: Record) -> None:
+        shared = self._shared.get(record.pair, False)
         for name, value in metrics_of(record, self._ticks, shared, self._metering).items():
-            tally.by_block.setdefault(name, {})[int(record["block"])] = value
+            tally.by_block.setdefault(name, {})[record.block] = value
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs."""

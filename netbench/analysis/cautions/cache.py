@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+from netbench.record import Record
 from netbench.units import count
 
 
@@ -25,15 +25,14 @@ class Cache(CautionRule):
     def __init__(self) -> None:
         self.runs: dict[tuple[str, str], int] = {}
 
-    def observe(self, record: Mapping[str, Any]) -> None:
-        sender = record.get("sender") or {}
-        resident = sender.get("resident")
-        if resident is None:
+    def observe(self, record: Record) -> None:
+        sender = record.sender
+        if sender is None or sender.resident is None:
             return
-        cold, size = sender.get("cache") == "cold", sender.get("source_size")
+        cold, size = sender.cache == "cold", sender.source_size
         sent_again = cold and _read_of_source(record) > (size or 0)  # only its first pass was cold
-        if resident != (0 if cold else size) or sent_again:
-            place = str(record["cell"]), str(record["pair"])
+        if sender.resident != (0 if cold else size) or sent_again:
+            place = record.cell, record.pair
             self.runs[place] = self.runs.get(place, 0) + 1
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
@@ -46,12 +45,13 @@ class Cache(CautionRule):
             )
 
 
-def _read_of_source(record: Mapping[str, Any]) -> int:
+def _read_of_source(record: Record) -> int:
     """Bytes read of the source by the closing of the window, warm-up included: the most that a
     stream sent of it, as each sends all of it; where the receiver reads it (NFS), what its streams
     did together, as each has a part.
     """
     sent, received = (
-        (record.get(side) or {}).get("flow", {}).get("bytes") for side in ("sender", "receiver")
+        side.meters.get("flow", {}).get("bytes") if side else None
+        for side in (record.sender, record.receiver)
     )
     return (max(sent[1], default=0) if sent else 0) or (sum(received[1]) if received else 0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+from netbench.record import Record
 from netbench.units import count
 
 
@@ -26,12 +26,11 @@ class Cut(CautionRule):
         self.runs: dict[tuple[str, str], int] = {}
         self.longest = 0.0  # seconds
 
-    def observe(self, record: Mapping[str, Any]) -> None:
-        cut = record.get("cut")
-        if cut:
-            place = str(record["cell"]), str(record["pair"])
+    def observe(self, record: Record) -> None:
+        if record.cut:
+            place = record.cell, record.pair
             self.runs[place] = self.runs.get(place, 0) + 1
-            self.longest = max(self.longest, *map(float, cut.values()))
+            self.longest = max(self.longest, *record.cut.values())
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         if self.runs:

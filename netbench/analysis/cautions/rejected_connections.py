@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+from netbench.record import Record
 from netbench.units import count
 
 
@@ -22,11 +22,10 @@ class RejectedConnections(CautionRule):
     def __init__(self) -> None:
         self.connections: dict[str, int] = {}
 
-    def observe(self, record: Mapping[str, Any]) -> None:
-        rejected = (record.get("receiver") or {}).get("rejected_connections")
+    def observe(self, record: Record) -> None:
+        rejected = record.receiver.rejected_connections if record.receiver else 0
         if rejected:
-            cell = str(record["cell"])
-            self.connections[cell] = self.connections.get(cell, 0) + int(rejected)
+            self.connections[record.cell] = self.connections.get(record.cell, 0) + rejected
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         if self.connections:

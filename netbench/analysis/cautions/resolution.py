@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+from netbench.record import Record
 
 FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
 
@@ -23,11 +23,11 @@ class Resolution(CautionRule):
     def __init__(self) -> None:
         self.windows: dict[tuple[str, str], float] = {}  # the shortest in seconds
 
-    def observe(self, record: Mapping[str, Any]) -> None:
-        sender = record.get("sender") or {}
-        edges = sender.get("time_ns")
-        if edges and "procstat" in sender:
-            place, window = (str(record["cell"]), str(record["pair"])), (edges[1] - edges[0]) / 1e9
+    def observe(self, record: Record) -> None:
+        sender = record.sender
+        if sender and sender.time_ns and "procstat" in sender.meters:
+            opening, closing = sender.time_ns
+            place, window = (record.cell, record.pair), (closing - opening) / 1e9
             self.windows[place] = min(self.windows.get(place, window), window)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
-from netbench.analysis.counters import SIDES
 from netbench.analysis.intervals import Interval
 from netbench.model import Transfer
+from netbench.record import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.analysis.cells import CellResult
-from netbench.analysis.counters import SIDES
+from netbench.record import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 

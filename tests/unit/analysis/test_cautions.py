@@ -66,7 +66,7 @@ def clamped(record: Record) -> Record:
 
 
 def unasked(record: Record) -> Record:
-    return change(record, settings__moved={"sender.tso": {"before": "on", "after": "off"}})
+    return change(record, settings__moved={"sender.tso": ["on", "off"]})
 
 
 def cut(record: Record) -> Record:
@@ -250,7 +250,7 @@ def test_a_rule_sees_each_record_once_and_keeps_nothing_for_the_next_report(
     tmp_path: Path, kind: type[CautionRule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(kind, "observe", lambda _, record: seen.append(record["run"]))
+    monkeypatch.setattr(kind, "observe", lambda _, record: seen.append(record.run))
     folder = Synth(pairs=TWO, runs=2, edit=cut).write(tmp_path / "r")
     one, two = Source.of(folder), Source.of(folder)
     assert seen == 2 * list(range(1, 9))

@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
+from netbench import record as netbench_record
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.load import load
 from netbench.errors import ReportError, StoreError
 from netbench.store import Store
 from tests.support.synthetic import Record, Synth, failed
+
+
+def run_metrics(raw: Record) -> dict[str, float]:
+    return metrics_of(netbench_record.Record.from_json(raw, "test"), {"here": 100}, shared=True)
 
 
 def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
@@ -25,7 +30,7 @@ def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
     assert found.runs["cell"].tolist() == [r["cell"] for r in records]
     assert found.runs["pin"].tolist() == [r["factors"]["pin"] for r in records]
     assert found.runs["block"].tolist() == [r["block"] for r in records]
-    expected = [metrics_of(r, {"here": 100}, shared=True)["system_demand"] for r in records]
+    expected = [run_metrics(r)["system_demand"] for r in records]
     assert found.runs["system_demand"].tolist() == expected
     assert found.shared == {"here>here": True}
     assert found.about == "Numbers that were made up, to judge the report by."
@@ -60,8 +65,8 @@ def test_a_last_line_without_newline_is_left_out_as_resume_will(tmp_path: Path) 
     [
         ('{"schema": 2, "run": ', "not JSON"),
         ("", "not JSON"),
-        ("[]", "expected a record of schema 2"),
-        ('{"schema": 1}', "expected a record of schema 2"),
+        ("[]", "not a JSON object"),
+        ('{"schema": 1}', "expected schema 2"),
         ('{"schema": 2, "run": 5}', "not a record"),
         ("SECOND", "run 2 is there twice"),
         ("UNPLANNED", "'nowhere' is none of the plan's"),

@@ -7,13 +7,15 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from netbench.analysis.accounts import accounts_of
+from netbench.analysis.accounts import ACCOUNTS, Account, accounts_of
 from netbench.analysis.derive import demand, metrics_of
 from netbench.analysis.metrics import METRICS, Metric, describe
+from netbench.record import SCHEMA, Record
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
 # receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",
@@ -48,6 +50,30 @@ def test_service_demand_is_netperfs(
         0.005 / busy + 0.005 / megabits
     )  # each of the three printed numbers is rounded
     assert abs(found - expected) <= rounding
+
+
+HEAD = {
+    "schema": SCHEMA,
+    "run": 1,
+    "cell": "all",
+    "pair": "a>b",
+    "block": 0,
+    "boot": 0,
+    "factors": {},
+    "status": "ok",
+    "reason": "",
+    "started": "2026-03-01T12:00:00.000000Z",
+}
+
+
+def metrics(
+    raw: dict[str, Any],
+    ticks: dict[str, int],
+    shared: bool,
+    accounts: Mapping[str, Account] = ACCOUNTS,
+) -> dict[str, float]:
+    """The metrics of a record with these sides."""
+    return metrics_of(Record.from_json(HEAD | raw, "test"), ticks, shared, accounts)
 
 
 def record() -> dict[str, Any]:
@@ -85,7 +111,7 @@ TICKS = {"a": 100, "b": 200}
 
 
 def test_two_kernels() -> None:
-    found = metrics_of(record(), TICKS, shared=False)
+    found = metrics(record(), TICKS, shared=False)
     assert found["throughput"] == pytest.approx(
         10.0
     )  # 2.5 GB in 2 s, by the receiver's count and clock
@@ -109,7 +135,7 @@ def test_two_kernels() -> None:
 def test_one_kernel_cannot_tell_sides_apart() -> None:
     raw = record()
     del raw["receiver"]["procstat"]
-    found = metrics_of(raw, TICKS, shared=True)
+    found = metrics(raw, TICKS, shared=True)
     assert found["system_cpu"] == found["system_cpu.procstat"] == pytest.approx(0.6)
     assert found["sender_cpu"] == found["sender_cpu.rusage"]
     assert "sender_cpu.procstat" not in found
@@ -132,16 +158,16 @@ def test_one_kernel_cannot_tell_sides_apart() -> None:
 )
 def test_what_needs_a_missing_counter_is_absent(path: tuple[str, ...], gone: set[str]) -> None:
     raw = copy.deepcopy(record())
-    assert gone <= set(metrics_of(raw, TICKS, shared=False))
+    assert gone <= set(metrics(raw, TICKS, shared=False))
     inner = raw
     for key in path[:-1]:
         inner = inner[key]
     del inner[path[-1]]
-    assert not gone & set(metrics_of(raw, TICKS, shared=False))
+    assert not gone & set(metrics(raw, TICKS, shared=False))
 
 
 def test_unknown_ticks_leave_no_cpu_by_procstat() -> None:
-    found = metrics_of(record(), {"a": 100}, shared=False)
+    found = metrics(record(), {"a": 100}, shared=False)
     assert "receiver_cpu.procstat" not in found
     assert found["receiver_cpu"] == found["receiver_cpu.rusage"]
 
@@ -149,14 +175,14 @@ def test_unknown_ticks_leave_no_cpu_by_procstat() -> None:
 def test_a_counter_that_went_backwards_is_no_measure() -> None:
     raw = record()
     raw["receiver"]["flow"]["bytes"] = [[500], [20]]
-    assert "throughput" not in metrics_of(raw, TICKS, shared=False)
+    assert "throughput" not in metrics(raw, TICKS, shared=False)
 
 
 def test_no_data_has_steps_and_no_throughput() -> None:
     raw = record()
     for side in ("sender", "receiver"):
         raw[side]["flow"] = {"steps": [[0], [500]]}
-    found = metrics_of(raw, TICKS, shared=False)
+    found = metrics(raw, TICKS, shared=False)
     assert found["steps"] == 500
     assert not {"throughput", "sender_demand"} & set(found)
 
@@ -174,13 +200,13 @@ def test_a_tools_words(tool: dict[str, Any], expected: float | None) -> None:
     raw = record()
     del raw["receiver"]["flow"]
     raw["receiver"]["tool"] = tool
-    assert metrics_of(raw, TICKS, shared=False).get("throughput") == (
+    assert metrics(raw, TICKS, shared=False).get("throughput") == (
         None if expected is None else pytest.approx(expected)
     )
 
 
 def test_refused_run_has_no_metric() -> None:
-    assert metrics_of({"status": "refused"}, {}, shared=False) == {}
+    assert metrics({"status": "refused"}, {}, shared=False) == {}
 
 
 def test_a_meter_that_only_the_rows_describe() -> None:
@@ -198,7 +224,7 @@ def test_a_meter_that_only_the_rows_describe() -> None:
     rows += [{"kind": "counter", "owner": "soak", "name": "loops", "unit": "", "flags": []}]
     raw = record()
     raw["sender"]["soak"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
-    found = metrics_of(raw, TICKS, shared=True, accounts=accounts_of(rows))
+    found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
     assert (
         found["system_cpu"] == found["system_cpu.soak"] == pytest.approx(0.7)
     )  # soak comes before procstat
@@ -206,7 +232,7 @@ def test_a_meter_that_only_the_rows_describe() -> None:
 
 
 def test_every_metric_has_a_unit_and_a_definition() -> None:
-    for name in metrics_of(record(), TICKS, shared=False):
+    for name in metrics(record(), TICKS, shared=False):
         assert describe(name).unit
         assert describe(name).about
     assert all(name == row.name for name, row in METRICS.items())
