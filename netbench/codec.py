@@ -24,6 +24,11 @@ Check = Callable[[Any], Any]
 """Gives a JSON value as its type has it. Errors: Flaw."""
 
 
+def about(text: str, unit: str = "", **others: Any) -> Mapping[str, Any]:
+    """Metadata of a field: what it is, its unit, and `check` or `rest` where it has them."""
+    return {"about": text, "unit": unit, **others}
+
+
 class Flaw(ValueError):
     """A JSON value is not what its type says. Readers of files add file and line."""
 
@@ -86,9 +91,8 @@ def read_as(kind: Callable[..., T], raw: object) -> T:
         )
     elif len(values) != len(raw):
         raise Flaw(f"unknown key {next(name for name in raw if name not in values)!r}")
-    for name in shape.required:
-        if name not in values:
-            raise Flaw(f"no {name!r}")
+    if missing := shape.required - values.keys():
+        raise Flaw(f"no {next(name for name, _ in shape.checks if name in missing)!r}")
     return kind(**values)
 
 
@@ -111,7 +115,7 @@ class _Shape:
     """What the JSON object of a dataclass holds."""
 
     checks: tuple[tuple[str, Check], ...]
-    required: tuple[str, ...]
+    required: frozenset[str]
     defaults: Mapping[str, Any]
     rest: str
     check_rest: Check
@@ -134,7 +138,7 @@ def _shape(kind: Any) -> _Shape:
             required.append(each.name)
         rest = each.name if each.metadata.get("rest") else rest
     check_rest = checks.pop(rest) if rest else _anything
-    return _Shape(tuple(checks.items()), tuple(required), defaults, rest, check_rest)
+    return _Shape(tuple(checks.items()), frozenset(required), defaults, rest, check_rest)
 
 
 def _check_of(hint: Any) -> Check:

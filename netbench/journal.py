@@ -13,21 +13,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from netbench import codec
-from netbench.codec import Flaw
+from netbench.codec import Flaw, about
 from netbench.json_lines import JsonLines, now
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
 
-def _about(about: str) -> Mapping[str, Any]:
-    return {"about": about}
-
-
-_NUMBER = _about("the change's number, from 1")
-_BOOT = _about("the boot's number, from 1")
-_HOST = _about("the host's name in the campaign")
-_BOOT_ID = _about("/proc/sys/kernel/random/boot_id")
-_RELEASE = _about("the kernel's release, as `uname -r` prints it")
+_NUMBER = about("the change's number, from 1")
+_BOOT = about("the boot's number, from 1")
+_HOST = about("the host's name in the campaign")
+_BOOT_ID = about("/proc/sys/kernel/random/boot_id")
+_RELEASE = about("the kernel's release, as `uname -r` prints it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +32,17 @@ class Change:
 
     number: int = field(metadata=_NUMBER)
     host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=_about("the boot of the host that the change is made in"))
-    setting: str = field(metadata=_about("the setting's name, without its side"))
-    op: str = field(metadata=_about("the worker's operation: `file exec features link ...`"))
-    target: tuple[str, ...] = field(metadata=_about("the operation's arguments"))
-    value: str | None = field(metadata=_about("what is set"))
-    before: str = field(metadata=_about("what was read before the change"))
+    boot_id: str = field(metadata=about("the boot of the host that the change is made in"))
+    setting: str = field(metadata=about("the setting's name, without its side"))
+    op: str = field(metadata=about("the worker's operation: `file exec features link ...`"))
+    target: tuple[str, ...] = field(metadata=about("the operation's arguments"))
+    value: str | None = field(metadata=about("what is set"))
+    before: str = field(metadata=about("what was read before the change"))
     undo: tuple[str, ...] = field(
-        default=(), metadata=_about("of a command: the program and arguments that undo it")
+        default=(), metadata=about("of a command: the program and arguments that undo it")
     )
     look: tuple[str, ...] = field(
-        default=(), metadata=_about("of a command: the program and arguments that print `before`")
+        default=(), metadata=about("of a command: the program and arguments that print `before`")
     )
 
     def __str__(self) -> str:
@@ -57,7 +53,7 @@ class Change:
 class Restored:
     """Changes of a host that are undone."""
 
-    numbers: tuple[int, ...] = field(metadata=_about("the numbers of the changes"))
+    numbers: tuple[int, ...] = field(metadata=about("the numbers of the changes"))
     host: str = field(metadata=_HOST)
 
 
@@ -65,7 +61,7 @@ class Restored:
 class MadeSink:
     """A file that this campaign made, and may write again."""
 
-    path: str = field(metadata=_about("the file's path on the host"))
+    path: str = field(metadata=about("the file's path on the host"))
     host: str = field(metadata=_HOST)
 
 
@@ -73,7 +69,7 @@ class MadeSink:
 class Ended:
     """How a controller ended."""
 
-    why: Why = field(metadata=_about("`done`, `limit`, `interrupted` or `lost`"))
+    why: Why = field(metadata=about("`done`, `limit`, `interrupted` or `lost`"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ class OriginalKernel:
     host: str = field(metadata=_HOST)
     boot_id: str = field(metadata=_BOOT_ID)
     release: str = field(metadata=_RELEASE)
-    command_line: str = field(metadata=_about("/proc/cmdline"))
+    command_line: str = field(metadata=about("/proc/cmdline"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +87,10 @@ class BootBegun:
     """A boot of a host, written before the host is told to boot."""
 
     number: int = field(metadata=_BOOT)
-    kernel: str = field(metadata=_about('the kernel\'s name in the campaign; "": the original one'))
+    kernel: str = field(metadata=about('the kernel\'s name in the campaign; "": the original one'))
     host: str = field(metadata=_HOST)
-    release: str = field(metadata=_about("the release that is expected"))
-    boot_id: str = field(metadata=_about("the boot that the host is in before"))
+    release: str = field(metadata=about("the release that is expected"))
+    boot_id: str = field(metadata=about("the boot that the host is in before"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +130,8 @@ _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 class _Head:
     """What every entry has."""
 
-    time: str = field(metadata=_about("when it was written: UTC in ISO 8601"))
-    kind: str = field(metadata=_about("what the entry says: one of ENTRIES"))
+    time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
+    kind: str = field(metadata=about("what the entry says: one of ENTRIES"))
 
 
 def entry_json(entry: Entry, time: str) -> dict[str, Any]:

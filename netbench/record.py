@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from netbench import codec
-from netbench.codec import HIGHEST, LOWEST, Flaw
+from netbench.codec import HIGHEST, LOWEST, Flaw, about
 
 SCHEMA = 2
 Status = Literal["ok", "failed", "refused", "unsupported", "interrupted"]
@@ -26,10 +26,6 @@ Counters = Mapping[str, Any]
 [opening, closing, drained]. A value is a whole number, or a list with one for each stream."""
 _PLAIN_NOTE = {"asked", "read"}
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
-
-
-def _about(about: str, unit: str = "", **others: Any) -> Mapping[str, Any]:
-    return {"about": about, "unit": unit, **others}
 
 
 def _edges(counters: Any) -> Counters:
@@ -112,43 +108,43 @@ def _number_from(least: int) -> codec.Check:
 class ToolReading:
     """What an external tool said it moved: bytes and seconds, or a rate in its own words."""
 
-    bytes: int | None = field(default=None, metadata=_about("what it moved", "bytes"))
-    seconds: float | None = field(default=None, metadata=_about("how long it took", "s"))
-    rate: str | None = field(default=None, metadata=_about("its rate, as it printed it"))
+    bytes: int | None = field(default=None, metadata=about("what it moved", "bytes"))
+    seconds: float | None = field(default=None, metadata=about("how long it took", "s"))
+    rate: str | None = field(default=None, metadata=about("its rate, as it printed it"))
 
 
 @dataclass(frozen=True, slots=True)
 class SideCounters:
     """Raw counters of one side of a run, and notes on it."""
 
-    host: str = field(metadata=_about("the host's name in the campaign"))
+    host: str = field(metadata=about("the host's name in the campaign"))
     time_ns: tuple[int, int] | None = field(
         default=None,
-        metadata=_about("CLOCK_MONOTONIC of the worker at the window's edges", "ns"),
+        metadata=about("CLOCK_MONOTONIC of the worker at the window's edges", "ns"),
     )
     resident: int | None = field(
         default=None,
-        metadata=_about("bytes of the source in the page cache before the run", "bytes"),
+        metadata=about("bytes of the source in the page cache before the run", "bytes"),
     )
     source_size: int | None = field(
-        default=None, metadata=_about("bytes of the source in all", "bytes")
+        default=None, metadata=about("bytes of the source in all", "bytes")
     )
-    cache: str = field(default="", metadata=_about("what was asked: `warm` or `cold`"))
+    cache: str = field(default="", metadata=about("what was asked: `warm` or `cold`"))
     rejected_connections: int = field(
         default=0,
-        metadata=_about(
+        metadata=about(
             "connections to the data port that did not send the run's token", "connections"
         ),
     )
     samples_lost: int = field(
-        default=0, metadata=_about("interval samples that did not fit the worker's memory")
+        default=0, metadata=about("interval samples that did not fit the worker's memory")
     )
     tool: ToolReading | None = field(
-        default=None, metadata=_about("of an external tool: what it said it moved (receiver)")
+        default=None, metadata=about("of an external tool: what it said it moved (receiver)")
     )
     meters: Mapping[str, Counters] = field(
         default_factory=dict,
-        metadata=_about(
+        metadata=about(
             "by meter (`flow tcp rusage procstat` and others), each a key of the side: counter ->"
             " [opening, closing], with one number for each stream where it counts by stream",
             rest=True,
@@ -162,12 +158,12 @@ class SettingNote:
     """A setting as it was asked and as the kernel said when it was read back."""
 
     asked: Any = field(
-        metadata=_about("what was asked; null where it was left to the kernel", check=_value)
+        metadata=about("what was asked; null where it was left to the kernel", check=_value)
     )
-    read: Any = field(metadata=_about("what was read back", check=_value))
+    read: Any = field(metadata=about("what was read back", check=_value))
     after: str | None = field(
         default=None,
-        metadata=_about("what was read after the run, where that was something else"),
+        metadata=about("what was read after the run, where that was something else"),
     )
 
 
@@ -192,13 +188,13 @@ class Settings:
     """Settings of a run, read back."""
 
     sender: Mapping[str, SettingNote] = field(
-        metadata=_about("by setting, of the sender", check=_notes)
+        metadata=about("by setting, of the sender", check=_notes)
     )
     receiver: Mapping[str, SettingNote] = field(
-        metadata=_about("by setting, of the receiver", check=_notes)
+        metadata=about("by setting, of the receiver", check=_notes)
     )
     moved: Mapping[str, tuple[str, str]] = field(
-        metadata=_about("`HOST.NAME` -> what it was before and after a change that moved it along")
+        metadata=about("`HOST.NAME` -> what it was before and after a change that moved it along")
     )
 
     def of(self, side: SideName) -> Mapping[str, SettingNote]:
@@ -210,8 +206,8 @@ class Settings:
 class Proof:
     """What each method counted: by counter [opening, closing, drained], one number a stream."""
 
-    sender: Counters = field(metadata=_about("of the send method", check=_edges))
-    receiver: Counters = field(metadata=_about("of the receive method", check=_edges))
+    sender: Counters = field(metadata=about("of the send method", check=_edges))
+    receiver: Counters = field(metadata=about("of the receive method", check=_edges))
 
     def of(self, side: SideName) -> Counters:
         """One side's proofs."""
@@ -226,32 +222,32 @@ class Record:
     """One run. Runs that did not get so far have no sides, settings or proof."""
 
     run: int = field(
-        metadata=_about("counts from 1 in the order of execution", check=_number_from(1))
+        metadata=about("counts from 1 in the order of execution", check=_number_from(1))
     )
-    cell: str = field(metadata=_about("the cell's id: its levels, `send=sendfile,pin=apart`"))
-    pair: str = field(metadata=_about("`sender>receiver`"))
-    block: int = field(metadata=_about("counts from 0", check=_number_from(0)))
+    cell: str = field(metadata=about("the cell's id: its levels, `send=sendfile,pin=apart`"))
+    pair: str = field(metadata=about("`sender>receiver`"))
+    block: int = field(metadata=about("counts from 0", check=_number_from(0)))
     boot: int = field(
-        metadata=_about(
+        metadata=about(
             "the boot that the hosts were in: from 1 where netbench boots them, else 0",
             check=_number_from(0),
         )
     )
-    factors: Mapping[str, str] = field(metadata=_about("factor -> level, as written"))
-    status: Status = field(metadata=_about("how the run ended"))
-    reason: str = field(metadata=_about('why it is not ok; "" where it is'))
-    started: str = field(metadata=_about("UTC in ISO 8601", check=_time))
-    sender: SideCounters | None = field(default=None, metadata=_about("the sender's counters"))
-    receiver: SideCounters | None = field(default=None, metadata=_about("the receiver's counters"))
+    factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
+    status: Status = field(metadata=about("how the run ended"))
+    reason: str = field(metadata=about('why it is not ok; "" where it is'))
+    started: str = field(metadata=about("UTC in ISO 8601", check=_time))
+    sender: SideCounters | None = field(default=None, metadata=about("the sender's counters"))
+    receiver: SideCounters | None = field(default=None, metadata=about("the receiver's counters"))
     settings: Settings = field(
-        default=NO_SETTINGS, metadata=_about("what was asked of hosts and sockets, and read back")
+        default=NO_SETTINGS, metadata=about("what was asked of hosts and sockets, and read back")
     )
     proof: Proof = field(
-        default=NO_PROOF, metadata=_about("what shows that the methods did what they should")
+        default=NO_PROOF, metadata=about("what shows that the methods did what they should")
     )
     cut: Mapping[str, float] = field(
         default_factory=dict,
-        metadata=_about(
+        metadata=about(
             "side -> the longest time without a word of its worker, of a run that went on while the"
             " controller was cut off from it",
             "s",

@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from netbench import codec
-from netbench.codec import Flaw
+from netbench.codec import Flaw, about
 from netbench.json_lines import JsonLines, cannot_read
 from netbench.record import SCHEMA
 
 NOISE = "samples/noise.jsonl"
-
-
-def _about(about: str, **others: Any) -> Mapping[str, Any]:
-    return {"about": about, **others}
 
 
 def _ticks(raw: Any) -> Any:
@@ -55,39 +51,39 @@ def _gauges(raw: Any) -> Mapping[str, Any]:
 class PlannedCell:
     """A cell of the plan."""
 
-    cell: str = field(metadata=_about("the cell's id"))
-    factors: Mapping[str, str] = field(metadata=_about("factor -> level, as written"))
+    cell: str = field(metadata=about("the cell's id"))
+    factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedBoot:
     """A boot of the plan."""
 
-    boot: int = field(metadata=_about("its number, from 1"))
-    kernel: str = field(metadata=_about("the level of `kernel`"))
-    blocks: int = field(metadata=_about("how many blocks are run in it"))
+    boot: int = field(metadata=about("its number, from 1"))
+    kernel: str = field(metadata=about("the level of `kernel`"))
+    blocks: int = field(metadata=about("how many blocks are run in it"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepeat:
     """`repeat` of the campaign."""
 
-    min: int = field(metadata=_about("the least number of runs of a cell"))
-    max: int = field(metadata=_about("the largest number of runs of a cell"))
-    confidence: float = field(metadata=_about("of the intervals, a fraction of 1"))
-    precision: float = field(metadata=_about("half-width over mean at which a cell closes"))
-    metrics: tuple[str, ...] = field(metadata=_about("the metrics that must be precise"))
-    boots: int = field(default=1, metadata=_about("boots of each kernel"))
+    min: int = field(metadata=about("the least number of runs of a cell"))
+    max: int = field(metadata=about("the largest number of runs of a cell"))
+    confidence: float = field(metadata=about("of the intervals, a fraction of 1"))
+    precision: float = field(metadata=about("half-width over mean at which a cell closes"))
+    metrics: tuple[str, ...] = field(metadata=about("the metrics that must be precise"))
+    boots: int = field(default=1, metadata=about("boots of each kernel"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCompare:
     """`compare` of the campaign."""
 
-    factor: str = field(metadata=_about("the factor whose levels are compared"))
-    baseline: str = field(metadata=_about("the level that the others are compared to"))
+    factor: str = field(metadata=about("the factor whose levels are compared"))
+    baseline: str = field(metadata=about("the level that the others are compared to"))
     margin: float | None = field(
-        default=None, metadata=_about("the relative difference that does not matter")
+        default=None, metadata=about("the relative difference that does not matter")
     )
 
 
@@ -95,64 +91,64 @@ class PlannedCompare:
 class EngineRow:
     """A descriptor that the engine gave: what is needed to read records."""
 
-    kind: str = field(metadata=_about("`send receive meter counter proof`"))
-    name: str = field(metadata=_about("its name"))
-    owner: str = field(default="", metadata=_about("the method or meter that it is of"))
-    unit: str = field(default="", metadata=_about("its unit"))
-    per: str = field(default="run", metadata=_about("`run stream cpu queue`"))
-    flags: tuple[str, ...] = field(default=(), metadata=_about("what it is good for"))
-    about: str = field(default="", metadata=_about("one sentence"))
+    kind: str = field(metadata=about("`send receive meter counter proof`"))
+    name: str = field(metadata=about("its name"))
+    owner: str = field(default="", metadata=about("the method or meter that it is of"))
+    unit: str = field(default="", metadata=about("its unit"))
+    per: str = field(default="run", metadata=about("`run stream cpu queue`"))
+    flags: tuple[str, ...] = field(default=(), metadata=about("what it is good for"))
+    about: str = field(default="", metadata=about("one sentence"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
     """plan.json: the campaign as it was planned."""
 
-    name: str = field(metadata=_about("the campaign's name"))
-    seed: int = field(metadata=_about("what the order of cells and boots follows from"))
-    pairs: tuple[str, ...] = field(metadata=_about("`sender>receiver`"))
-    cells: tuple[PlannedCell, ...] = field(metadata=_about("in the order of the campaign"))
-    order: tuple[str, ...] = field(metadata=_about("cell ids of the first `repeat.min` blocks"))
-    repeat: PlannedRepeat = field(metadata=_about("how often a cell is run"))
-    compare: PlannedCompare | None = field(default=None, metadata=_about("what is compared"))
-    swept: tuple[str, ...] = field(default=(), metadata=_about("the factors of `sweep:`"))
+    name: str = field(metadata=about("the campaign's name"))
+    seed: int = field(metadata=about("what the order of cells and boots follows from"))
+    pairs: tuple[str, ...] = field(metadata=about("`sender>receiver`"))
+    cells: tuple[PlannedCell, ...] = field(metadata=about("in the order of the campaign"))
+    order: tuple[str, ...] = field(metadata=about("cell ids of the first `repeat.min` blocks"))
+    repeat: PlannedRepeat = field(metadata=about("how often a cell is run"))
+    compare: PlannedCompare | None = field(default=None, metadata=about("what is compared"))
+    swept: tuple[str, ...] = field(default=(), metadata=about("the factors of `sweep:`"))
     held: Mapping[str, str] = field(
-        default_factory=dict, metadata=_about("the campaign's `settings:`")
+        default_factory=dict, metadata=about("the campaign's `settings:`")
     )
     boots: tuple[PlannedBoot, ...] = field(
-        default=(), metadata=_about("where netbench boots hosts: each boot, in order")
+        default=(), metadata=about("where netbench boots hosts: each boot, in order")
     )
-    seconds: float = field(default=0, metadata=_about("estimated time, with least runs"))
-    seconds_at_most: float = field(default=0, metadata=_about("estimated time, with most runs"))
+    seconds: float = field(default=0, metadata=about("estimated time, with least runs"))
+    seconds_at_most: float = field(default=0, metadata=about("estimated time, with most runs"))
     not_built: tuple[str, ...] = field(
-        default=(), metadata=_about("keys of the campaign that this version does not execute")
+        default=(), metadata=about("keys of the campaign that this version does not execute")
     )
-    rows: tuple[EngineRow, ...] = field(default=(), metadata=_about("the engine's descriptors"))
+    rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
 
 
 @dataclass(frozen=True, slots=True)
 class HostEntry:
     """What was known of a host from one run on: an entry of facts.json."""
 
-    boot: int = field(metadata=_about("counts the boots that a host was seen in"))
-    boot_id: str = field(metadata=_about("/proc/sys/kernel/random/boot_id"))
-    clock_ticks: int = field(metadata=_about("sysconf(_SC_CLK_TCK), in a second", check=_ticks))
+    boot: int = field(metadata=about("counts the boots that a host was seen in"))
+    boot_id: str = field(metadata=about("/proc/sys/kernel/random/boot_id"))
+    clock_ticks: int = field(metadata=about("sysconf(_SC_CLK_TCK), in a second", check=_ticks))
     facts: Mapping[str, Any] = field(
-        metadata=_about("fact -> value; null where it could not be read", check=_facts)
+        metadata=about("fact -> value; null where it could not be read", check=_facts)
     )
     missing: Mapping[str, str] = field(
-        default_factory=dict, metadata=_about("fact -> why it could not be read")
+        default_factory=dict, metadata=about("fact -> why it could not be read")
     )
-    cpus: int = field(default=0, metadata=_about("CPUs that the worker may use"))
-    architecture: str = field(default="", metadata=_about("`uname -m`"))
-    engine: str = field(default="", metadata=_about("the engine's version"))
-    layout: str = field(default="", metadata=_about("the hash of the engine's descriptors"))
+    cpus: int = field(default=0, metadata=about("CPUs that the worker may use"))
+    architecture: str = field(default="", metadata=about("`uname -m`"))
+    engine: str = field(default="", metadata=about("the engine's version"))
+    layout: str = field(default="", metadata=about("the hash of the engine's descriptors"))
     from_run: int | None = field(
-        default=None, metadata=_about("the number of the first run that it holds for")
+        default=None, metadata=about("the number of the first run that it holds for")
     )
     on: str | None = field(
         default=None,
-        metadata=_about('the level of `kernel` that netbench booted ("": the original kernel)'),
+        metadata=about('the level of `kernel` that netbench booted ("": the original kernel)'),
     )
 
 
@@ -167,7 +163,7 @@ class FactsFile:
     """facts.json."""
 
     hosts: Mapping[str, tuple[HostEntry, ...]] = field(
-        metadata=_about("by host, an entry for each boot and for each change of a fact")
+        metadata=about("by host, an entry for each boot and for each change of a fact")
     )
 
 
@@ -175,28 +171,28 @@ class FactsFile:
 class NoiseEntry:
     """What was read around a block on one host, before and after it: a line of noise.jsonl."""
 
-    time: str = field(metadata=_about("when it was written: UTC in ISO 8601"))
-    block: int = field(metadata=_about("the block"))
-    host: str = field(metadata=_about("the host"))
-    ns: tuple[int, int] = field(metadata=_about("CLOCK_MONOTONIC of the controller"))
+    time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
+    block: int = field(metadata=about("the block"))
+    host: str = field(metadata=about("the host"))
+    ns: tuple[int, int] = field(metadata=about("CLOCK_MONOTONIC of the controller"))
     counters: Mapping[str, tuple[int, int]] = field(
-        default_factory=dict, metadata=_about("counters that moved, though they should stand still")
+        default_factory=dict, metadata=about("counters that moved, though they should stand still")
     )
     kernel: tuple[str, ...] = field(
         default=(),
-        metadata=_about("the hosts of this kernel, where this entry speaks for it"),
+        metadata=about("the hosts of this kernel, where this entry speaks for it"),
     )
     cpu: Mapping[str, tuple[int, int]] = field(
-        default_factory=dict, metadata=_about("/proc/stat, in ticks")
+        default_factory=dict, metadata=about("/proc/stat, in ticks")
     )
     own: tuple[int, int] | None = field(
-        default=None, metadata=_about("ticks that workers and controller have used")
+        default=None, metadata=about("ticks that workers and controller have used")
     )
     gauges: Mapping[str, Any] = field(
-        default_factory=dict, metadata=_about("readings that are no counters", check=_gauges)
+        default_factory=dict, metadata=about("readings that are no counters", check=_gauges)
     )
     missing: Mapping[str, str] = field(
-        default_factory=dict, metadata=_about("what could not be read, and why")
+        default_factory=dict, metadata=about("what could not be read, and why")
     )
 
 
