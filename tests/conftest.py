@@ -20,6 +20,7 @@ import pytest
 from netbench import campaign
 from netbench.model import Campaign
 from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_argv, out
+from tests.support.needs import mark_users, needs, skip_without
 
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 # names the network namespace that the first process of the tests came from
@@ -63,6 +64,16 @@ def pytest_configure() -> None:
             fcntl.ioctl(any_socket, 0x8914, up)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        mark_users(item)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    skip_without(item)
+
+
 @pytest.fixture
 def small() -> Campaign:
     """Two cells, two runs each, of some tens of milliseconds."""
@@ -78,6 +89,7 @@ def small_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+@needs("netns")
 def interface() -> Iterator[str]:
     """One end of a veth with ADDRESS, in the namespace of the tests; the other end, `FAR`, is up
     and has no address.
@@ -115,6 +127,7 @@ def _fetch(*packages: str) -> None:
 
 
 @pytest.fixture(scope="session")
+@needs("guest")
 def fetched() -> None:
     """Debian's kernels, and what their guests run."""
     _fetch()

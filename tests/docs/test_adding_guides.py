@@ -257,7 +257,8 @@ finally:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="an interface to change needs root")
+@pytest.mark.root
+@pytest.mark.netns
 def test_a_toy_setting_is_swept_read_back_and_put_back(tmp_path: Path) -> None:
     folder = copied(tmp_path, "adding-a-setting.md", keep_build=True)
     assert python(folder, SETTING) == [[["ok", "123"], ["ok", "456"]], True]

@@ -27,6 +27,7 @@ from netbench.engine.worker import Worker
 from netbench.errors import EngineError
 from netbench.hosts.local import LocalChannel
 from tests.support.engine_pair import PATIENCE, WORKER
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 DATA, PEER = "data0", "peer0"
@@ -93,8 +94,6 @@ class Namespace:
 
 
 def need(*tools: str) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it makes network namespaces")
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}: apt-get install ethtool iproute2")
@@ -130,6 +129,7 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
+@needs("root", "netns")
 def here() -> Iterator[Namespace]:
     with namespace() as made:
         yield made
@@ -689,10 +689,11 @@ def test_a_long_undo_shows_life_while_it_is_waited_for(
 # Files
 
 
+@pytest.mark.root
 def test_a_choice_is_put_back_by_its_word() -> None:
     path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    if not path.exists() or not os.access(path, os.W_OK) or os.geteuid() != 0:
-        pytest.skip("needs root, and a kernel with transparent huge pages")
+    if not path.exists() or not os.access(path, os.W_OK):
+        pytest.skip("needs a kernel with transparent huge pages")
     before = path.read_text()
     word = re.search(r"\[(\w+)\]", before)
     assert word is not None

@@ -26,6 +26,7 @@ from netbench.errors import EngineError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
+from tests.support.needs import needs
 
 METHOD = "zerocopy"
 CPU = min(os.sched_getaffinity(0))
@@ -34,7 +35,6 @@ RANGE = re.compile(
 )
 FLAGS = re.compile(r"sendto\((\d+), .*, ([A-Z_|]+|0), NULL, 0\) = (-?\d+)")
 UNPRIVILEGED = ("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and capabilities need root")
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +151,7 @@ repeat: {{min: 2, max: 2}}
 
 
 @pytest.fixture
+@needs("root", "netns")
 def narrow() -> Iterator[tuple[str, ...]]:
     """A network namespace where packets queue up and a socket has little room for what is pending,
     as a prefix of a command.
@@ -174,7 +175,6 @@ def narrow() -> Iterator[tuple[str, ...]]:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
-@ROOT
 @pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
 def test_a_full_queue_is_waited_for_and_counted(
     narrow: tuple[str, ...], pin: dict[str, int]
@@ -198,7 +198,7 @@ def locked(limit: int) -> tuple[str, ...]:
     return (*UNPRIVILEGED, "prlimit", f"--memlock={limit}:{limit}", *WORKER)
 
 
-@ROOT
+@pytest.mark.root
 def test_locked_memory_that_is_short_is_waited_for() -> None:
     with open_pair(locked(2**20), WORKER) as pair:
         sent, received = pair.run(METHOD, "read", bytes=8 * 2**20, streams=4)
@@ -207,7 +207,7 @@ def test_locked_memory_that_is_short_is_waited_for() -> None:
     assert all_copied(sent)
 
 
-@ROOT
+@pytest.mark.root
 def test_locked_memory_that_never_suffices_is_an_error() -> None:
     with open_pair(locked(2**16), WORKER) as pair:
         assert not pair.sender.catalogue.send[METHOD].row.why
@@ -221,7 +221,7 @@ def test_locked_memory_that_never_suffices_is_an_error() -> None:
     assert all_copied(sent)
 
 
-@ROOT
+@pytest.mark.root
 def test_a_host_that_pins_nothing_says_so() -> None:
     with open_pair(locked(0), WORKER) as pair:
         assert "ulimit -l" in pair.sender.catalogue.send[METHOD].row.why

@@ -31,10 +31,9 @@ from netbench.lab.identity import dropbear_key
 from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
-from tests.support.guests import guests_lab, ssh, why_not
+from tests.support.guests import guests_lab, ssh
 from tests.support.local import netbench_argv
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 NAME = f"q{os.getpid()}"
 OLD, NEW = "6.1", "6.12"
 

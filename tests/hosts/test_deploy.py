@@ -35,7 +35,7 @@ from tests.support.sshd import (
 )
 
 __all__ = ["bed", "tmp_path"]
-pytestmark = needs_sshd
+pytestmark = [pytest.mark.root, needs_sshd]
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BUILT = deploy.PACKAGE / f"worker-{platform.machine()}"

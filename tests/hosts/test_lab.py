@@ -35,7 +35,8 @@ TOOLS = {
 _FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
 MISSING = [package for tool, package in TOOLS.items() if not shutil.which(tool, path=_FOLDERS)]
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="labs need root"),
+    pytest.mark.root,
+    pytest.mark.netns,
     pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
 ]
 NAME = f"t{os.getpid()}"

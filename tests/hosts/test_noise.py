@@ -38,6 +38,7 @@ from netbench.report.build import build
 from netbench.report.source import Source
 from netbench.store import Store
 from tests.support.local import FAR, NEAR, PEER, out
+from tests.support.needs import needs
 from tests.support.synthetic import Synth
 
 
@@ -314,6 +315,7 @@ def test_a_replaced_worker_leaves_no_false_load() -> None:
 
 
 @pytest.fixture
+@needs("root", "netns")
 def lab() -> Iterator[Lab]:
     """Two hosts in namespaces, reached over SSH."""
     from netbench import lab
@@ -399,6 +401,7 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
 
 
 @pytest.fixture
+@needs("netns")
 def narrow() -> Iterator[None]:
     """A loopback that drops what comes too fast."""
     line = "tc qdisc add dev lo root tbf rate 200mbit burst 10k latency 1ms"

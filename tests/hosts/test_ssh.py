@@ -27,7 +27,7 @@ from netbench.hosts.ssh.channel import SshChannel
 from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
 
 __all__ = ["bed", "tmp_path"]
-pytestmark = needs_sshd
+pytestmark = [pytest.mark.root, needs_sshd]
 
 AWKWARD = [
     "a b",
