@@ -87,18 +87,22 @@ def test_every_generated_part_is_on_a_page() -> None:
 
 
 def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
+    from netbench.analysis.cautions.catalogue import rules
     from netbench.analysis.metrics import METRICS
     from netbench.campaign import json_schema
     from netbench.engine.catalogue import local
     from netbench.facts.registry import FACTS
+    from netbench.journal import ENTRIES
     from netbench.settings.catalogue import known
 
     expected = {
         "campaign-file": json_schema()["properties"],
+        "cautions": [kind for rule in rules() for kind in rule.kinds or (rule.name,)],
         "facts": [fact.name for fact in FACTS],
         "meters": local().meters,
         "methods": [*local().send, *local().receive],
         "metrics": METRICS,
+        "record-types": ENTRIES,
         "settings": known(),
     }
     for name, names in expected.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from netbench.analysis.cautions.catalogue import rules
 from netbench.analysis.metrics import METRICS
 from netbench.engine import catalogue as engine
 from netbench.engine.catalogue import Named, Row
@@ -151,3 +152,20 @@ def metrics() -> str:
         for metric in METRICS.values()
     ]
     return table(("Metric", "Unit", "What it is", "Formula"), rows)
+
+
+def cautions() -> str:
+    """A table of every caution, the gravest first."""
+    return table(
+        ("Caution", "When", "Looks at", "Evidence", "Remedy"),
+        [
+            (
+                " ".join(code(kind) for kind in rule.kinds or (rule.name,)),
+                prose(rule.about),
+                prose(rule.reads),
+                prose(rule.shows),
+                prose(rule.remedy),
+            )
+            for rule in rules()
+        ],
+    )

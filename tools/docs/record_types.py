@@ -1,4 +1,4 @@
-"""Reference of what a result folder holds, from the types of records and of the journal."""
+"""Reference of what a result folder holds, from the types of its files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ import dataclasses
 import inspect
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
-from netbench import record
+from netbench import journal, record, result_files
 from tools.docs.markdown import code, join, prose, table
+
+
+def records() -> str:
+    """A table for each type of a record, the record first."""
+    types = sorted(_types(record), key=lambda kind: kind is not record.Record)
+    return join(*(_part(kind.__name__, kind) for kind in types))
+
+
+def journal_entries() -> str:
+    """A table for each kind of journal entry."""
+    return join(*(_part(name, kind) for name, kind in journal.ENTRIES.items()))
+
+
+def other_files() -> str:
+    """A table for each type of plan.json, facts.json and noise.jsonl."""
+    return join(*(_part(kind.__name__, kind) for kind in _types(result_files)))
 
 
 def _types(module: ModuleType) -> Iterator[type]:
@@ -19,7 +36,7 @@ def _types(module: ModuleType) -> Iterator[type]:
             yield kind
 
 
-def _type(kind: type) -> str:
+def _part(title: str, kind: Any) -> str:
     rows = [
         (
             code(field.name),
@@ -29,11 +46,5 @@ def _type(kind: type) -> str:
         )
         for field in dataclasses.fields(kind)
     ]
-    doc = prose(inspect.getdoc(kind) or "")
-    return join(f"## {kind.__name__}", doc, table(("Key", "Type", "Unit", "What it is"), rows))
-
-
-def records() -> str:
-    """A table for each type of a record, the record first."""
-    kinds = sorted(_types(record), key=lambda kind: kind is not record.Record)
-    return join(*map(_type, kinds))
+    about = prose(inspect.getdoc(kind) or "")
+    return join(f"### {title}", about, table(("Key", "Type", "Unit", "What it is"), rows))
