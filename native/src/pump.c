@@ -100,18 +100,37 @@ static const _Atomic int *stop_of(const struct nb_flow *flow)
 	return draining ? &flow->control->abort : &flow->control->stop;
 }
 
+/* Where the pace of a sender counts from. */
+struct pace {
+	uint64_t begun;
+	uint64_t bytes;
+};
+
+/*
+ * The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
+ * whether there is more of it after the next step. Apart, so that it takes no register of the loop.
+ */
+static __attribute__((noinline)) int follow_step(const struct nb_flow *flow,
+						 const struct pace *pace, uint64_t bytes, int until)
+{
+	if (flow->job->role == NB_ROLE_RECEIVE)
+		return !see_first_data(flow->control);
+	keep_pace(flow, pace->begun, bytes - pace->bytes, until);
+	return 1;
+}
+
 /* The loop of one flow: steps of the method until `stop` has come to `until`, the limit is reached
  * or the stream ends. */
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
-	uint64_t rate = flow->job->role == NB_ROLE_SEND ? flow->job->rate : 0,
-		 begun = rate ? nb_now() : 0;
-	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed), first = bytes;
+	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed),
 		 left = flow->left;
 	size_t chunk = chunk_of(flow);
-	int unseen = stop == &flow->control->abort && flow->job->bytes;
+	int paced = flow->job->role == NB_ROLE_SEND && flow->job->rate;
+	int followed = paced || (stop == &flow->control->abort && flow->job->bytes);
+	const struct pace pace = { .begun = paced ? nb_now() : 0, .bytes = bytes };
 	ssize_t moved = flow->moved;
 
 	while (left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
@@ -123,10 +142,8 @@ static void pump_one(struct nb_flow *flow, int until)
 		atomic_store_explicit(&flow->steps, ++steps, memory_order_relaxed);
 		if (left != NB_MISSING)
 			left -= (uint64_t)moved;
-		if (unseen && see_first_data(flow->control))
-			unseen = 0;
-		if (rate)
-			keep_pace(flow, begun, bytes - first, until);
+		if (followed)
+			followed = follow_step(flow, &pace, bytes, until);
 	}
 	flow->left = left;
 	flow->moved = moved;

@@ -101,11 +101,11 @@ static int take_rings(const struct ethtool_ringparam *rings)
 	return 0;
 }
 
-static int take_features(const struct ethtool_sfeatures *wishes)
+static int take_features(const struct ethtool_sfeatures *changes)
 {
-	assert_int_equal(2, wishes->size);
-	memcpy(device.asked, wishes->features, sizeof(device.asked));
-	return ETHTOOL_F_WISH; /* a wish that did not come true is no failure */
+	assert_int_equal(2, changes->size);
+	memcpy(device.asked, changes->features, sizeof(device.asked));
+	return ETHTOOL_F_WISH; /* a request that was not met is no failure */
 }
 
 static int answer(void *command)

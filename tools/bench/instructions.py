@@ -24,7 +24,7 @@ from netbench.conductor.exchange import exchange
 from netbench.conductor.job import Options
 from netbench.engine.binding import Edge
 from netbench.engine.build_native import CFLAGS, compiler, worker_name
-from netbench.engine.worker import Heart, Outcome, Worker
+from netbench.engine.worker import Heartbeat, Outcome, Worker
 from netbench.hosts.local import LocalChannel
 from tools.bench.table import Part, Row
 
@@ -183,15 +183,15 @@ def workers(watched: str, folder: Path) -> Iterator[dict[str, Worker]]:
     context has.
     """
     with contextlib.ExitStack() as stack:
-        heart = Heart()
-        stack.callback(heart.stop)
+        heartbeat = Heartbeat()
+        stack.callback(heartbeat.stop)
         made: dict[str, Worker] = {}
         for role in ("send", "receive"):
             argv = callgrind(folder, [str(WORKER)]) if role == watched else (str(WORKER),)
             made[role] = Worker(LocalChannel(role).start(argv), role)
             stack.callback(made[role].close)
-            heart.add(made[role])
-            stack.callback(heart.remove, made[role])
+            heartbeat.add(made[role])
+            stack.callback(heartbeat.remove, made[role])
         yield made
 
 

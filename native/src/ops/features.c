@@ -22,7 +22,7 @@ struct features {
 	} now;
 };
 
-struct wishes {
+struct feature_changes {
 	uint32_t cmd;
 	uint32_t size;
 	struct ethtool_set_features_block blocks[BLOCKS_MAX];
@@ -114,8 +114,8 @@ static int wanted(const struct nb_line *line)
 	return length == 3 && !memcmp(value, "off", 3) ? 0 : -1;
 }
 
-static int add_wish(const struct features *features, const struct nb_line *line,
-		    struct wishes *wishes, struct nb_error *error)
+static int add_change(const struct features *features, const struct nb_line *line,
+		      struct feature_changes *changes, struct nb_error *error)
 {
 	uint32_t index = feature_named(features, line->name), bit = 1U << index % 32;
 	int on = wanted(line);
@@ -127,27 +127,27 @@ static int add_wish(const struct features *features, const struct nb_line *line,
 	if (on < 0)
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "a feature is on or off",
 			       "'%s' for %s of %s", line->value, line->name, features->interface);
-	/* The kernel takes none of the wishes when it can never change one of them; of those that
-	 * are fixed here it takes no note. */
+	/* The kernel refuses all changes when one of them is never possible; it ignores those of
+	 * features that are fixed here. */
 	if ((line->read && strstr(line->value, "[fixed]")) ||
 	    has(features->now.blocks[index / 32].never_changed, index))
 		return 0;
-	wishes->blocks[index / 32].valid |= bit;
+	changes->blocks[index / 32].valid |= bit;
 	if (on)
-		wishes->blocks[index / 32].requested |= bit;
+		changes->blocks[index / 32].requested |= bit;
 	else
-		wishes->blocks[index / 32].requested &= ~bit;
+		changes->blocks[index / 32].requested &= ~bit;
 	return 0;
 }
 
-static int add_wishes(const struct features *features, const char *value, struct wishes *wishes,
-		      struct nb_error *error)
+static int add_changes(const struct features *features, const char *value,
+		       struct feature_changes *changes, struct nb_error *error)
 {
 	struct nb_line line;
 	int more, status = 0;
 
 	while (!status && (more = nb_next_line(&value, &line)) != 0)
-		status = more > 0 ? add_wish(features, &line, wishes, error)
+		status = more > 0 ? add_change(features, &line, changes, error)
 				  : nb_fail(error, NB_ERR_REQUEST, OPERATION,
 					    "write NAME on or NAME off, one a line",
 					    "a line for %s without a name and a state",
@@ -158,15 +158,17 @@ static int add_wishes(const struct features *features, const char *value, struct
 static int set_features(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	struct features features;
-	struct wishes wishes = { .cmd = ETHTOOL_SFEATURES };
+	struct feature_changes changes = { .cmd = ETHTOOL_SFEATURES };
 	int status = open_features(&features, target, error);
 
-	wishes.size = features.now.size;
-	if (!status)
-		status = add_wishes(&features, value, &wishes, error);
-	if (!status && nb_ethtool(features.interface, &wishes))
+	changes.size = features.now.size;
+	if (status)
+		goto out;
+	status = add_changes(&features, value, &changes, error);
+	if (!status && nb_ethtool(features.interface, &changes))
 		status = nb_fail_device(error, OPERATION, features.interface,
 					"features that can be changed");
+out:
 	free(features.names);
 	return status;
 }

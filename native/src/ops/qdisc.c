@@ -236,14 +236,18 @@ static int restore_from(const struct nb_place *place, const char *text,
 	struct nb_root now;
 	int status = nb_qdisc_read_now(place, scratch, &now, error);
 
-	if (!status && strcmp(scratch->data, text) != 0) {
-		if (!wanted->handle)
-			status = restore_default(place, text, &now, error);
-		else if (now.handle)
-			status = remove_root(place, error);
-		if (!status && wanted->handle)
-			status = make_root(place, wanted, scratch, error);
+	if (status || !strcmp(scratch->data, text))
+		goto out;
+	if (!wanted->handle) {
+		status = restore_default(place, text, &now, error);
+		goto out;
 	}
+	if (now.handle)
+		status = remove_root(place, error);
+	if (status)
+		goto out;
+	status = make_root(place, wanted, scratch, error);
+out:
 	free(now.options);
 	return status;
 }
@@ -266,28 +270,30 @@ static int set_kind(const struct nb_place *place, const char *value, struct nb_t
 	struct nb_root now, wanted = { 0 };
 	size_t length = strcspn(value, "\n");
 	struct nb_error ignored;
-	char *before;
+	char *before = NULL;
 	int status;
 
 	if (length >= sizeof(wanted.kind))
 		return nb_qdisc_fail_text(value, error);
 	memcpy(wanted.kind, value, length);
 	status = nb_qdisc_read_now(place, scratch, &now, error);
-	before = status ? NULL : strdup(scratch->data);
-	if (!status && !before)
-		status = nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
-				 "no memory for what was there");
-	if (!status && now.handle)
-		status = check_restorable(place, &now, before, error);
-	if (!status && !strcmp(now.kind, wanted.kind))
-		wanted.handle = free_handle(before, free_handle(before, HANDLES))
-				<< 16; /* another than the rehearsal's */
-	if (!status) {
-		status = replace(place, &wanted, error);
-		if (status && now.handle)
-			restore_root(place, before, scratch,
-				     &ignored); /* its like is there from the rehearsal */
+	if (status)
+		goto out;
+	before = nb_text_copy(scratch->data, strlen(scratch->data));
+	if (!before) {
+		status = nb_op_fail_memory(error, "the present qdisc");
+		goto out;
 	}
+	if (now.handle)
+		status = check_restorable(place, &now, before, error);
+	if (status)
+		goto out;
+	if (!strcmp(now.kind, wanted.kind)) /* a handle that the check has not used */
+		wanted.handle = free_handle(before, free_handle(before, HANDLES)) << 16;
+	status = replace(place, &wanted, error);
+	if (status && now.handle) /* the check has left a copy there */
+		restore_root(place, before, scratch, &ignored);
+out:
 	free(before);
 	free(now.options);
 	return status;
@@ -297,13 +303,12 @@ static int with_scratch(int (*what)(const struct nb_place *, const char *, struc
 				    struct nb_error *),
 			const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct nb_text scratch = { .data = malloc(NB_OP_TEXT), .room = NB_OP_TEXT };
+	struct nb_text scratch;
 	struct nb_place place;
-	int status;
+	int status = nb_text_allocate(&scratch, error);
 
-	if (!scratch.data)
-		return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
-			       "no memory for a text");
+	if (status)
+		return status;
 	status = nb_qdisc_place(&place, target, error);
 	if (!status)
 		status = what(&place, value, &scratch, error);
