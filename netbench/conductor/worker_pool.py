@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from netbench.engine.worker import Heartbeat, Worker
+from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel

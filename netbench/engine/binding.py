@@ -1,14 +1,13 @@
-"""The only module that touches the cffi module: descriptors, frames, and the serve loop.
+"""The engine as Python: its constants, its descriptors, and the serve loop.
 
-Everything that crosses it is plain Python: bytes, ints, strings and the dataclasses below. Layouts
-and constants come from native/include/netbench.h, so they are kept in one place.
+The only module that imports the cffi module. Layouts and constants come from
+native/include/netbench.h, so that each is written once.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -28,7 +27,6 @@ except ImportError as error:  # pragma: no cover - only without a build
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
-FRAME_HEADER = ffi.sizeof("struct nb_frame")
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
 HEARTBEAT_SECONDS: int = lib.NB_HEARTBEAT_SECONDS
@@ -134,7 +132,7 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker says of itself and its host; sizes in bytes, `clock_ticks` per second."""
+    """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second."""
 
     version: int
     layout: int
@@ -161,7 +159,8 @@ class Vector:
     text: str | None
 
 
-def _text(field: Any) -> str:
+def text_of(field: Any) -> str:
+    """A char array up to its NUL."""
     return bytes(ffi.buffer(field)).split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
@@ -175,21 +174,24 @@ def _row(row: Any, names: Sequence[str]) -> Row:
         unit=UNITS[row.unit],
         per=PER[row.per],
         flags=frozenset(name for bit, name in FLAGS.items() if row.flags & bit),
-        name=_text(row.name),
-        about=_text(row.about),
-        words=tuple(_text(row.words).split()),
-        why=_text(row.why),
+        name=text_of(row.name),
+        about=text_of(row.about),
+        words=tuple(text_of(row.words).split()),
+        why=text_of(row.why),
         minimum=row.minimum,
         maximum=row.maximum,
     )
 
 
-def _rows(table: Any, count: int) -> list[Row]:
-    names = [_text(table[i].name) for i in range(count)]
+def rows_of(table: Any, count: int) -> list[Row]:
+    """The rows of an array of struct nb_row. Errors: ProtocolError."""
+    names = [text_of(table[i].name) for i in range(count)]
     try:
         return [_row(table[i], names) for i in range(count)]
     except (KeyError, IndexError) as error:
-        raise ProtocolError(f"a descriptor names something unknown ({error}){SAME}") from error
+        raise ProtocolError(
+            f"a descriptor has an unknown kind, type or owner ({error}){SAME}"
+        ) from error
 
 
 def describe() -> list[Row]:
@@ -197,7 +199,7 @@ def describe() -> list[Row]:
     count = lib.nb_describe(ffi.NULL, 0)
     table = ffi.new("struct nb_row[]", count)
     lib.nb_describe(table, count)
-    return _rows(table, count)
+    return rows_of(table, count)
 
 
 def serve(read_fd: int, write_fd: int) -> int:
@@ -219,137 +221,3 @@ def own_layout() -> int:
     hello = ffi.new("struct nb_hello *")
     lib.nb_fill_hello(hello)
     return int(hello.layout)
-
-
-def frame(kind: Frame, tag: int, payload: bytes = b"") -> bytes:
-    """One frame, ready to be written."""
-    header = ffi.new("struct nb_frame *", {"length": len(payload), "type": int(kind), "tag": tag})
-    return bytes(ffi.buffer(header)) + payload
-
-
-def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
-    """Take the first whole frame off a buffer: (type, tag, payload), or None if it is not whole
-    yet. Errors: ProtocolError.
-    """
-    if len(buffer) < FRAME_HEADER:
-        return None
-    header = ffi.new("struct nb_frame *")
-    ffi.memmove(header, bytes(buffer[:FRAME_HEADER]), FRAME_HEADER)
-    length, kind, tag = int(header.length), int(header.type), int(header.tag)
-    if length > FRAME_MAX or kind not in Frame._value2member_map_:
-        start = bytes(buffer[:40])
-        raise ProtocolError(
-            f"what came is no frame of netbench's protocol (it starts with {start!r}); "
-            "keep what prints there quiet, or deploy the worker again"
-        )
-    if len(buffer) < FRAME_HEADER + length:
-        return None
-    payload = bytes(buffer[FRAME_HEADER : FRAME_HEADER + length])
-    del buffer[: FRAME_HEADER + length]
-    return Frame(kind), tag, payload
-
-
-def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
-    """A worker's hello and its rows, refused when version, layout or byte order are not ours.
-    Errors: ProtocolError.
-    """
-    size, row_size = ffi.sizeof("struct nb_hello"), ffi.sizeof("struct nb_row")
-    if len(payload) < size:
-        raise ProtocolError(
-            f"the worker's hello is {len(payload)} bytes long, expected at least {size}{SAME}"
-        )
-    data = ffi.from_buffer(payload)
-    hello = ffi.cast("struct nb_hello *", data)
-    if hello.magic != lib.NB_MAGIC or hello.byte_order != lib.NB_BYTE_ORDER:
-        raise ProtocolError(
-            "the worker's byte order is not this controller's; run the controller on a machine of"
-            " the same byte order"
-        )
-    if hello.version != lib.NB_PROTOCOL or hello.layout != own_layout():
-        raise ProtocolError(
-            f"the worker has protocol {hello.version} layout {hello.layout:016x}, this controller"
-            f" has protocol {lib.NB_PROTOCOL} layout {own_layout():016x}; build both from the same"
-            " sources (`make`) and deploy the worker again"
-        )
-    if len(payload) != size + hello.rows * row_size:
-        raise ProtocolError(
-            f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of"
-            f" them{SAME}"
-        )
-    table = ffi.cast("struct nb_row *", data + size)
-    names = [field.name for field in fields(Hello)]
-    values = [getattr(hello, name) for name in names]
-    said: list[Any] = [_text(value) if isinstance(value, ffi.CData) else value for value in values]
-    return Hello(*said), _rows(table, hello.rows)
-
-
-def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
-    """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes."""
-    parts: list[bytes] = []
-    for row, value in values.items():
-        text = (
-            value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
-        )
-        number = value if isinstance(value, int) else 0
-        head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
-        parts += [bytes(ffi.buffer(head)), text, b"\0" * (-len(text) % 8)]
-    return b"".join(parts)
-
-
-def decode_vectors(payload: bytes) -> Iterator[Vector]:
-    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything
-    out of bounds.
-    """
-    size, at = ffi.sizeof("struct nb_vector"), 0
-    data = ffi.from_buffer(payload)
-    while at < len(payload):
-        if len(payload) - at < size:
-            raise ProtocolError(
-                f"{len(payload) - at} bytes are left over behind the last vector{SAME}"
-            )
-        head = ffi.cast("struct nb_vector *", data + at)
-        at += size
-        length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
-        if length > len(payload) - at:
-            raise ProtocolError(
-                f"a vector of {length} bytes where {len(payload) - at} are left{SAME}"
-            )
-        if head.text:
-            text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
-            yield Vector(head.row, head.edge, head.ns, (), text)
-        else:
-            raw = ffi.unpack(ffi.cast("uint64_t *", data + at), head.count) if head.count else []
-            yield Vector(
-                head.row, head.edge, head.ns, tuple(None if n == MISSING else n for n in raw), None
-            )
-        at += length
-
-
-def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
-    """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors:
-    ProtocolError.
-    """
-    value = int.from_bytes(payload[:4], sys.byteorder)
-    if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
-        raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge{SAME}")
-    return Edge(value), payload[8:]
-
-
-def decode_error(payload: bytes, host: str) -> EngineError:
-    """The error that an ERROR frame carries. Errors: ProtocolError when the frame has
-    another size.
-    """
-    if len(payload) != ffi.sizeof("struct nb_error"):
-        raise ProtocolError(
-            f"an error frame of {len(payload)} bytes, expected"
-            f" {ffi.sizeof('struct nb_error')}{SAME}"
-        )
-    error = ffi.cast("struct nb_error *", ffi.from_buffer(payload))
-    return EngineError(
-        error.code,
-        error.error,
-        _text(error.operation),
-        _text(error.message),
-        _text(error.remedy),
-        host,
-    )

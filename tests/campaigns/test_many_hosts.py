@@ -26,7 +26,7 @@ from netbench import campaign
 from netbench.analysis.stopping import Assessment
 from netbench.conductor import conductor
 from netbench.conductor.ledger import Ledger
-from netbench.engine import binding
+from netbench.engine import binding, frames
 from netbench.engine.binding import Code, Edge, Frame, ffi
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.hosts.local import LocalProcess
@@ -138,14 +138,14 @@ class Pretender:
     def __init__(self, hello: bytes, answers: dict[Frame, list[tuple[Frame, bytes]]]) -> None:
         self._answers = answers
         self._heard = bytearray()
-        self._said = [binding.frame(Frame.HELLO, 0, hello)]
+        self._said = [frames.frame(Frame.HELLO, 0, hello)]
 
     def read(self, timeout: float) -> bytes:
         return self._said.pop(0)
 
     def write(self, data: bytes) -> None:
         self._heard += data
-        while (found := binding.split(self._heard)) is not None:
+        while (found := frames.split(self._heard)) is not None:
             self._said += self._answer(*found)
 
     def _answer(self, kind: Frame, tag: int, payload: bytes) -> Iterator[bytes]:
@@ -154,12 +154,12 @@ class Pretender:
         if kind is Frame.OP:
             text = next((text for words, text in TEXTS.items() if words in payload), None)
             yield (
-                binding.frame(Frame.ERROR, tag, refusal())
+                frames.frame(Frame.ERROR, tag, refusal())
                 if text is None
-                else binding.frame(Frame.OP_DONE, tag, said(text))
+                else frames.frame(Frame.OP_DONE, tag, said(text))
             )
         for answer, content in self._answers.get(kind, []):
-            yield binding.frame(answer, tag, content)
+            yield frames.frame(answer, tag, content)
 
     def finish(self, timeout: float) -> int | None:
         return 0
@@ -197,7 +197,7 @@ def real_hello() -> bytes:
     """What a real worker says first."""
     process = LocalProcess(WORKER)
     buffer = bytearray()
-    while (found := binding.split(buffer)) is None:
+    while (found := frames.split(buffer)) is None:
         buffer += process.read(PATIENCE)
     process.finish(PATIENCE)
     return found[2]
@@ -214,7 +214,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     the instant.
     """
     hello = real_hello()
-    catalogue = Catalogue.of(binding.decode_hello(hello)[1])
+    catalogue = Catalogue.of(frames.decode_hello(hello)[1])
     result, samples = b"".join(counted(catalogue)), b"".join(sampled(catalogue))
     answers = {
         Frame.JOB: [(Frame.READY, b"")],

@@ -656,7 +656,7 @@ change(worker, "features", {DATA!r}, "tx-scatter-gather off", scope=1)
 change(worker, "qdisc", {DATA!r}, "pfifo", scope=2)
 print(worker.hello.pid, flush=True)
 if {end!r} == "hang up":
-    worker._stream.finish(60)
+    worker.connection.finish(60)
 else:
     time.sleep(3600)
 """

@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.engine import binding
+from netbench.engine import binding, frames
 from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
-from netbench.engine.worker import Heartbeat, Worker
+from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.worker import Worker
 from netbench.errors import EngineError, ProtocolError, WorkerLost
 from netbench.hosts.local import LocalProcess
 from tests.support.engine_pair import MS, PATIENCE, WORKER, Pair, Side, open_pair
@@ -60,7 +61,7 @@ def hello() -> bytes:
     """What a real worker says first."""
     process = LocalProcess(WORKER)
     buffer = bytearray()
-    while (found := binding.split(buffer)) is None:
+    while (found := frames.split(buffer)) is None:
         buffer += process.read(PATIENCE)
     process.finish(PATIENCE)
     assert found[0] is Frame.HELLO
@@ -99,26 +100,26 @@ def test_a_hello_that_is_not_ours_is_named(
     hello: bytes, at: int, value: bytes, expected: str
 ) -> None:
     with pytest.raises(ProtocolError, match=expected):
-        Worker(Script(binding.frame(Frame.HELLO, 0, spoiled(hello, at, value))), "here")
+        Worker(Script(frames.frame(Frame.HELLO, 0, spoiled(hello, at, value))), "here")
 
 
 def test_a_version_that_differs_says_what_to_do(hello: bytes) -> None:
     with pytest.raises(ProtocolError, match="deploy the worker again"):
-        Worker(Script(binding.frame(Frame.HELLO, 0, spoiled(hello, 16, bytes(8)))), "here")
+        Worker(Script(frames.frame(Frame.HELLO, 0, spoiled(hello, 16, bytes(8)))), "here")
 
 
 def test_a_worker_refuses_a_controller_of_another_layout(hello: bytes) -> None:
     process = LocalProcess(WORKER)
     process.write(
-        binding.frame(Frame.HELLO, 0, spoiled(binding.own_hello(), 16, b"\xef\xbe\0\0\0\0\0\0"))
+        frames.frame(Frame.HELLO, 0, spoiled(binding.own_hello(), 16, b"\xef\xbe\0\0\0\0\0\0"))
     )
-    buffer, frames = bytearray(), []
+    buffer, answers = bytearray(), []
     while data := process.read(PATIENCE):
         buffer += data
-        while (found := binding.split(buffer)) is not None:
-            frames.append(found)
-    assert [kind for kind, _, _ in frames] == [Frame.HELLO, Frame.ERROR]
-    error = binding.decode_error(frames[1][2], "here")
+        while (found := frames.split(buffer)) is not None:
+            answers.append(found)
+    assert [kind for kind, _, _ in answers] == [Frame.HELLO, Frame.ERROR]
+    error = frames.decode_error(answers[1][2], "here")
     assert "layout 000000000000beef" in str(error)
     assert f"{binding.own_layout():016x}" in str(error)
     assert "deploy the worker again" in str(error)
@@ -131,14 +132,14 @@ def test_a_worker_refuses_a_controller_of_another_layout(hello: bytes) -> None:
         (
             (b"Welcome to Ubuntu 22.04 LTS\n",),
             ProtocolError,
-            "no frame of netbench's protocol.*Welcome",
+            "not netbench's protocol.*Welcome",
         ),
-        ((binding.frame(Frame.READY, 0),), ProtocolError, "began with READY, expected HELLO"),
-        ((binding.frame(Frame.HELLO, 0, b"short"),), ProtocolError, "5 bytes long"),
+        ((frames.frame(Frame.READY, 0),), ProtocolError, "began with READY, expected HELLO"),
+        ((frames.frame(Frame.HELLO, 0, b"short"),), ProtocolError, "5 bytes long"),
         (
             (HEADER.pack(FRAME_MAX + 1, Frame.HELLO, 0),),
             ProtocolError,
-            "no frame of netbench's protocol",
+            "not netbench's protocol",
         ),
         ((), WorkerLost, "closed the connection; it said: segmentation fault"),
         ((b"\x08\0",), WorkerLost, "closed the connection"),
@@ -152,16 +153,16 @@ def test_what_is_no_worker_is_told_from_one(
 
 
 def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
-    whole = binding.frame(Frame.HELLO, 0, hello)
+    whole = frames.frame(Frame.HELLO, 0, hello)
     stream = Script(*(whole[i : i + 1000] for i in range(0, len(whole), 1000)))
     greeted = Worker(stream, "here")
     assert greeted.hello.version == 2
     assert "sendfile" in greeted.catalogue.send
-    assert bytes(stream.written) == binding.frame(Frame.HELLO, 0, binding.own_hello())
+    assert bytes(stream.written) == frames.frame(Frame.HELLO, 0, binding.own_hello())
 
 
-def scripted(hello: bytes, *frames: bytes, silent: bool = False) -> Worker:
-    return Worker(Script(binding.frame(Frame.HELLO, 0, hello), *frames, silent=silent), "here")
+def scripted(hello: bytes, *pieces: bytes, silent: bool = False) -> Worker:
+    return Worker(Script(frames.frame(Frame.HELLO, 0, hello), *pieces, silent=silent), "here")
 
 
 JOB = {"role": "observe", "duration": 1}
@@ -170,17 +171,17 @@ JOB = {"role": "observe", "duration": 1}
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (binding.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
-        (binding.frame(Frame.READY, 1, b"xxx"), "3 bytes are left over"),
+        (frames.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
+        (frames.frame(Frame.READY, 1, b"xxx"), "3 bytes are left over"),
         (
-            binding.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
+            frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
             "a vector of 34359738360 bytes where 0 are left",
         ),
         (
-            binding.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 1, 0, 2**32 - 1, 0)),
+            frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 1, 0, 2**32 - 1, 0)),
             "where 0 are left",
         ),
-        (binding.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
+        (frames.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
     ],
 )
 def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str) -> None:
@@ -189,8 +190,8 @@ def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str)
 
 
 def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
-    late = binding.frame(Frame.READY, 60000, b"xxx") + binding.frame(Frame.HEARTBEAT, 0)
-    assert scripted(hello, late, binding.frame(Frame.READY, 1)).prepare(JOB) == ()
+    late = frames.frame(Frame.READY, 60000, b"xxx") + frames.frame(Frame.HEARTBEAT, 0)
+    assert scripted(hello, late, frames.frame(Frame.READY, 1)).prepare(JOB) == ()
 
 
 def test_a_worker_that_says_nothing_is_lost(hello: bytes) -> None:
@@ -201,7 +202,7 @@ def test_a_worker_that_says_nothing_is_lost(hello: bytes) -> None:
 @pytest.mark.parametrize("payload", [b"", b"\0" * 4, b"\x09" + b"\0" * 7, b"\0" * 9])
 def test_an_edge_that_is_none_is_refused(payload: bytes) -> None:
     with pytest.raises(ProtocolError, match="names no edge"):
-        binding.decode_edge(payload)
+        frames.decode_edge(payload)
 
 
 @given(st.binary(max_size=200))
@@ -209,7 +210,7 @@ def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> Non
     buffer = bytearray(data)
     taken = 0
     with contextlib.suppress(ProtocolError):
-        while (found := binding.split(buffer)) is not None:
+        while (found := frames.split(buffer)) is not None:
             taken += HEADER.size + len(found[2])
     assert bytes(buffer) == data[taken:], "what was not taken is still there"
 
@@ -220,31 +221,29 @@ def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> Non
     ),
     st.data(),
 )
-def test_frames_survive_any_cut(
-    frames: list[tuple[Frame, int, bytes]], data: st.DataObject
-) -> None:
-    whole = b"".join(binding.frame(*frame) for frame in frames)
+def test_frames_survive_any_cut(sent: list[tuple[Frame, int, bytes]], data: st.DataObject) -> None:
+    whole = b"".join(frames.frame(*frame) for frame in sent)
     cut = data.draw(st.integers(0, len(whole)))
     buffer, found = bytearray(), []
     for piece in (whole[:cut], whole[cut:]):
         buffer += piece
-        while (frame := binding.split(buffer)) is not None:
+        while (frame := frames.split(buffer)) is not None:
             found.append(frame)
-    assert found == frames
+    assert found == sent
     assert not buffer
 
 
 @given(st.binary(max_size=300))
 def test_decoding_anything_ends_in_vectors_or_a_protocol_error(data: bytes) -> None:
     for decode in (
-        lambda: list(binding.decode_vectors(data)),
-        lambda: binding.decode_hello(data),
-        lambda: binding.decode_edge(data),
+        lambda: list(frames.decode_vectors(data)),
+        lambda: frames.decode_hello(data),
+        lambda: frames.decode_edge(data),
     ):
         with contextlib.suppress(ProtocolError):
             decode()
     with contextlib.suppress(ProtocolError):
-        assert isinstance(binding.decode_error(data, "here"), EngineError)
+        assert isinstance(frames.decode_error(data, "here"), EngineError)
 
 
 def vector(row: int, edge: int, ns: int, body: Sequence[int] | str) -> bytes:
@@ -267,7 +266,7 @@ def test_vectors_are_read_as_the_header_lays_them_out(
 ) -> None:
     parts = [vector(*v) for v in vectors]
     payload = b"".join(parts)
-    found = list(binding.decode_vectors(payload))
+    found = list(frames.decode_vectors(payload))
     assert [(v.row, v.edge, v.ns) for v in found] == [v[:3] for v in vectors]
     for got, (_, _, _, body) in zip(found, vectors, strict=True):
         if isinstance(body, str):
@@ -282,7 +281,7 @@ def test_vectors_are_read_as_the_header_lays_them_out(
         ends = {sum(map(len, parts[:i])) for i in range(len(parts) + 1)}
         if len(payload) - cut not in ends:
             with pytest.raises(ProtocolError):
-                list(binding.decode_vectors(payload[:-cut]))
+                list(frames.decode_vectors(payload[:-cut]))
 
 
 @given(VECTORS)
@@ -292,7 +291,7 @@ def test_truncated_rows_of_a_hello_are_refused(
     rest = b"".join(vector(*v) for v in vectors)
     own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
     with pytest.raises(ProtocolError, match="announced 3 descriptors"):
-        binding.decode_hello(own + rest)
+        frames.decode_hello(own + rest)
 
 
 # Workers that die, hang or are left alone

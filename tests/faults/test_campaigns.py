@@ -29,7 +29,8 @@ from netbench import api, campaign
 from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.engine import build_native
-from netbench.engine.worker import Heartbeat, Worker
+from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.worker import Worker
 from netbench.errors import RequestError, StoreError, WorkerLost
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
@@ -162,7 +163,7 @@ def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\necho Welcome to Debian, last login yesterday\nsleep 5\n")
     script.chmod(0o755)
     found = campaign.parse(BASE, "f.yaml")
-    with pytest.raises(Exception, match=r"no frame of netbench's protocol.*Welcome to") as caught:
+    with pytest.raises(Exception, match=r"not netbench's protocol.*Welcome to") as caught:
         conductor.start(
             found, tmp_path / "r", channels=lambda host: LocalChannel(host.name, [str(script)])
         )
@@ -174,7 +175,7 @@ def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interject(runner: Runner) -> None:
-        stream: Any = runner._pool.worker("here", "receiver")._stream
+        stream: Any = runner._pool.worker("here", "receiver").connection._stream
         Path(f"/proc/self/fd/{stream._out.fileno()}").write_bytes(
             b"general protection fault\n"
         )  # the pipe's other end
@@ -183,7 +184,7 @@ def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
     first, *others = run(TWO, tmp_path)
     assert first["status"] == "interrupted"
     assert (
-        "here: what came is no frame of netbench's protocol (it starts with b'general protection fault"
+        "here: received data that is not netbench's protocol (it starts with b'general protection fault"
         in first["reason"]
     )
     assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
@@ -196,7 +197,7 @@ def test_a_worker_that_reads_no_more_orders_is_lost(monkeypatch: pytest.MonkeyPa
     worker = Worker(channel.start(channel.worker_argv()), "here")
     os.kill(worker.hello.pid, signal.SIGSTOP)
     with pytest.raises(
-        WorkerLost, match=r"here: .*it takes no more orders \(it has read nothing for 0.2 s\)"
+        WorkerLost, match=r"here: .*writing to it failed \(it has read nothing for 0.2 s\)"
     ):
         worker.operate("exec", ["echo", "x" * (1 << 20)])
     os.kill(worker.hello.pid, signal.SIGKILL)
@@ -568,7 +569,7 @@ def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: 
     """Three orders of five seconds at once, then an undo of six: the worker does all of it, and
     leaves only then.
     """
-    from netbench.engine import binding
+    from netbench.engine import frames
     from netbench.engine.binding import Frame
 
     channel, heart = LocalChannel("here"), Heartbeat()
@@ -579,9 +580,9 @@ def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: 
         for row in worker.catalogue.rows
         if row.kind == "option" and row.owner in worker.catalogue.ops
     }
-    order = binding.encode_values({rows["op"]: "exec", rows["target"]: "sleep\x005"})
+    order = frames.encode_values({rows["op"]: "exec", rows["target"]: "sleep\x005"})
     for _ in range(3):
-        worker._write(binding.frame(Frame.OP, 9, order))
+        worker.connection.write(frames.frame(Frame.OP, 9, order))
     undone = tmp_path / "undone"
     worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 6; echo yes > {undone}"])
     heart.stop()

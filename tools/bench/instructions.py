@@ -24,7 +24,8 @@ from netbench.conductor.exchange import exchange
 from netbench.conductor.job import Options
 from netbench.engine.binding import Edge
 from netbench.engine.build_native import CFLAGS, compiler, worker_name
-from netbench.engine.worker import Heartbeat, Outcome, Worker
+from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.worker import Outcome, Worker
 from netbench.hosts.local import LocalChannel
 from tools.bench.table import Part, Row
 

@@ -1,0 +1,154 @@
+"""The frames to and from one worker process.
+
+One thread talks to a worker; the thread of engine.heartbeat only adds heartbeats between whole
+frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from netbench.engine import binding, frames
+from netbench.engine.binding import Frame
+from netbench.errors import ProtocolError, WorkerLost
+
+INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
+
+
+class Stream(Protocol):
+    """What a worker is reached through (hosts.base.Process)."""
+
+    def read(self, timeout: float) -> bytes: ...
+    def write(self, data: bytes) -> None: ...
+    def finish(self, timeout: float) -> int | None: ...
+    def complaint(self) -> str: ...
+
+
+class Connection:
+    """The frames of one worker process, whose host its errors name.
+
+    `silence`: the longest wait for data since it was set to 0, in seconds; a worker sends something
+    every HEARTBEAT_SECONDS.
+    """
+
+    def __init__(self, stream: Stream, host: str) -> None:
+        self.host = host
+        self.silence = 0.0
+        self._stream = stream
+        self._buffer = bytearray()
+        self._lock = threading.Lock()
+        self._interrupted = threading.Event()
+
+    @contextlib.contextmanager
+    def naming(self) -> Iterator[None]:
+        """Errors of the protocol name the host."""
+        try:
+            yield
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.host}: {error}") from error
+
+    def write(self, data: bytes) -> None:
+        """Write whole frames. Errors: WorkerLost."""
+        try:
+            with self._lock:
+                self._stream.write(data)
+        except (OSError, ValueError) as error:
+            raise WorkerLost(self._lost_message(f"writing to it failed ({error})")) from error
+
+    def send_heartbeat(self) -> None:
+        """Tell the worker that the controller is alive. Never waits and never raises: the thread
+        that talks to the worker meets the error.
+        """
+        if not self._lock.acquire(blocking=False):
+            return  # a frame is being written
+        try:
+            self._stream.write(frames.frame(Frame.HEARTBEAT, 0))
+        except (OSError, ValueError):
+            return
+        finally:
+            self._lock.release()
+
+    def next_frame(self, deadline: float) -> tuple[Frame, int, bytes]:
+        """The type, tag and payload of the next frame that is not a heartbeat.
+
+        Errors: WorkerLost; ProtocolError; TimeoutError when the worker lives but sends no such
+        frame before `deadline` (time.monotonic); KeyboardInterrupt after `interrupt`.
+        """
+        while True:
+            with self.naming():
+                frame = frames.split(self._buffer)
+            if frame is None:
+                self._fill(deadline)
+            elif frame[0] is not Frame.HEARTBEAT:
+                return frame
+
+    def interrupt(self) -> None:
+        """Make the thread that waits for this worker give up as by Ctrl-C."""
+        self._interrupted.set()
+
+    def clear_interrupt(self) -> None:
+        """After `interrupt`: waiting is possible again."""
+        self._interrupted.clear()
+
+    def read_to_end(self) -> None:
+        """Read and drop all data until the process closes its output, for as long as it sends any.
+        Errors: WorkerLost, which is the usual end.
+        """
+        while True:
+            self._fill(time.monotonic() + 2 * binding.SILENCE_SECONDS)
+            self._buffer.clear()
+
+    def finish(self, seconds: float) -> None:
+        """Close the stream, and wait at most so long until the process has exited."""
+        with self._lock:
+            self._stream.finish(seconds)
+
+    def _lost_message(self, what: str) -> str:
+        complaint = self._stream.complaint()
+        hint = (
+            f"it said: {complaint}"
+            if complaint
+            else f"`dmesg` on {self.host} may say why, or the network path to it is cut"
+        )
+        return f"{self.host}: the worker is gone: {what}; {hint}"
+
+    def _fill(self, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        try:
+            data = self._read(min(left, binding.SILENCE_SECONDS))
+        except TimeoutError as error:
+            if left < binding.SILENCE_SECONDS:
+                raise TimeoutError(
+                    f"{self.host}: the worker lives, but did not answer in time; look at the path"
+                    " between the data addresses"
+                ) from error
+            raise WorkerLost(
+                self._lost_message(f"it fell silent for {binding.SILENCE_SECONDS} s")
+            ) from error
+        except OSError as error:
+            raise WorkerLost(self._lost_message(str(error))) from error
+        if not data:
+            raise WorkerLost(self._lost_message("it closed the connection"))
+        self._buffer += data
+
+    def _read(self, seconds: float) -> bytes:
+        """The data that arrives within that time. Errors: TimeoutError; OSError;
+        KeyboardInterrupt.
+        """
+        began = time.monotonic()
+        while True:
+            left = began + seconds - time.monotonic()
+            try:
+                data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
+            except TimeoutError:
+                if self._interrupted.is_set():
+                    raise KeyboardInterrupt from None
+                if left <= INTERRUPT_SECONDS:
+                    raise
+                continue
+            self.silence = max(self.silence, time.monotonic() - began)
+            return data

@@ -1,0 +1,165 @@
+"""Frames of the protocol as bytes: encoded, split off a buffer, decoded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from netbench.engine.binding import (
+    FRAME_MAX,
+    MISSING,
+    SAME,
+    Edge,
+    Frame,
+    Hello,
+    Vector,
+    ffi,
+    lib,
+    own_layout,
+    rows_of,
+    text_of,
+)
+from netbench.engine.catalogue import Row
+from netbench.errors import EngineError, ProtocolError
+
+HEADER_BYTES: int = ffi.sizeof("struct nb_frame")
+
+
+def frame(kind: Frame, tag: int, payload: bytes = b"") -> bytes:
+    """One frame, ready to be written."""
+    header = ffi.new("struct nb_frame *", {"length": len(payload), "type": int(kind), "tag": tag})
+    return bytes(ffi.buffer(header)) + payload
+
+
+def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
+    """Take the first whole frame off a buffer: (type, tag, payload), or None if it is not whole
+    yet. Errors: ProtocolError.
+    """
+    if len(buffer) < HEADER_BYTES:
+        return None
+    header = ffi.new("struct nb_frame *")
+    ffi.memmove(header, bytes(buffer[:HEADER_BYTES]), HEADER_BYTES)
+    length, kind, tag = int(header.length), int(header.type), int(header.tag)
+    if length > FRAME_MAX or kind not in Frame._value2member_map_:
+        start = bytes(buffer[:40])
+        raise ProtocolError(
+            f"received data that is not netbench's protocol (it starts with {start!r}); does a"
+            " shell profile print to stdout? If not, deploy the worker again"
+        )
+    if len(buffer) < HEADER_BYTES + length:
+        return None
+    payload = bytes(buffer[HEADER_BYTES : HEADER_BYTES + length])
+    del buffer[: HEADER_BYTES + length]
+    return Frame(kind), tag, payload
+
+
+def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
+    """A worker's hello and its rows, refused when version, layout or byte order differ from this
+    controller's.
+    Errors: ProtocolError.
+    """
+    size, row_size = ffi.sizeof("struct nb_hello"), ffi.sizeof("struct nb_row")
+    if len(payload) < size:
+        raise ProtocolError(
+            f"the worker's hello is {len(payload)} bytes long, expected at least {size}{SAME}"
+        )
+    data = ffi.from_buffer(payload)
+    hello = ffi.cast("struct nb_hello *", data)
+    if hello.magic != lib.NB_MAGIC or hello.byte_order != lib.NB_BYTE_ORDER:
+        raise ProtocolError(
+            "the worker's byte order is not this controller's; run the controller on a machine of"
+            " the same byte order"
+        )
+    if hello.version != lib.NB_PROTOCOL or hello.layout != own_layout():
+        raise ProtocolError(
+            f"the worker has protocol {hello.version} layout {hello.layout:016x}, this controller"
+            f" has protocol {lib.NB_PROTOCOL} layout {own_layout():016x}; build both from the same"
+            " sources (`make`) and deploy the worker again"
+        )
+    if len(payload) != size + hello.rows * row_size:
+        raise ProtocolError(
+            f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of"
+            f" them{SAME}"
+        )
+    table = ffi.cast("struct nb_row *", data + size)
+    return _hello(hello), rows_of(table, hello.rows)
+
+
+def _hello(hello: Any) -> Hello:
+    values = (getattr(hello, field.name) for field in fields(Hello))
+    decoded: list[Any] = [text_of(v) if isinstance(v, ffi.CData) else v for v in values]
+    return Hello(*decoded)
+
+
+def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
+    """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes."""
+    parts: list[bytes] = []
+    for row, value in values.items():
+        text = (
+            value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
+        )
+        number = value if isinstance(value, int) else 0
+        head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
+        parts += [bytes(ffi.buffer(head)), text, b"\0" * (-len(text) % 8)]
+    return b"".join(parts)
+
+
+def decode_vectors(payload: bytes) -> Iterator[Vector]:
+    """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything
+    out of bounds.
+    """
+    size, at = ffi.sizeof("struct nb_vector"), 0
+    data = ffi.from_buffer(payload)
+    while at < len(payload):
+        if len(payload) - at < size:
+            raise ProtocolError(
+                f"{len(payload) - at} bytes are left over behind the last vector{SAME}"
+            )
+        head = ffi.cast("struct nb_vector *", data + at)
+        at += size
+        length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
+        if length > len(payload) - at:
+            raise ProtocolError(
+                f"a vector of {length} bytes where {len(payload) - at} are left{SAME}"
+            )
+        if head.text:
+            text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
+            yield Vector(head.row, head.edge, head.ns, (), text)
+        else:
+            raw = ffi.unpack(ffi.cast("uint64_t *", data + at), head.count) if head.count else []
+            yield Vector(
+                head.row, head.edge, head.ns, tuple(None if n == MISSING else n for n in raw), None
+            )
+        at += length
+
+
+def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
+    """The edge that an EDGE frame names, and what it carries for the other side's MARK. Errors:
+    ProtocolError.
+    """
+    value = int.from_bytes(payload[:4], sys.byteorder)
+    if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
+        raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge{SAME}")
+    return Edge(value), payload[8:]
+
+
+def decode_error(payload: bytes, host: str) -> EngineError:
+    """The error that an ERROR frame carries. Errors: ProtocolError when the frame has
+    another size.
+    """
+    if len(payload) != ffi.sizeof("struct nb_error"):
+        raise ProtocolError(
+            f"an error frame of {len(payload)} bytes, expected"
+            f" {ffi.sizeof('struct nb_error')}{SAME}"
+        )
+    error = ffi.cast("struct nb_error *", ffi.from_buffer(payload))
+    return EngineError(
+        error.code,
+        error.error,
+        text_of(error.operation),
+        text_of(error.message),
+        text_of(error.remedy),
+        host,
+    )
