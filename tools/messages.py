@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKERS = re.compile(
-    r"(Error|Lost|Refused|Busy|NotBuiltYet|Finding|Problem|Caution|_stop|_complain|unreadable|misshapen)$"
+    r"(Error|Lost|Refused|Busy|NotBuiltYet|Finding|Problem|Caution|_stop|_note|unreadable|misshapen)$"
 )
 SPEAKERS = (
     "say",

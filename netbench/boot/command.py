@@ -16,8 +16,8 @@ class Command:
     """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are
     replaced.
 
-    `uname -r` must then say what the kernel's `release` is or begins with; to go back, {kernel} is
-    `original`.
+    `uname -r` must then print the kernel's `release`, or a release that begins with it. For the
+    original kernel, {kernel} is `original`.
     """
 
     seconds = 600.0
@@ -27,8 +27,8 @@ class Command:
         nameless = [kernel.name for kernel in kernels if not kernel.release]
         if nameless:
             return (
-                f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will say, to"
-                " know that it did its work"
+                f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will print,"
+                " so that the boot can be checked"
             )
         return ""
 
@@ -63,12 +63,12 @@ class Command:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BootError(f"{machine.name}: {argv[0]} cannot be run: {error}") from error
         if done.returncode:
-            said = (
+            output = (
                 " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
                 or "it printed nothing"
             )
             raise BootError(
-                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}"
+                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {output}"
             )
 
     def cancel(self, machine: Machine) -> None:

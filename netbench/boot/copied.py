@@ -1,4 +1,4 @@
-"""Kernels that are brought to a host: its files in netbench's own folder, once per content, never
+"""Kernels that are copied to a host: their files in netbench's own folder, once per content, never
 in /boot.
 """
 
@@ -20,7 +20,7 @@ from netbench.model import Kernel
 
 SEND_SECONDS = 600.0
 INITRD_SECONDS = 600.0
-_DONE = "whole"  # a file that is made last
+_DONE = "whole"  # a file that is written last
 _FOLDER = (
     'umask 077; folder=${XDG_CACHE_HOME:-$HOME/.cache}/netbench/kernels/$0; mkdir -p "$folder" &&'
     ' cd "$folder" && pwd'
@@ -98,7 +98,7 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
 
 @contextmanager
 def _as_boot_error(machine: Machine) -> Iterator[None]:
-    """What is wrong with the kernel's files, as BootError."""
+    """Errors about the kernel's files as BootError."""
     try:
         yield
     except RequestError as error:

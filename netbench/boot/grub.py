@@ -93,13 +93,13 @@ def entry_of(text: str, release: str) -> str:
     Ids never begin with a digit: GRUB would read that as a place in the menu. Recovery entries are
     passed over.
     """
-    found = [
+    paths = [
         path
         for path, image, arguments in _entries(text)
         if _boots(image, release) and not _is_rescue(arguments)
     ]
     return next(
-        (path for path in found if not any(name[:1].isdigit() for name in path.split(">"))), ""
+        (path for path in paths if not any(name[:1].isdigit() for name in path.split(">"))), ""
     )
 
 

@@ -49,54 +49,52 @@ def version(release: str) -> list[tuple[int, int | str]]:
 
 def releases(machine: Machine) -> list[str]:
     """Releases of the kernels that are installed, the oldest version first."""
-    found = {
+    names = {
         name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)
     }
     for folder in ("/usr/lib/modules", "/lib/modules"):
-        found |= set(machine.listing(folder))
-    return sorted(found, key=version)
+        names |= set(machine.listing(folder))
+    return sorted(names, key=version)
 
 
 def find(machine: Machine, wanted: str) -> Installed:
     """The installed kernel of a release, else the newest of releases that begin so. Errors:
     BootError, HostError.
     """
-    there = releases(machine)
-    for release in candidates(there, wanted):
+    present = releases(machine)
+    for release in candidates(present, wanted):
         image = _first(machine, _IMAGES, release)
         if image:
             return Installed(release, image, _first(machine, _INITRDS, release))
-    known = f"there are {', '.join(there)}" if there else "there are none in /boot and /lib/modules"
-    raise BootError(f"{machine.name}: no kernel {wanted} is installed; {known}")
+    listed = ", ".join(present) or "none in /boot and /lib/modules"
+    raise BootError(f"{machine.name}: no kernel {wanted} is installed; there are {listed}")
 
 
-def candidates(there: Iterable[str], wanted: str) -> list[str]:
-    """The releases that a word may mean, the best first. What an installation kept of the kernel
-    before it (`.old`) is none.
+def candidates(known: Iterable[str], wanted: str) -> list[str]:
+    """The releases that a word may mean, the best first. The previous kernel that an installation
+    keeps (`.old`) is not among them.
     """
     loose = [
         release
-        for release in there
+        for release in known
         if is_of(release, wanted) and release != wanted and not release.endswith(".old")
     ]
     return [
-        *(release for release in there if release == wanted),
+        *(release for release in known if release == wanted),
         *sorted(loose, key=version, reverse=True),
     ]
 
 
 def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
-    """Which of the kernels that should be installed are not, and what there is; "" when all are
-    there.
-    """
-    said = []
+    """Which of the kernels are not installed, and which are; "" when none is missing."""
+    problems = []
     for kernel in kernels:
         try:
             if kernel.release:
                 find(machine, kernel.release)
         except BootError as error:
-            said.append(str(error).removeprefix(f"{machine.name}: "))
-    return "; ".join(said)
+            problems.append(str(error).removeprefix(f"{machine.name}: "))
+    return "; ".join(problems)
 
 
 def _first(machine: Machine, patterns: tuple[str, ...], release: str) -> str:

@@ -12,7 +12,7 @@ from netbench.errors import BootError
 from netbench.model import Host, Kernel
 
 LOAD_SECONDS = 120.0
-# The session must end before its host does. Constant words: no value is in them.
+# The session must end before its host goes down. The words are constant: they hold no value.
 _JUMP = ("sh", "-c", "sync; (sleep 0.5; exec kexec -e) >/dev/null 2>&1 </dev/null &")
 _REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
 SYSTEMD = "/run/systemd/system"
@@ -41,7 +41,7 @@ class Kexec:
         if kernel is None:
             return self.prepare_original(machine, original_kernel)
         if kernel.release:
-            found = installed.find(machine, kernel.release)
+            chosen = installed.find(machine, kernel.release)
         elif kernel.image:
             if kernel.initrd and not machine.exists(kernel.initrd):
                 raise BootError(
@@ -52,37 +52,49 @@ class Kexec:
                 raise BootError(
                     f"{machine.name}: there is no {kernel.image}; an image is a path on the host"
                 )
-            found = installed.Installed(
+            chosen = installed.Installed(
                 copied.release_of(machine, kernel.image), kernel.image, kernel.initrd
             )
         else:
-            found = copied.bring(machine, kernel, original_kernel)
+            chosen = copied.bring(machine, kernel, original_kernel)
         line = f"{original_kernel.words} {kernel.append}".strip()
-        target = Target(kernel.name, found.release, found.image, found.initrd, line)
+        target = Target(
+            kernel.name,
+            chosen.release,
+            chosen.image,
+            chosen.initrd,
+            line,
+        )
         self._load(machine, target)
         return target
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
-        """By kexec too where that can be had, else by the firmware, whose default entry nobody has
-        touched.
-        """
+        """By kexec where possible, else by the firmware, whose default entry is unchanged."""
         try:
-            found = installed.find(machine, original_kernel.release)
-            if found.release != original_kernel.release:
+            chosen = installed.find(machine, original_kernel.release)
+            if chosen.release != original_kernel.release:
                 return Target("", original_kernel.release)
-            target = Target("", found.release, found.image, found.initrd, original_kernel.words)
+            target = Target(
+                "",
+                chosen.release,
+                chosen.image,
+                chosen.initrd,
+                original_kernel.words,
+            )
             self._load(machine, target)
         except BootError:
             return Target("", original_kernel.release)
         return target
 
     def _load(self, machine: Machine, target: Target) -> None:
-        """By the call that takes files, which a locked kernel can check; else by the old one."""
+        """By kexec_file_load(2), with which a locked-down kernel can check signatures; else by
+        kexec_load(2).
+        """
         words = [
             f"--command-line={target.command_line}",
             *([f"--initrd={target.initrd}"] if target.initrd else ()),
         ]
-        said = []
+        errors = []
         for how in ("-s", "-c"):
             done = machine.attempt(
                 "kexec", how, "-l", target.image, *words, seconds=LOAD_SECONDS, root=True
@@ -92,10 +104,10 @@ class Kexec:
             failed = [
                 line for line in done.stderr.splitlines() if "failed" in line
             ]  # among what it was about to load
-            said.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
+            errors.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
         raise BootError(
             f"{machine.name}: {target.image} cannot be loaded:"
-            f" {'; '.join(said)}{_lockdown(machine, said)}"
+            f" {'; '.join(errors)}{_lockdown(machine, errors)}"
         )
 
     def reboot(self, machine: Machine, target: Target) -> None:
@@ -112,12 +124,12 @@ class Kexec:
         return console_file(host)
 
 
-def _lockdown(machine: Machine, said: Sequence[str]) -> str:
+def _lockdown(machine: Machine, errors: Sequence[str]) -> str:
     modes = machine.attempt("cat", "/sys/kernel/security/lockdown").stdout.strip()
-    locked = "[none]" not in modes if "[" in modes else "not permitted" in said[-1]
-    told = (
+    locked = "[none]" not in modes if "[" in modes else "not permitted" in errors[-1]
+    explanation = (
         f"the kernel is locked down ({modes})"
         if modes
         else "is the kernel locked down (Secure Boot)?"
     )
-    return f"; {told}; sign the image, or name another boot method" if locked else ""
+    return f"; {explanation}; sign the image, or name another boot method" if locked else ""

@@ -17,7 +17,7 @@ from netbench.model import Host, Kernel
 
 
 class Qemu:
-    """A guest's power switch: it works whatever the guest does."""
+    """Restarts a guest's emulator, which needs no help of the guest."""
 
     seconds = 60.0
     remote = True
@@ -27,9 +27,9 @@ class Qemu:
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         try:
-            found = find(machine.host.boot.lab)
+            lab = find(machine.host.boot.lab)
             for kernel in kernels:
-                kernel_for(found, kernel)
+                kernel_for(lab, kernel)
         except (LabError, RequestError) as error:
             return str(error)
         return ""
@@ -42,15 +42,15 @@ class Qemu:
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         with _as_boot_error(machine.host):
-            found = find(machine.host.boot.lab)
+            lab = find(machine.host.boot.lab)
             own = (
                 kernel
-                for kernel in found.kernels.values()
+                for kernel in lab.kernels.values()
                 if kernel.release == original_kernel.release
             )
             return self._target(
                 "",
-                next(own, None) or kernel_for(found, Kernel("", release=original_kernel.release)),
+                next(own, None) or kernel_for(lab, Kernel("", release=original_kernel.release)),
             )
 
     def _target(self, name: str, kernel: LabKernel) -> Target:
@@ -73,7 +73,7 @@ class Qemu:
 
 @contextmanager
 def _as_boot_error(host: Host) -> Iterator[None]:
-    """What the lab says against it, as BootError."""
+    """Errors of the lab as BootError."""
     try:
         yield
     except (LabError, RequestError) as error:
@@ -81,7 +81,7 @@ def _as_boot_error(host: Host) -> Iterator[None]:
 
 
 def _guest(host: Host) -> str:
-    """The lab's name of a host, which its alias for SSH ends in: a campaign may call it
-    otherwise.
+    """The lab's name of a host, with which its SSH alias ends; a campaign may name it
+    differently.
     """
     return (host.ssh or host.name).removeprefix(f"{host.boot.lab}-")

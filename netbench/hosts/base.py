@@ -1,6 +1,4 @@
-"""What a host can do, however it is reached: run a command, copy a file, start a program that is
-talked to.
-"""
+"""What a host can do, however it is reached: run a command, copy a file, start a program."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ class Result:
 
 
 class Process(Protocol):
-    """A started program, talked to through its standard input and output."""
+    """A started program, with its standard input and output."""
 
     def read(self, timeout: float) -> bytes:
-        """Bytes that are there, waiting at most `timeout` seconds; b"" at the end. Errors:
+        """Read what is available, waiting at most `timeout` seconds; b"" at the end. Errors:
         TimeoutError.
         """
 
@@ -39,7 +37,7 @@ class Process(Protocol):
 
 
 class Channel(Protocol):
-    """A way to one host."""
+    """The connection to one host."""
 
     name: str
 
@@ -63,4 +61,4 @@ class Channel(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the host."""
+        """Disconnect from the host."""

@@ -1,9 +1,9 @@
-"""The worker on a host: copied once per content, checked, started, and gone with its channel.
+"""The worker on a host: copied once per content, checked, started; it exits with its channel.
 
-The script below finds a folder that keeps and runs programs: the user's cache, and where that is
-read-only, full or mounted noexec, the places after it. Where anybody can write, only a folder of
-the user's own counts. A worker is started only when its SHA-256 is the one that was sent (or, built
-on the host, the one that was built) and when it has just run once.
+The script below finds a folder from which programs can be run: the user's cache, and where that is
+read-only, full or mounted noexec, the folders after it. In a folder that every user can write to,
+only a subfolder that the user owns is used. A worker is started only when its SHA-256 is the one
+that was sent (or, built on the host, the one that was built) and when it has just run once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "engine"
 # made by the build (engine/build_native.py): C files, and `arguments` for the compiler
 SOURCE = "source.tar"
 START_SECONDS = 30.0
-SEND_SECONDS = 300.0  # some MB over a slow link
+SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 
@@ -70,7 +70,7 @@ receive() {
 }
 keep() {
   why=$(mkdir -p "$1" 2>&1) || return 1
-  ours "$1" && chmod 700 "$1" || { why='the folder belongs to somebody else'; return 1; }
+  ours "$1" && chmod 700 "$1" || { why='the folder belongs to another user'; return 1; }
   why=$( (true > "$temp") 2>&1) || return 1
   echo netbench:send
   why=$(receive 2>&1)
@@ -159,9 +159,9 @@ def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
     )
 
 
-def _refusal(shell: Shell, said: list[str], account: str) -> HostError:
-    """What a word of the script means, and what to do."""
-    match said:
+def _refusal(shell: Shell, answer: list[str], account: str) -> HostError:
+    """The error that the script's answer stands for, with what to do."""
+    match answer:
         case ["tool", tool]:
             return shell.failure(
                 f"the host has no `{tool}`, which starting a worker needs; install coreutils or"
@@ -199,18 +199,18 @@ def start_worker(shell: Shell, privileged: bool, account: str, package: Path = P
 
     Errors: HostError.
     """
-    load = parcel(shell.machine, shell.host, package)
+    sent = parcel(shell.machine, shell.host, package)
     shell.allow(START_SECONDS)
     how = "sudo" if privileged else "plain"
-    shell.begin(_SCRIPT, f"{load.kind} {load.sha256} {len(load.data)} {how}\n".encode())
-    while (said := shell.hear()) in (["send"], ["building"]):
-        if said == ["send"]:
+    shell.begin(_SCRIPT, f"{sent.kind} {sent.sha256} {len(sent.data)} {how}\n".encode())
+    while (answer := shell.hear()) in (["send"], ["building"]):
+        if answer == ["send"]:
             shell.allow(SEND_SECONDS)
-            shell.tell(load.data)
+            shell.tell(sent.data)
         else:
             shell.allow(BUILD_SECONDS)
-    if said != ["ready"]:
+    if answer != ["ready"]:
         shell.finish()
-        raise _refusal(shell, said, account)
+        raise _refusal(shell, answer, account)
     shell.tell(b"\n")
     return shell.process

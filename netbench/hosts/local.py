@@ -18,7 +18,7 @@ from netbench.hosts.base import Result
 
 SUDO = ("sudo", "-n", "--")
 
-PATIENCE_SECONDS = 10  # that a program may leave what is written to it unread
+PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 
 
 class LocalProcess:
@@ -99,8 +99,8 @@ class LocalChannel:
                 else f"it did not end within {timeout:.0f} s"
             )
             raise HostError(
-                f"{self.name}: cannot run {argv[0]}: {why}; check that it is there and ends by"
-                " itself"
+                f"{self.name}: cannot run {argv[0]}: {why}; check that the program exists and"
+                " ends by itself"
             ) from error
         return Result(
             tuple(argv),
@@ -132,7 +132,8 @@ class LocalChannel:
             return LocalProcess(argv)
         except OSError as error:
             raise HostError(
-                f"{self.name}: cannot start {argv[0]}: {error.strerror}; see that it may be run"
+                f"{self.name}: cannot start {argv[0]}: {error.strerror}; check that it is"
+                " executable"
             ) from error
 
     def start_worker(self, privileged: bool = False) -> LocalProcess:
@@ -142,8 +143,8 @@ class LocalChannel:
         return self.start(self._worker)
 
     def _check_sudo(self) -> None:
-        """Let a worker begin and end under sudo: its refusal would else be a worker that
-        is silent.
+        """Start and end a worker under sudo, so that a refusal of sudo is an error here, not a
+        worker that never answers.
         """
         done = self.run((*SUDO, *self._worker))
         if done.status:

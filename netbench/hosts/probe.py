@@ -1,5 +1,5 @@
-"""Reading a host's facts: each question is asked once, and as many at a time as are known to be
-needed.
+"""Reading a host's facts: each question is asked once, together with all others that are known to
+be needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOUNTS: Question = ("file", ("/proc/self/mountinfo",))
 
 
 class _Unasked(Exception):
-    """What must be asked before a way can be followed."""
+    """The questions that must be asked before a source can be read."""
 
     def __init__(self, questions: Iterable[Question]) -> None:
         self.questions = tuple(questions)
@@ -28,7 +28,7 @@ class _Unasked(Exception):
 
 
 class _Texts:
-    """Answers by question; the operations that are made of others."""
+    """Answers by question, and the operations that are composed of others."""
 
     def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
         self._names = names
@@ -72,19 +72,19 @@ class _Texts:
             f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True)
         )
 
-    def targets(self, way: FactSource) -> list[tuple[str, ...]]:
-        """A way's target for each thing that the host has of what it names. Errors: ValueError when
-        that is not known.
+    def targets(self, source: FactSource) -> list[tuple[str, ...]]:
+        """A source's target for each interface, peer or file of the host that it names. Errors:
+        ValueError when those are not known.
         """
         for name in ("interface", "peer", "source", "sink"):
-            if any(f"{{{name}}}" in part for part in way.target):
+            if any(f"{{{name}}}" in part for part in source.target):
                 if name not in self._names:
                     raise ValueError(f"its {name} is not known")
                 return [
-                    tuple(part.replace(f"{{{name}}}", value) for part in way.target)
+                    tuple(part.replace(f"{{{name}}}", value) for part in source.target)
                     for value in self._names[name]
                 ]
-        return [way.target]
+        return [source.target]
 
 
 def read_facts(
@@ -93,11 +93,12 @@ def read_facts(
     """(facts, missing): every fact by name, None where it could not be read, and then the reason in
     `missing`.
 
-    `names`: what of `interface`, `peer`, `source` and `sink` the host has; facts of what it has
-    none of are left out, those of what is not there are missing. Errors: those of losing the host.
+    `names`: the host's own `interface`, `peer`, `source` and `sink`. Facts about a name with an
+    empty list are left out; those about a name that is absent are missing. Errors: those of
+    losing the host.
     """
     texts = _Texts(names)
-    settled: dict[str, tuple[str | None, str] | None] = {}
+    outcomes: dict[str, tuple[str | None, str] | None] = {}
     pending = [fact for fact in wanted if fact.sources]
     order = [fact.name for fact in pending]
     while pending:
@@ -105,28 +106,28 @@ def read_facts(
         left = []
         for fact in pending:
             try:
-                settled[fact.name] = _settle(fact, texts)
+                outcomes[fact.name] = _settle(fact, texts)
             except _Unasked as unasked:
                 needed |= dict.fromkeys(unasked.questions)
                 left.append(fact)
         pending = left
         if needed:
             texts.learn(list(needed), ask)
-    there = {name: found for name in order if (found := settled[name]) is not None}
-    return {name: value for name, (value, _) in there.items()}, {
-        name: why for name, (value, why) in there.items() if value is None
+    present = {name: outcome for name in order if (outcome := outcomes[name]) is not None}
+    return {name: value for name, (value, _) in present.items()}, {
+        name: why for name, (value, why) in present.items() if value is None
     }
 
 
 def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
-    """(value, "") or (None, why); None where the host has none of what the fact is about. Errors:
+    """(value, "") or (None, why); None where the host has nothing that the fact is about. Errors:
     _Unasked.
     """
     whys: dict[str, None] = {}
-    for way in fact.sources:
+    for source in fact.sources:
         try:
-            targets = texts.targets(way)
-            values = list(dict.fromkeys(_follow(way, targets, texts)))
+            targets = texts.targets(source)
+            values = list(dict.fromkeys(_values(source, targets, texts)))
         except EngineError as error:
             whys[error.message.rstrip(": ")] = None
         except ValueError as error:
@@ -136,22 +137,22 @@ def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
     return None, "; ".join(whys)
 
 
-def _follow(way: FactSource, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iterator[str]:
+def _values(source: FactSource, targets: Iterable[tuple[str, ...]], texts: _Texts) -> Iterator[str]:
     for target in targets:
         try:
-            text = texts.of(way.op, target)
+            text = texts.of(source.op, target)
         except EngineError as error:
-            if way.failing is None or way.failing[0] not in error.message:
+            if source.failing is None or source.failing[0] not in error.message:
                 raise
-            yield way.failing[1]
+            yield source.failing[1]
         else:
-            yield _parsed(way, target, text)
+            yield _parsed(source, target, text)
 
 
-def _parsed(way: FactSource, target: tuple[str, ...], text: str) -> str:
+def _parsed(source: FactSource, target: tuple[str, ...], text: str) -> str:
     """Errors: ValueError that names what was read."""
     try:
-        value = way.parse(text)
+        value = source.parse(text)
     except ValueError as error:
         raise ValueError(f"{target[0]}: {error}") from error
     if not value:

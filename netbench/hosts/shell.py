@@ -1,11 +1,11 @@
-"""Talking to a host's shell: one constant line starts it, everything else (scripts, paths,
-arguments, files) goes over its input.
+"""A host's shell: one constant line starts it, everything else (scripts, paths, arguments, files)
+goes over its input.
 
-The line names no value and begins with a mark, so whatever a login shell prints before (a banner,
-an `echo` in .bashrc) is passed over. It then reads a script, whose length is known, one byte at a
-time, so that what follows is left for the script. Scripts are constant too; where one wants bytes
-it says so first, and nothing is sent before: `head` may read more than it was asked for. A host
-needs sh, dd, head, cat and what a script names; no sftp.
+The line holds no value and prints a mark first, so that output of a login shell before it (a
+banner, an `echo` in .bashrc) is skipped. It then reads a script of known length one byte at a time,
+so that the bytes after it are left for the script. Scripts are constant too. A script that needs
+bytes asks for them first, and nothing is sent before, since `head` may read more than its count. A
+host needs sh, dd, head, cat and the programs that a script names; no sftp.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Session(Process, Protocol):
         """Tell it that nothing more will be written. Errors: OSError."""
 
     def errors(self) -> str:
-        """What it wrote on standard error, or the end of it."""
+        """Its standard error, or the end of it."""
 
 
 class Shell:
@@ -92,7 +92,7 @@ class Shell:
         self.machine = self._pass_banner()
 
     def allow(self, seconds: float) -> None:
-        """Give what comes next that much time from now."""
+        """Set the deadline of what follows, in seconds from now."""
         self._deadline = time.monotonic() + seconds
 
     def _fill(self) -> bool:
@@ -101,7 +101,7 @@ class Shell:
             data = self.process.read(max(0.0, self._deadline - time.monotonic()))
         except TimeoutError as error:
             what = (
-                "the host's shell did not answer in time; see what its login scripts do, and"
+                "the host's shell did not answer in time; check what its login scripts do, and"
                 " whether the host is overloaded"
             )
             raise HostError(f"{self.host}: {what}{self._words()}") from error
@@ -112,13 +112,13 @@ class Shell:
 
     def _lost(self, error: OSError) -> HostError:
         return HostError(
-            f"{self.host}: {error.strerror or error}; see whether the host is up, and the way to"
-            f" it{self._words()}"
+            f"{self.host}: {error.strerror or error}; check that the host is up and can be"
+            f" reached{self._words()}"
         )
 
     def _words(self) -> str:
-        said = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
-        return f"; it said: {said}" if said else ""
+        output = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
+        return f"; it said: {output}" if output else ""
 
     def _pass_banner(self) -> str:
         while (at := self._buffer.find(MARK)) < 0 or b"\n" not in self._buffer[at:]:
@@ -156,8 +156,8 @@ class Shell:
         self.tell(b"%d\n%b%b" % (len(text), text, data))
 
     def hear(self) -> list[str]:
-        """The words of the next line that is for us; other lines are kept as `remarks`. At the end:
-        an empty list.
+        """The words of the next line that a script addresses to netbench; other lines are kept as
+        `remarks`. At the end: an empty list.
         """
         while True:
             while b"\n" not in self._buffer:
@@ -204,19 +204,19 @@ def _absolute(path: str) -> str:
 
 
 def start(shell: Shell, argv: Sequence[str]) -> Session:
-    """Start a program in place of the shell: what it writes is all that will be read. Errors:
+    """Start a program in place of the shell: only its output is read from then on. Errors:
     HostError.
     """
     _check(shell.host, *argv)
     if not argv or not argv[0] or argv[0].startswith("-"):
         raise HostError(f"{shell.host}: {argv!r} names no program")
     shell.begin(_RUN, _argv(argv))
-    said = shell.hear()
-    if said == ["ready"]:
+    answer = shell.hear()
+    if answer == ["ready"]:
         shell.tell(b"\n")
         return shell.process
     shell.finish()
-    if said == ["missing"]:
+    if answer == ["missing"]:
         raise HostError(
             f"{shell.host}: cannot run {argv[0]}: it is no program on the host; install it there"
         )

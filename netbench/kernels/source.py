@@ -42,7 +42,7 @@ class Unpacked:
 
 
 def on_this_machine(kernel: Kernel) -> bool:
-    """Whether a kernel's source is a package or a build tree of this machine, whatever the host."""
+    """Whether a kernel's source is a package or a build tree of this machine."""
     return bool(kernel.deb or kernel.tree)
 
 
@@ -76,8 +76,8 @@ def digest(place: Path) -> str:
 
 
 def unpack(kernel: Kernel, folder: Path) -> Unpacked:
-    """Bring a kernel's files into an empty folder of ours, or leave them where they are; modules
-    get a `modules.dep`.
+    """Unpack a kernel's files into an empty folder, or use them where they are; modules get a
+    `modules.dep`.
 
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
@@ -102,7 +102,7 @@ def image_release(image: Path, name: str = "") -> str:
     """The release that a bzImage says it is (Documentation/arch/x86/boot.rst, kernel_version).
     Errors: RequestError.
     """
-    who = f"kernel {name}: " if name else ""
+    label = f"kernel {name}: " if name else ""
     try:
         with image.open("rb") as raw:
             header = raw.read(_HEADER)
@@ -113,11 +113,11 @@ def image_release(image: Path, name: str = "") -> str:
             )
             version = raw.read(_VERSION_MAX)
     except OSError as error:
-        raise RequestError(f"{who}cannot read {image}: {error.strerror}") from error
+        raise RequestError(f"{label}cannot read {image}: {error.strerror}") from error
     words = version.partition(b"\0")[0].decode(errors="replace").split()
     if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or not words:
         raise RequestError(
-            f"{who}{image} is no x86 kernel image; expected a bzImage, such as"
+            f"{label}{image} is not an x86 kernel image; expected a bzImage, such as"
             " /boot/vmlinuz-RELEASE"
         )
     return words[0]
@@ -210,9 +210,7 @@ def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
 
 
 def _indexed(kernel: Kernel, modules: Path, release: str, folder: Path) -> Path:
-    """The modules with `modules.dep`: made where they are if that is our folder, else in a copy of
-    them.
-    """
+    """The modules with `modules.dep`: written in place if they are in `folder`, else in a copy."""
     if (modules / "modules.dep").is_file():
         return modules
     if not modules.is_relative_to(folder):
@@ -258,7 +256,7 @@ def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RequestError(f"kernel {name}: {argv[0]} of {place} failed: {error}") from error
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+        output = " ".join((done.stderr or done.stdout).split()) or "it printed nothing"
         raise RequestError(
-            f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {said}"
+            f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {output}"
         )

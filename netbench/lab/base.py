@@ -1,4 +1,4 @@
-"""What a lab is, whatever its hosts are made of."""
+"""What a lab is: its hosts, kernels, state and specification."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class LabHost:
 
 @dataclass(frozen=True)
 class LabKernel:
-    """A kernel that a lab's guests can be started on, as files of this machine; `source` is what it
-    was made from.
+    """A kernel that a lab's guests can be started on, as files of this machine; `source` is where
+    it comes from.
 
     `append` is added to the kernel's command line.
     """
@@ -51,8 +51,8 @@ class LabKernel:
 
 @dataclass(frozen=True)
 class Lab:
-    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` is
-    in the order asked for.
+    """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` are
+    in the order of the request.
 
     `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that
     guests are made with.
@@ -98,8 +98,8 @@ def _kernel(kernel: LabKernel) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator) are
-    still there.
+    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator)
+    exist.
     """
 
     host: LabHost
@@ -109,8 +109,8 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class LabStatus:
-    """What is there of a lab. `state`: `up`, `broken` (something is gone), `unfinished` (being
-    made, or its maker died).
+    """The state of a lab: `up`, `broken` (a namespace or server is missing), `unfinished` (being
+    made, or the process that made it died).
     """
 
     name: str
@@ -142,11 +142,11 @@ class LabStatus:
 
 @dataclass(frozen=True)
 class LabSpec:
-    """A lab as asked for: `rate` in bits/s, `delay` in ns, of the data link, each way; None is as
+    """A lab to be made: `rate` in bits/s and `delay` in ns of the data link, each way; None is as
     fast as the machine is.
 
-    `kernels` are those of guests, `disk` gives each guest one; `ready` is what `Kind.prepare` has
-    made of the kernels.
+    `kernels` are those of guests, `disk` gives each guest a disk; `ready` are the kernels that
+    `Kind.prepare` has built.
     """
 
     kind: str
@@ -162,12 +162,12 @@ class LabSpec:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make hosts: the tools that a spec needs, and the making of it in an empty folder;
-    names lead back to all of it.
+    """A kind of lab: the tools that a spec needs, and how it is made in an empty folder. Everything
+    that is made can be found again by its name.
 
-    `alive` says whether a host's server is there, from the lab's folder and the host's name.
-    `prepare`, if there is one, does what takes long and leaves nothing but a cache, before labs are
-    locked: a spec as it can be made.
+    `alive` tells whether a host's server runs, from the lab's folder and the host's name.
+    `prepare`, if there is one, does what takes long before labs are locked, and leaves only a
+    cache: it returns the spec with kernels that are ready.
     """
 
     needs: Callable[[LabSpec], Sequence[str]]

@@ -117,8 +117,8 @@ def together(call: Callable[[_T], None], items: Iterable[_T]) -> None:
         one.result()
 
 
-def _complaint(said: str, text: str) -> str:
+def _complaint(output: str, text: str) -> str:
     """The last words of a program; those about a line of a batch followed by that line."""
-    match = _BATCH_LINE.search(said)
-    words = " ".join(_BATCH_LINE.sub("", said).split()) or "it said nothing"
+    match = _BATCH_LINE.search(output)
+    words = " ".join(_BATCH_LINE.sub("", output).split()) or "it printed nothing"
     return f"{words} (in `{text.splitlines()[int(match[1]) - 1]}`)" if match else words

@@ -33,5 +33,5 @@ def _tail(file: Path, lines: int) -> Iterator[str]:
             text = raw.read().decode(errors="replace")
     except OSError:
         return
-    said = (_CONTROL.sub("", line).rstrip() for line in re.split(r"[\r\n]+", text))
-    yield from [line for line in said if line][-lines:]
+    printed = (_CONTROL.sub("", line).rstrip() for line in re.split(r"[\r\n]+", text))
+    yield from [line for line in printed if line][-lines:]

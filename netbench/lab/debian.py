@@ -1,5 +1,5 @@
-"""Debian's packages of kernels and of what guests are made of: found by apt, verified by apt, kept
-in a cache.
+"""Debian's packages of kernels and of guests' programs: apt finds and verifies them, a cache
+keeps them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Package:
 
 
 def cache() -> Path:
-    """The folder of what labs keep between them; there when this returns. Errors: LabRefused."""
+    """The folder that labs share; it exists when this returns. Errors: LabRefused."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     place = Path(base).expanduser() / "netbench" / "lab"
     try:
@@ -78,7 +78,7 @@ def fits(release: str, word: str) -> bool:
 
 
 def order(release: str) -> tuple[int, ...]:
-    """What sorts releases of Debian's cloud kernels by age."""
+    """A key that sorts releases of Debian's cloud kernels by age."""
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
@@ -87,13 +87,13 @@ def newest(tools: Tools) -> str:
     match = _DEPENDS.search(_ask(tools, "depends", META))
     if match:
         return match[1]
-    kept = sorted(_kept(""), key=order)
-    if not kept:
+    cached = sorted(_kept(""), key=order)
+    if not cached:
         raise LabRefused(
-            f"apt knows no {META}, and none was kept from before: {_UPDATE}, or name a kernel of"
+            f"apt knows no {META}, and none is in the cache: {_UPDATE}, or name a kernel of"
             " this machine"
         )
-    return kept[-1]
+    return cached[-1]
 
 
 def kernel(word: str, tools: Tools) -> Path:
@@ -108,26 +108,26 @@ def kernel(word: str, tools: Tools) -> Path:
         except LabRefused as error:
             why = str(error)
             break
-    kept = _kept(word)
-    if kept:
-        return kept[max(kept, key=order)]
+    cached = _kept(word)
+    if cached:
+        return cached[max(cached, key=order)]
     if why:
         raise LabRefused(why)
     if not known:
         raise LabRefused(
-            f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none was kept from before:"
+            f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none is in the cache:"
             f" {_UPDATE}"
         )
-    there = ", ".join(dict.fromkeys(map(series, reversed(known))))
+    available = ", ".join(dict.fromkeys(map(series, reversed(known))))
     raise LabRefused(
-        f"kernel {word}: this machine's Debian has no such cloud kernel, it has {there}; or give a"
-        " deb, tree or image"
+        f"kernel {word}: this machine's Debian has no such cloud kernel, it has"
+        f" {available}; or give a deb, tree or image"
     )
 
 
 def _ask(tools: Tools, *words: str) -> str:
-    """What apt-cache says, "" where it knows nothing. It takes a second: kept as long as apt's
-    lists stay what they are.
+    """The output of apt-cache, "" where it knows nothing. It takes a second, so it is cached until
+    apt's lists change.
     """
     place = cache() / "apt" / _lists()
     answer = place / sha256(" ".join(words).encode()).hexdigest()
@@ -135,45 +135,45 @@ def _ask(tools: Tools, *words: str) -> str:
         return answer.read_text()
     if not place.exists():
         shutil.rmtree(place.parent, ignore_errors=True)
-    said = tools.attempt(("apt-cache", *words)).stdout
+    output = tools.attempt(("apt-cache", *words)).stdout
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=cache()) as scratch:
         place.mkdir(parents=True, exist_ok=True)
         draft = Path(scratch, "draft")
-        draft.write_text(said)
+        draft.write_text(output)
         draft.rename(answer)
-    return said
+    return output
 
 
 def _lists() -> str:
-    """What changes when apt's lists, sources, preferences or the installed packages do."""
-    found = sha256()
+    """A digest of apt's lists, sources and preferences, and of the installed packages."""
+    digest = sha256()
     for place in map(Path, _APT):
         for file in sorted((place, *place.glob("*"))):
             with contextlib.suppress(OSError):
-                found.update(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n".encode())
-    return found.hexdigest()[:16]
+                digest.update(f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _known(tools: Tools) -> set[str]:
-    """The releases of all cloud kernels that apt has heard of."""
+    """The releases of all cloud kernels that apt knows."""
     names = _ask(tools, "pkgnames", "linux-image-").split()
     return {match[1] for name in names if (match := _IMAGE.match(name))}
 
 
 def _offered(releases: Iterable[str], tools: Tools) -> Iterator[Package]:
     for release in releases:
-        if found := package(f"linux-image-{release}", tools):
-            yield found
+        if offered := package(f"linux-image-{release}", tools):
+            yield offered
 
 
 def _kept(word: str) -> dict[str, Path]:
     """Packages of kernels in the cache, by release, that fit a word ("": all)."""
-    found = (
+    packages = (
         (match[1], file)
         for file in cache().glob("linux-image-*.deb")
         if (match := _CACHED.match(file.name))
     )
-    return {release: file for release, file in found if not word or fits(release, word)}
+    return {release: file for release, file in packages if not word or fits(release, word)}
 
 
 def package(name: str, tools: Tools) -> Package | None:
@@ -189,9 +189,9 @@ def fetch(wanted: Sequence[Package], tools: Tools) -> list[Path]:
     LabRefused.
     """
     places = [cache() / one.file for one in wanted]
-    lacking = [one for one, place in zip(wanted, places, strict=True) if not _whole(place, one)]
-    if lacking:
-        _download(lacking, tools)
+    missing = [one for one, place in zip(wanted, places, strict=True) if not _whole(place, one)]
+    if missing:
+        _download(missing, tools)
     return places
 
 
@@ -204,9 +204,9 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:
         words = ("apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names)
         done = tools.attempt(words, seconds=_DOWNLOAD_SECONDS, cwd=Path(scratch))
-        made = {file.name: file for file in Path(scratch).glob("*.deb")}
-        if done.returncode or not all(one.file in made for one in wanted):
-            said = next(
+        files = {file.name: file for file in Path(scratch).glob("*.deb")}
+        if done.returncode or not all(one.file in files for one in wanted):
+            error = next(
                 (
                     line.removeprefix("E: ")
                     for line in done.stderr.splitlines()
@@ -216,17 +216,17 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
             )
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LabRefused(
-                f"cannot download {names[0]}{others}: {said or 'apt-get said nothing'}; "
+                f"cannot download {names[0]}{others}: {error or 'apt-get printed nothing'}; "
                 f"if the network is there, {_UPDATE} and try again"
             )
-        for name, file in made.items():
+        for name, file in files.items():
             file.chmod(0o644)
             file.rename(cache() / name)
 
 
 def unpacked(name: str, tools: Tools) -> Path:
     """A folder of the cache with the content of a package, and of the libraries that it needs and
-    this machine has not.
+    this machine lacks.
 
     Errors: LabRefused.
     """
@@ -241,14 +241,16 @@ def unpacked(name: str, tools: Tools) -> Path:
         return place
     place.parent.mkdir(exist_ok=True)
     libraries = (
-        found for library in _missing_libraries(name, tools) if (found := package(library, tools))
+        offered
+        for library in _missing_libraries(name, tools)
+        if (offered := package(library, tools))
     )
     files = fetch((own, *libraries), tools)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         draft = Path(scratch, "draft")
         for file in files:
             tools.run(("dpkg-deb", "-x", str(file), str(draft)))
-        with contextlib.suppress(OSError):  # another lab was faster
+        with contextlib.suppress(OSError):  # another lab made it first
             draft.rename(place)
     return place
 
@@ -258,8 +260,8 @@ def _missing_libraries(name: str, tools: Tools) -> list[str]:
     installed.
     """
     kinds = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
-    said = _ask(tools, "depends", "--recurse", *(f"--no-{kind}" for kind in kinds), name)
-    needed = [line for line in said.splitlines() if line.startswith("lib")]
+    output = _ask(tools, "depends", "--recurse", *(f"--no-{kind}" for kind in kinds), name)
+    needed = [line for line in output.splitlines() if line.startswith("lib")]
     installed = tools.attempt(
         ("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed)
     ).stdout.splitlines()

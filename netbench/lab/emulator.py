@@ -1,6 +1,4 @@
-"""QEMU processes: how one is started for a guest, found again by what its command line says, and
-ended.
-"""
+"""QEMU processes: starting one for a guest, finding it again by its command line, ending it."""
 
 from __future__ import annotations
 
@@ -44,8 +42,8 @@ MACHINE = (
     ),
     *("-nodefaults", "-no-user-config", "-display", "none"),
 )
-# A guest that panics starts again at once: its console tells. The kernel's tests of its own ciphers
-# take a sixth of a boot.
+# A guest that panics reboots at once; its console keeps the panic. The kernel's self-tests of
+# ciphers take a sixth of a boot.
 APPEND = (
     "console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on mitigations=off"
     " cryptomgr.notests"
@@ -58,8 +56,8 @@ _DEADLINE = 60.0
 
 @dataclass(frozen=True)
 class Guest:
-    """What QEMU is told of a guest; `port` on 127.0.0.1 leads to its SSH server; `tap` is its data
-    link's in `namespace`.
+    """A guest as QEMU starts it. `port` on 127.0.0.1 is forwarded to its SSH server; `tap` is the
+    tap device of its data link, in `namespace`.
     """
 
     lab: str
@@ -91,7 +89,7 @@ class Running:
 def start(
     guest: Guest, program: str, image: Path, initrd: Path, append: str, user_network: str
 ) -> None:
-    """Start a guest; returns when the emulator runs it. Errors: LabError with what QEMU said."""
+    """Start a guest; returns when the emulator runs it. Errors: LabError with QEMU's message."""
     tap = open_tap(guest.namespace, guest.tap)
     try:
         argv = [program, *_arguments(guest, tap, user_network)]
@@ -143,7 +141,7 @@ def open_tap(namespace: Path, name: str) -> int:
     """A descriptor of a tap device that lives in another network namespace. Errors: LabError."""
     box: list[int | OSError] = []
 
-    def inside() -> None:  # only this thread goes there, and ends there
+    def inside() -> None:  # only this thread enters the namespace
         try:
             box.append(_open_tap(namespace, name))
         except OSError as error:
@@ -177,16 +175,16 @@ def _open_tap(namespace: Path, name: str) -> int:
 
 
 def running(lab: str, folder: Path, host: str = "") -> list[Running]:
-    """The emulators of a lab, or of one of its hosts, whoever started them: their command lines
-    name lab, host and folder.
+    """The emulators of a lab, or of one of its hosts, by their command lines, which name lab, host
+    and folder.
     """
     marker = namespace_name(lab, host)
-    found = []
+    emulators = []
     for entry in Path("/proc").iterdir():
         name = _guest(entry, folder) if entry.name.isdecimal() else None
         if name is not None and (name == marker or (not host and name.startswith(marker))):
-            found.append(Running(int(entry.name), name))
-    return found
+            emulators.append(Running(int(entry.name), name))
+    return emulators
 
 
 def _guest(process: Path, folder: Path) -> str | None:
@@ -209,22 +207,20 @@ def end(lab: str, folder: Path, host: str = "") -> list[Running]:
     """
     ended: dict[int, Running] = {}
     deadline = time.monotonic() + _DEADLINE
-    while found := running(lab, folder, host):
+    while left := running(lab, folder, host):
         if time.monotonic() > deadline:
             raise LabError(
-                f"these emulators do not end: {', '.join(str(one.pid) for one in found)}; end them"
+                f"these emulators did not end: {', '.join(str(one.pid) for one in left)}; end them"
                 " and repeat `lab down`"
             )
-        for one in found:
+        for one in left:
             ended[one.pid] = one
             _kill(one, folder, deadline - time.monotonic())
     return list(ended.values())
 
 
 def _kill(one: Running, folder: Path, seconds: float) -> None:
-    """Kill a process that is still the emulator which it was when it was found, and wait until all
-    it held is free.
-    """
+    """Kill a process, if it is still the emulator that was found, and wait until it is gone."""
     with contextlib.suppress(ProcessLookupError):
         process = os.pidfd_open(one.pid)
         try:

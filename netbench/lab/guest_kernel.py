@@ -40,16 +40,16 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     place = source.found(kernel)
     parts = _parts(kernel, place)
     release = (parts / "release").read_text()
-    made = sha256(userland.archive + (parts / "modules.cpio").read_bytes())
-    given = Path(kernel.initrd).expanduser() if kernel.initrd else None
-    if given:
-        made.update(_read(given, kernel))
-    root = debian.cache() / "roots" / f"{made.hexdigest()}.cpio"
+    content = sha256(userland.archive + (parts / "modules.cpio").read_bytes())
+    initrd = Path(kernel.initrd).expanduser() if kernel.initrd else None
+    if initrd:
+        content.update(_read(initrd, kernel))
+    root = debian.cache() / "roots" / f"{content.hexdigest()}.cpio"
     if not root.exists():
         root.parent.mkdir(exist_ok=True)
         _write(
             root,
-            (_read(given, kernel) if given else b"")
+            (_read(initrd, kernel) if initrd else b"")
             + userland.archive
             + (parts / "modules.cpio").read_bytes(),
         )
@@ -70,23 +70,23 @@ def _parts(kernel: Kernel, place: Path) -> Path:
     """A folder of the cache with `image`, `release` and `modules.cpio`, by the content that they
     are made from.
     """
-    kept = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
-    if kept.exists():
-        return kept
-    kept.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+    cached = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
+    if cached.exists():
+        return cached
+    cached.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cached.parent) as scratch:
         raw, draft = Path(scratch, "raw"), Path(scratch, "draft")
         raw.mkdir()
         draft.mkdir(mode=0o755)
-        found = source.unpack(kernel, raw)
-        shutil.copyfile(found.image, draft / "image")
+        files = source.unpack(kernel, raw)
+        shutil.copyfile(files.image, draft / "image")
         (draft / "modules.cpio").write_bytes(
-            modules.pack(found.modules, found.release) if found.modules else b""
+            modules.pack(files.modules, files.release) if files.modules else b""
         )
-        (draft / "release").write_text(found.release)
-        with contextlib.suppress(OSError):  # another lab was faster
-            draft.rename(kept)
-    return kept
+        (draft / "release").write_text(files.release)
+        with contextlib.suppress(OSError):  # another lab made it first
+            draft.rename(cached)
+    return cached
 
 
 def _write(file: Path, content: bytes) -> None:

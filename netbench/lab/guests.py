@@ -23,7 +23,7 @@ def make_guest(lab: Lab, host: LabHost, first: LabKernel, disk: bool, tools: Too
 
 
 def described(lab: Lab, host: LabHost) -> emulator.Guest:
-    """What the emulator is told of a host."""
+    """The emulator's specification of a host's guest."""
     here = sshd.place(lab.folder, host.name)
     disk = here / "disk"
     return emulator.Guest(
@@ -113,7 +113,7 @@ def find(name: str) -> Lab:
 
 
 def boot(lab_name: str, host: str, kernel: LabKernel) -> None:
-    """Stop a guest and start it on a kernel; returns when it was started, not when it answers.
+    """Stop a guest and start it on a kernel; returns when it is started, not when it answers.
     Errors: LabRefused, LabError.
     """
     with state.locked() as lock:

@@ -1,4 +1,4 @@
-"""Making, removing and listing labs, whatever their hosts are made of."""
+"""Making, removing and listing labs of any kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from netbench.lab.qemu import QEMU
 from netbench.lab.teardown import remove
 from netbench.model import Kernel
 
-OWN = "run"  # and the process id: the lab of a campaign
+OWN = "run"  # a campaign's own lab is named so, with the process id
 KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
 
@@ -29,14 +29,14 @@ def up(
     kernels: Sequence[Kernel] = (),
     disk: bool = False,
 ) -> Lab:
-    """Make hosts on this machine and wait until all of them can be logged in to.
+    """Make hosts on this machine and wait until all of them accept a login.
 
     `hosts` are their names or their number (then h1, h2, ...); `rate` (bits/s) and `delay` (ns)
-    hold for the data link, each way. `kernels` are those of guests, who start on the first (left
-    out: the newest of this machine's Debian); a release means Debian's cloud kernel. With `disk`,
-    each guest has a /boot that outlives its boots, and those kernels in it. The lab stays until
-    `down`. Errors: LabRefused when it cannot be had here (nothing is left), RequestError about a
-    kernel's files, LabError when making it failed.
+    apply to the data link, each way. `kernels` are those of guests, which start on the first (by
+    default the newest of this machine's Debian); a release means Debian's cloud kernel. With
+    `disk`, each guest has a /boot that survives its boots, with those kernels in it. The lab stays
+    until `down`. Errors: LabRefused when it is impossible here (nothing is left behind),
+    RequestError about a kernel's files, LabError when making it failed.
     """
     spec = _spec_of(kind, hosts, rate, delay, name)
     spec = _with_kernels(spec, kernels, disk)
@@ -59,8 +59,8 @@ def up(
 
 
 def down(name: str | None = None) -> list[str]:
-    """Remove a lab, or all but those of campaigns that run: processes, interfaces, namespaces and
-    files, also what a killed `up` left of it.
+    """Remove a lab, or all labs except those of running campaigns: processes, interfaces,
+    namespaces and files, also what a killed `up` left.
 
     Returns a line for each thing that was removed; nothing to remove is no error. Errors:
     LabRefused, LabError.
@@ -70,7 +70,9 @@ def down(name: str | None = None) -> list[str]:
     with state.locked() as lock:
         tools = command.find(("ip",), lock)
         spared = [
-            one for one in state.names() if _maker(one) and os.path.exists(f"/proc/{_maker(one)}")
+            one
+            for one in state.names()
+            if _campaign_process(one) and os.path.exists(f"/proc/{_campaign_process(one)}")
         ]
         return [
             line
@@ -81,7 +83,7 @@ def down(name: str | None = None) -> list[str]:
 
 
 def status() -> tuple[LabStatus, ...]:
-    """Every lab of which something is there, by name."""
+    """Every lab of which anything exists, by name."""
     return tuple(_status(name) for name in state.names())
 
 
@@ -106,7 +108,7 @@ def _spec_of(
     for key, value in (("rate", rate), ("delay", delay)):
         if value is not None and value <= 0:
             raise LabRefused(f"expected a {key} above 0, got {value}")
-    if name and _maker(name) and name != own_name():
+    if name and _campaign_process(name) and name != own_name():
         raise LabRefused(
             f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got"
             f" {name!r}"
@@ -151,16 +153,16 @@ def own_name() -> str:
 
 
 def reap() -> list[str]:
-    """Remove labs that campaigns made whose process is gone. Errors: LabRefused, LabError."""
-    gone = [
+    """Remove the labs of campaigns whose process has ended. Errors: LabRefused, LabError."""
+    orphaned = [
         name
         for name in state.names()
-        if _maker(name) and not os.path.exists(f"/proc/{_maker(name)}")
+        if _campaign_process(name) and not os.path.exists(f"/proc/{_campaign_process(name)}")
     ]
-    return [line for name in gone for line in down(name)]
+    return [line for name in orphaned for line in down(name)]
 
 
-def _maker(name: str) -> str:
-    """The process that made a lab for a campaign; "" for other labs."""
+def _campaign_process(name: str) -> str:
+    """The process of the campaign that a lab belongs to; "" for other labs."""
     pid = name.removeprefix(OWN)
     return pid if name.startswith(OWN) and pid.isdecimal() else ""

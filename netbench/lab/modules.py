@@ -67,8 +67,8 @@ def needs(modules: Path) -> dict[str, tuple[str, ...]]:
         raise RequestError(
             f"cannot read {error.filename}: {error.strerror}; run depmod for these modules"
         ) from error
-    found = (line.partition(":") for line in lines if ":" in line)
-    return {name: tuple(others.split()) for name, _, others in found}
+    entries = (line.partition(":") for line in lines if ":" in line)
+    return {name: tuple(others.split()) for name, _, others in entries}
 
 
 def select(known: Mapping[str, Iterable[str]]) -> list[str]:

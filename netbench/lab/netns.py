@@ -29,13 +29,13 @@ from netbench.units import format_rate, format_time
 
 DATA = "data0"
 MANAGEMENT = "mgmt0"
-# RFC 2544's range for benchmarks first: nobody's hosts are there.
+# RFC 2544's range for benchmarks first: no host has an address there.
 POOLS = tuple(
     map(IPv4Network, ("198.18.0.0/15", "10.213.0.0/16", "100.117.0.0/16", "172.30.0.0/16"))
 )
 _DATA4, _DATA6 = "10.77.0.{}", "fd77::{:x}"
-_GATE = 254  # this machine's end of the management link
-_DEFAULT_IN_DISGUISE = 7  # VPNs write a default route as 0.0.0.0/1 and 128.0.0.0/1
+_GATEWAY = 254  # this machine's end of the management link
+_SPLIT_DEFAULT = 7  # VPNs write a default route as 0.0.0.0/1 and 128.0.0.0/1
 _NETEM_LIMIT = 100_000
 _TBF_SECONDS = 0.025
 
@@ -50,10 +50,10 @@ def shaping(spec: LabSpec) -> Sequence[str]:
 
 
 def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
-    """Make the namespaces, their links and their SSH servers. Errors: LabError; what was made until
-    then is left to `remove`.
+    """Make the namespaces, their links and their SSH servers. Errors: LabError; `remove` then
+    deletes what was made.
     """
-    network = management_network(taken(tools))
+    network = management_network(networks_in_use(tools))
     ipv6 = has_ipv6()
     hosts = {name: _host(spec.name, i, name, network, ipv6) for i, name in enumerate(spec.hosts, 1)}
     config = sshd.prepare(folder, hosts.values(), tools)
@@ -83,7 +83,7 @@ def data_addresses(number: int) -> tuple[str, str]:
     return _DATA4.format(number), _DATA6.format(number)
 
 
-def taken(tools: Tools) -> list[IPv4Network]:
+def networks_in_use(tools: Tools) -> list[IPv4Network]:
     """The IPv4 networks that this machine routes, in any table, or has an address in. Errors:
     LabError.
     """
@@ -101,7 +101,7 @@ def _json(tools: Tools, *words: str) -> list[dict[str, Any]]:
 
 def management_network(used: Iterable[IPv4Network]) -> IPv4Network:
     """A /24 that overlaps with none of the networks in use. Errors: LabError."""
-    real = [network for network in used if network.prefixlen > _DEFAULT_IN_DISGUISE]
+    real = [network for network in used if network.prefixlen > _SPLIT_DEFAULT]
     for pool in POOLS:
         for network in pool.subnets(new_prefix=24):
             if not any(network.overlaps(other) for other in real):
@@ -135,7 +135,8 @@ def _links(
         lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts
     )
     tools.batch(
-        ("ip",), configure(interface_name(spec.name), f"{network[_GATE]}/{network.prefixlen}", ipv6)
+        ("ip",),
+        configure(interface_name(spec.name), f"{network[_GATEWAY]}/{network.prefixlen}", ipv6),
     )
 
 
@@ -181,8 +182,8 @@ def _ends(host: LabHost, network: IPv4Network, ipv6: bool) -> Iterator[str]:
 
 
 def configure(interface: str, address: str, ipv6: bool) -> Iterator[str]:
-    """Give it its address and no other: no packet of IPv6's own housekeeping crosses a link that is
-    measured.
+    """Set the interface's address and no link-local one, so that IPv6 sends no packets of its own
+    over a measured link.
     """
     if ipv6:
         yield f"link set {interface} addrgenmode none"
@@ -219,7 +220,7 @@ def _shaped(spec: LabSpec) -> bool:
 
 
 def probe(spec: LabSpec, switch: str, tools: Tools) -> None:
-    """Try the qdisc, if one is needed, where it harms nobody. Errors: LabRefused."""
+    """Try the qdisc, if one is needed, on the switch's loopback. Errors: LabRefused."""
     if not _shaped(spec):
         return
     done = tools.attempt(
@@ -230,11 +231,11 @@ def probe(spec: LabSpec, switch: str, tools: Tools) -> None:
             "rate": spec.rate and format_rate(spec.rate),
             "delay": spec.delay and format_time(spec.delay),
         }
-        asked = " and ".join(f"{key} {word}" for key, word in words.items() if word)
+        wanted = " and ".join(f"{key} {word}" for key, word in words.items() if word)
         qdisc = shape(spec).split(maxsplit=1)[0]
-        said = " ".join(done.stderr.split())
+        error = " ".join(done.stderr.split())
         raise LabRefused(
-            f"{asked}: this kernel has no {qdisc} qdisc (tc: {said}); leave it out, or load the"
+            f"{wanted}: this kernel has no {qdisc} qdisc (tc: {error}); leave it out, or load the"
             f" module sch_{qdisc}"
         )
     tools.run(("tc", "-n", switch, "qdisc", "del", "dev", "lo", "root"))

@@ -43,8 +43,8 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     if not emulator.TUN.exists():
         raise LabRefused(f"guests need {emulator.TUN}, which is not here: modprobe tun")
     programs = userland(tools)
-    asked = spec.kernels or (guest_kernel.newest_kernel(tools),)
-    ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in asked}
+    wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
+    ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
     return replace(spec, ready=ready, versions=programs.versions | {"qemu": _version(tools)})
 
 
@@ -53,8 +53,8 @@ def _version(tools: Tools) -> str:
 
 
 def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
-    """Make keys, the data link and the guests. Errors: LabError; what was made until then is left
-    to `remove`.
+    """Make keys, the data link and the guests. Errors: LabError; `remove` then deletes what was
+    made.
     """
     ports = _free_ports(len(spec.hosts))
     hosts = {
@@ -78,14 +78,14 @@ QEMU = Kind(_needs, make, _alive, prepare)
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on. Errors: LabError."""
-    found: list[int] = []
+    """Ports of 127.0.0.1 that are free. Errors: LabError."""
+    ports: list[int] = []
     for port in random.sample(range(*_PORTS), _PORTS[1] - _PORTS[0]):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((LOCAL, port))
-            found.append(port)
-        if len(found) == count:
-            return found
+            ports.append(port)
+        if len(ports) == count:
+            return ports
     raise LabError(f"fewer than {count} ports of {LOCAL} are free in {_PORTS[0]}..{_PORTS[1]}")
 
 

@@ -24,8 +24,8 @@ _DEADLINE = 20.0
 _POLL = 0.01
 _LAST_LINES = 5
 
-# An sshd without PAM refuses accounts whose password is locked; after the key, this service lets
-# every account in.
+# An sshd without PAM refuses accounts whose password is locked; with this service every account
+# whose key matches can log in.
 _PAM = """\
 auth required pam_deny.so
 account required pam_permit.so
@@ -90,16 +90,16 @@ def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
 
 
 def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
-    """Make every host's folder and key, the client's key, and who knows whom; the client's
-    ssh_config. Errors: LabError.
+    """Make every host's folder and key, the client's key, and the files that make both known to
+    each other; returns the client's ssh_config. Errors: LabError.
     """
     hosts = list(hosts)
     for part in (folder / "hosts", *(place(folder, host.name) for host in hosts)):
         part.mkdir()
         part.chmod(0o755)  # whatever the umask: `lab status` needs no root
-    made = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
-    together(lambda key: _keygen(key, tools), made)
-    client, *servers = (key.with_suffix(".pub").read_text().strip() for key in made)
+    key_files = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
+    together(lambda key: _keygen(key, tools), key_files)
+    client, *servers = (key.with_suffix(".pub").read_text().strip() for key in key_files)
     (folder / "known_hosts").write_text(
         "".join(f"{_known_as(h)} {key}\n" for h, key in zip(hosts, servers, strict=True))
     )
@@ -137,8 +137,8 @@ def _version(tools: Tools) -> tuple[int, int]:
 
 
 def start(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> None:
-    """Start every host's server in its namespace and wait until all answer. Errors: LabError with a
-    server's last words.
+    """Start every host's server in its namespace and wait until all answer. Errors: LabError with
+    the end of a server's log.
     """
     _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     together(lambda host: _start(folder, host, tools), hosts)
@@ -151,20 +151,20 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
     done = tools.attempt(("ip", "netns", "exec", host.namespace, *shell, *server))
     if done.returncode:
         raise LabError(
-            f"{host.name}: sshd does not start: {_last_words(here / 'log') or done.stderr.strip()}"
+            f"{host.name}: sshd does not start: {_log_end(here / 'log') or done.stderr.strip()}"
         )
     deadline = time.monotonic() + _DEADLINE
     while not answers(host.management):
         if time.monotonic() > deadline:
             raise LabError(
-                f"{host.name}: sshd at {host.management} is silent for {_DEADLINE:.0f} s:"
-                f" {_last_words(here / 'log')}"
+                f"{host.name}: sshd at {host.management} did not answer within {_DEADLINE:.0f} s:"
+                f" {_log_end(here / 'log')}"
             )
         time.sleep(_POLL)
 
 
 def answers(address: str, port: int = PORT, timeout: float = 1.0) -> bool:
-    """Whether an SSH server greets at an address."""
+    """Whether an SSH server sends its banner at an address."""
     try:
         with socket.create_connection((address, port), timeout) as connection:
             return connection.recv(256).startswith(b"SSH-")
@@ -173,7 +173,7 @@ def answers(address: str, port: int = PORT, timeout: float = 1.0) -> bool:
 
 
 def alive(folder: Path, host: str) -> bool:
-    """Whether the process that is a host's server is there."""
+    """Whether a host's server runs."""
     return pid(place(folder, host) / "pid", folder) is not None
 
 
@@ -187,7 +187,7 @@ def pid(file: Path, folder: Path) -> int | None:
     return number if f"{folder}/".encode() in line else None
 
 
-def _last_words(log: Path) -> str:
+def _log_end(log: Path) -> str:
     try:
         return "; ".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
     except OSError:

@@ -1,8 +1,8 @@
-"""What is known of labs across processes: a folder for each under /run, one lock for all of them,
+"""The state of labs, shared by processes: a folder for each under /run, one lock for all of them,
 and names in the kernel.
 
-A lab's folder is made before anything else and removed after everything else, so what a killed `up`
-left is always found.
+A lab's folder is made before anything else and removed after everything else, so that what a killed
+`up` left can always be found.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _acquire(deadline: float) -> int:
     while True:
         with contextlib.suppress(
             FileNotFoundError
-        ):  # the last holder may remove the folder between our steps
+        ):  # the last holder may remove the folder meanwhile
             if (lock := _hold()) is not None:
                 return lock
         if time.monotonic() > deadline:
@@ -90,13 +90,13 @@ def begin(name: str) -> Path:
         folder(name).chmod(0o755)
     except OSError as error:
         raise LabError(
-            f"cannot make the lab's folder {error.filename}: {error.strerror}; see what is there"
+            f"cannot make the lab's folder {error.filename}: {error.strerror}; check what is there"
         ) from error
     return folder(name)
 
 
 def write(lab: Lab) -> None:
-    """Note that a lab is up, whole or not at all."""
+    """Record that a lab is up, by an atomic rename."""
     draft = lab.folder / f"{_STATE}.new"
     draft.write_text(json.dumps(asdict(lab), default=str))
     draft.chmod(0o644)
@@ -131,7 +131,7 @@ def namespaces(name: str) -> list[str]:
 
 
 def names() -> list[str]:
-    """The names of all labs of which something is there."""
+    """The names of all labs of which anything exists."""
     folders = {entry for entry in _entries(BASE) if (BASE / entry).is_dir()}
     return sorted(
         folders | {match[1] for space in _entries(NAMESPACES) if (match := _SWITCH.match(space))}

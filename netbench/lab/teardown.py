@@ -1,6 +1,4 @@
-"""Taking a lab away, whole or half made: everything is found by its name, whoever made it and
-however far it came.
-"""
+"""Removing a lab, complete or half made: everything is found by its name."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from netbench.lab import emulator, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.names import SWITCH, interface_name, namespace_name
 
-_GRACE = 3.0  # for workers to put back what they changed, once their connection is gone
+_GRACE = 3.0  # for workers to undo their settings, once their connection is gone
 _DEADLINE = 10.0
 _POLL = 0.01
 _Space = tuple[int, int]  # device and inode of a network namespace
@@ -38,12 +36,12 @@ def remove(name: str, tools: Tools) -> list[str]:
     """
     folder = state.folder(name)
     spaces = state.namespaces(name)
-    gone = [f"process {one.pid} (QEMU of {one.name})" for one in emulator.end(name, folder)]
-    gone += [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
-    gone += _unplug(name, tools)
+    removed = [f"process {one.pid} (QEMU of {one.name})" for one in emulator.end(name, folder)]
+    removed += [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
+    removed += _unplug(name, tools)
     if spaces:
         tools.batch(("ip",), [f"netns delete {space}" for space in spaces])
-        gone += [f"namespace {space}" for space in spaces]
+        removed += [f"namespace {space}" for space in spaces]
     if folder.exists():
         try:
             shutil.rmtree(folder)
@@ -51,13 +49,13 @@ def remove(name: str, tools: Tools) -> list[str]:
             raise LabError(
                 f"cannot remove {error.filename}: {error.strerror}; remove it and repeat `lab down`"
             ) from error
-        gone.append(f"folder {folder}")
-    return gone
+        removed.append(f"folder {folder}")
+    return removed
 
 
 def _unplug(lab: str, tools: Tools) -> list[str]:
-    """Delete our end of the management link, known by its peer: at once, where the kernel takes its
-    time to delete namespaces.
+    """Delete this machine's end of the management link, known by its peer. The kernel would delete
+    it with the namespace, but later.
     """
     interface = interface_name(lab)
     shown = tools.attempt(("ip", "link", "show", "dev", interface)).stdout
@@ -68,36 +66,36 @@ def _unplug(lab: str, tools: Tools) -> list[str]:
 
 
 def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
-    """Kill what runs in a lab: servers first, the others when they did not leave by themselves.
+    """Kill the processes of a lab: servers first, the others if they did not exit by themselves.
     Errors: LabError.
     """
     servers = {pid for file in folder.glob("hosts/*/pid") if (pid := sshd.pid(file, folder))}
     inside = _inside(spaces, servers)
-    found = _tenants(inside)
-    _kill(tenant for tenant in found if tenant.pid in servers or tenant.program.startswith("sshd"))
+    tenants = _tenants(inside)
+    _kill(
+        tenant for tenant in tenants if tenant.pid in servers or tenant.program.startswith("sshd")
+    )
     left = _wait(inside, _GRACE)
     deadline = time.monotonic() + _DEADLINE
     while left:
         if time.monotonic() > deadline:
             names = ", ".join(f"{tenant.pid} ({tenant.program})" for tenant in left)
             raise LabError(
-                f"these processes of the lab do not end: {names}; end them and repeat `lab down`"
+                f"these processes of the lab did not end: {names}; end them and repeat `lab down`"
             )
         _kill(left)
         left = _wait(inside, _POLL)
-    return found
+    return tenants
 
 
 def _inside(spaces: Iterable[str], servers: Iterable[int]) -> set[_Space]:
-    """The lab's namespaces, also those whose name is gone; never the one that this machine lives
-    in.
-    """
+    """The lab's namespaces, also those whose name is removed; never this machine's own."""
     places = [
         *(state.NAMESPACES / space for space in spaces),
         *(Path(f"/proc/{pid}/ns/net") for pid in servers),
     ]
-    found = {space for place in places if (space := _space(place))}
-    return found - {_space(Path(f"/proc/{pid}/ns/net")) for pid in ("self", "1")}
+    inside = {space for place in places if (space := _space(place))}
+    return inside - {_space(Path(f"/proc/{pid}/ns/net")) for pid in ("self", "1")}
 
 
 def _space(place: Path) -> _Space | None:
@@ -120,7 +118,7 @@ def _look(inside: set[_Space]) -> Iterator[Tenant]:
 
 
 def _wait(inside: set[_Space], seconds: float) -> list[Tenant]:
-    """Who is still there after at most so many seconds."""
+    """The processes that are left after at most so many seconds."""
     deadline = time.monotonic() + seconds
     while (left := _tenants(inside)) and time.monotonic() < deadline:
         time.sleep(_POLL)

@@ -120,7 +120,7 @@ def userland(tools: Tools) -> Userland:
     """Programs and their libraries, from this machine or from Debian's packages. Errors:
     LabRefused.
     """
-    found = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
+    programs = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
     archive = Archive()
     archive.folder(".")
     for link in ("bin", "sbin", "lib", "lib64"):
@@ -144,14 +144,14 @@ def userland(tools: Tools) -> Userland:
     archive.folder("tmp", 0o1777)
     archive.folder("var/tmp", 0o1777)
     archive.link("var/run", "../run")
-    busybox = found.pop("busybox")
+    busybox = programs.pop("busybox")
     archive.file("usr/bin/busybox", busybox.path.read_bytes(), 0o755)
     for name in sorted(set(tools.run((str(busybox.path), "--list")).split()) - set(_NOT_APPLETS)):
         archive.link(f"usr/bin/{name}", "busybox")
     for name in ("modprobe", "reboot", "init"):
         archive.link(f"usr/sbin/{name}", "../bin/busybox")
     libraries: dict[str, Path] = {}
-    for name, program in found.items():
+    for name, program in programs.items():
         archive.file(f"usr/sbin/{name}", program.path.read_bytes(), 0o755)
         libraries |= {library.name: library for library in _libraries(program, tools)}
     for name, library in sorted(libraries.items()):
@@ -169,7 +169,7 @@ def userland(tools: Tools) -> Userland:
     archive.file("usr/sbin/mkinitramfs", _MKINITRAMFS.encode(), 0o755)
     return Userland(
         archive.whole(),
-        {"busybox": busybox.version} | {name: one.version for name, one in found.items()},
+        {"busybox": busybox.version} | {name: one.version for name, one in programs.items()},
     )
 
 
@@ -205,7 +205,7 @@ def _static(program: Path) -> bool:
 
 def _libraries(program: Program, tools: Tools) -> list[Path]:
     folders = [str(program.root / folder) for folder in _LIBRARIES] if program.root else []
-    said = tools.run(
+    output = tools.run(
         (
             "env",
             f"LD_LIBRARY_PATH={os.pathsep.join(folders)}",
@@ -213,9 +213,9 @@ def _libraries(program: Program, tools: Tools) -> list[Path]:
             str(program.path),
         )
     )
-    if "not found" in said:
+    if "not found" in output:
         raise LabRefused(
-            f"{program.path} lacks a library here: {' '.join(said.split())}; apt install its"
+            f"{program.path} lacks a library here: {' '.join(output.split())}; apt install its"
             " package"
         )
-    return [Path(path) for path in _LOADED.findall(said)]
+    return [Path(path) for path in _LOADED.findall(output)]

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from netbench import lab
 from netbench.boot.machine import Machine
 from netbench.boot.state import State
 from netbench.conductor.worker_pool import open_channel
 from netbench.errors import HostError, LabRefused
 from netbench.lab import Lab, emulator
+from netbench.lab.guests import boot
 from netbench.model import Host
 from tests.support.grub_guest import move_in
 from tests.support.guests import guests_lab, ssh
@@ -83,7 +83,7 @@ class Guests:
 
     def renew(self, guest: str) -> None:
         """A guest with nothing but what the lab gave it, on the kernel that it came with."""
-        lab.boot(self.lab.name, guest, next(iter(self.lab.kernels.values())))
+        boot(self.lab.name, guest, next(iter(self.lab.kernels.values())))
 
         def answers() -> bool:
             try:
@@ -419,9 +419,9 @@ def command(guests: Guests, body: str) -> list[str]:
     """
     script = guests.folder / "boot-host"
     script.write_text(
-        f"import sys\nfrom netbench import lab\nhost, kernel = sys.argv[1:]\nfound = lab.find({NAME!r})\n"
+        f"import sys\nfrom netbench.lab.guests import boot, find\nhost, kernel = sys.argv[1:]\nfound = find({NAME!r})\n"
         f"kernel = {OLD!r} if kernel == 'original' else kernel\n{body}\n"
-        f"lab.boot({NAME!r}, host, found.kernels[kernel])\n"
+        f"boot({NAME!r}, host, found.kernels[kernel])\n"
     )
     return [sys.executable, str(script), "{host}", "{kernel}"]
 

@@ -425,7 +425,7 @@ def test_destinations_that_are_no_names_reach_nothing(
         'Match exec "touch injected; true # %n"\n  ProxyCommand touch injected; false # %h %n'
     )
     (tmp_path / "injected").unlink(missing_ok=True)
-    assert "is no SSH destination" in failure(bed.channel(bad))
+    assert "is not an SSH destination" in failure(bed.channel(bad))
     assert not (tmp_path / "injected").exists()
 
 

@@ -160,7 +160,7 @@ def test_the_digest_of_a_folder_changes_with_names_and_contents(tmp_path: Path) 
         ),
         (
             Kernel("k", image="{}/text"),
-            "kernel k: {}/text is no x86 kernel image; expected a bzImage, such as /boot/vmlinuz-RELEASE",
+            "kernel k: {}/text is not an x86 kernel image; expected a bzImage, such as /boot/vmlinuz-RELEASE",
         ),
         (
             Kernel("k", release="6.1"),

@@ -18,8 +18,8 @@ from pathlib import Path
 from netbench.errors import HostError
 
 RESOLVE_SECONDS = 20.0
-# ProxyCommand and `Match exec` hand host and user to a shell of this machine, so they may hold
-# nothing that a shell reads.
+# ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
+# characters that a shell interprets.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
 _JUMP = re.compile(r"([^@]*@)?(?:\[([^]]*)\]|([^:\[\]]*))(?::(\d+))?")
 _TOKEN = re.compile(r"%(.?)")
@@ -53,7 +53,9 @@ class Destination:
 
 
 def check_destination(destination: str) -> None:
-    """Refuse what `ssh` or a shell could take for anything but a name. Errors: HostError."""
+    """Refuse a destination that `ssh` or a shell could read as an option or a command. Errors:
+    HostError.
+    """
     bare = destination.removeprefix("ssh://")
     user, _, host = bare.rpartition("@")
     encoded = bare is not destination and "%" in bare  # a URI may hide any character
@@ -65,8 +67,8 @@ def check_destination(destination: str) -> None:
         or _UNSAFE.search(destination)
     ):
         raise HostError(
-            f"{destination!r} is no SSH destination; write [user@]host, ssh://[user@]host[:port] or"
-            " an alias"
+            f"{destination!r} is not an SSH destination; write [user@]host, ssh://[user@]host[:port]"
+            " or an alias"
         )
 
 
@@ -90,7 +92,7 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
         ) from error
     except subprocess.TimeoutExpired as error:
         raise HostError(
-            f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; look at its `Match"
+            f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; check its `Match"
             " exec`"
         ) from error
     if done.returncode:
@@ -98,27 +100,27 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
         raise HostError(
             f"ssh cannot resolve {destination!r}: {'; '.join(words)}; correct the SSH configuration"
         )
-    said: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         keyword, _, value = line.partition(" ")
-        said.setdefault(keyword, []).append(value)
-    return said
+        values.setdefault(keyword, []).append(value)
+    return values
 
 
 def _expand(text: str, tokens: Mapping[str, str]) -> str:
-    def token(found: re.Match[str]) -> str:
-        if found[1] not in tokens:
+    def token(match: re.Match[str]) -> str:
+        if match[1] not in tokens:
             raise HostError(
-                f"the SSH configuration has {text!r}: netbench does not know the token %{found[1]};"
+                f"the SSH configuration has {text!r}: netbench does not know the token %{match[1]};"
                 " write it out"
             )
-        return tokens[found[1]]
+        return tokens[match[1]]
 
     return _TOKEN.sub(token, text)
 
 
 def _path(text: str, tokens: Mapping[str, str]) -> Path:
-    plain = _VARIABLE.sub(lambda found: os.environ.get(found[1], ""), _expand(text, tokens))
+    plain = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), _expand(text, tokens))
     return Path(plain).expanduser()
 
 
@@ -148,16 +150,16 @@ def resolve(destination: str, config: Path | None = None, port: int | None = Non
     Errors: HostError.
     """
     check_destination(destination)
-    said = _ask_ssh(destination, config, port)
+    values = _ask_ssh(destination, config, port)
 
     def one(keyword: str, default: str = "") -> str:
-        value = said.get(keyword, [default])[0]
+        value = values.get(keyword, [default])[0]
         return default if value == "none" else value
 
     if one("proxyusefdpass") == "yes":
         raise HostError(
             f"the SSH configuration of {destination} has ProxyUseFdpass, which netbench does not"
-            " do; leave it out"
+            " support; remove it"
         )
     hostname, user, alias = one("hostname"), one("user", getpass.getuser()), one("hostkeyalias")
     check_destination(f"{user.replace(chr(92), '')}@{hostname}")
@@ -192,13 +194,13 @@ def resolve(destination: str, config: Path | None = None, port: int | None = Non
         jumps=tuple(jump for jump in one("proxyjump").split(",") if jump),
         proxy=_expand(one("proxycommand"), tokens),
         identities=tuple(
-            _path(name, tokens) for name in said.get("identityfile", []) if name != "none"
+            _path(name, tokens) for name in values.get("identityfile", []) if name != "none"
         ),
         certificates=tuple(
-            _path(name, tokens) for name in said.get("certificatefile", []) if name != "none"
+            _path(name, tokens) for name in values.get("certificatefile", []) if name != "none"
         ),
         identities_only=one("identitiesonly") == "yes",
-        agent=_agent(said.get("identityagent", [""])[0], tokens),
+        agent=_agent(values.get("identityagent", [""])[0], tokens),
         known_hosts=tuple(_path(name, tokens) for name in known),
         key_alias=alias.lower(),
         family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(
@@ -215,8 +217,8 @@ def resolve_jump(jump: str, config: Path | None = None) -> Destination:
     """A hop of ProxyJump: `[user@]host[:port]`, an IPv6 address in brackets, or a URI. Errors:
     HostError.
     """
-    found = _JUMP.fullmatch(jump)
-    if jump.startswith("ssh://") or not found:
+    match = _JUMP.fullmatch(jump)
+    if jump.startswith("ssh://") or not match:
         return resolve(jump, config)
-    user, bracketed, host, port = found.groups()
+    user, bracketed, host, port = match.groups()
     return resolve(f"{user or ''}{bracketed or host}", config, int(port) if port else None)

@@ -81,31 +81,32 @@ def names_match(names: str, name: str) -> bool:
     """Whether a line's names (patterns with commas, or one hashed name) mean a host."""
     if names.startswith("|1|"):
         return _is_hashed_name(names, name)
-    found = False
+    matched = False
     for pattern in names.lower().split(","):
         # fnmatch reads [ ] as a set; in known hosts they are part of the name
         if fnmatchcase(name, pattern.lstrip("!").replace("[", "[[]")):
             if pattern.startswith("!"):
                 return False
-            found = True
-    return found
+            matched = True
+    return matched
 
 
 class KnownHosts:
-    """The lines about one host, by the name under which its key is kept. `who` names it in
+    """The lines about one host, by the name under which its key is stored. `label` names it in
     messages.
     """
 
     def __init__(
-        self, who: str, files: Sequence[Path], hostname: str, port: int, alias: str = ""
+        self, label: str, files: Sequence[Path], hostname: str, port: int, alias: str = ""
     ) -> None:
         plain = hostname.lower()
         self.name = alias or (plain if port == SSH_PORT else f"[{plain}]:{port}")
-        self._who = who
+        self._label = label
         self._accept_into = files[0] if files else Path.home() / ".ssh" / "known_hosts"
         lines = [line for file in files for line in _read(file)]
         self._lines = [line for line in lines if names_match(line.names, self.name)]
-        # Like ssh: a key that is known without the port counts, a different one does not.
+        # As in ssh: a key that is known for the host without the port is accepted; a different key
+        # without the port is no conflict.
         self._elsewhere = [
             line
             for line in lines
@@ -122,8 +123,8 @@ class KnownHosts:
         for line in [*self._lines, *self._elsewhere]:
             if line.marker == "@revoked" and line.key == key:
                 raise HostKeyError(
-                    f"{self._who}: its key {shown} is revoked by {line.place}; give the host a new"
-                    " key, then accept that one",
+                    f"{self._label}: its key {shown} is revoked by {line.place}; give the host a"
+                    " new key, then accept that one",
                     fingerprint(key),
                 )
         mine = [line for line in self._lines if not line.marker]
@@ -153,13 +154,13 @@ class KnownHosts:
         line = (same or mine)[0]
         forget = f"ssh-keygen -f {shlex.quote(str(line.file))} -R {shlex.quote(self.name)}"
         accept = self._accept(kind, key)
-        what = (
+        problem = (
             "its host key has changed"
             if same
             else f"it shows a key of another kind ({kind}) than the one that is known"
         )
         raise HostKeyError(
-            f"{self._who}: {what}: it shows {kind} {fingerprint(key)}, but {line.place} has"
+            f"{self._label}: {problem}: it shows {kind} {fingerprint(key)}, but {line.place} has"
             f" {line.kind} {fingerprint(line.key)}. Either the host was installed anew, or"
             " something else answers in its place. If you know why, forget the old key\n "
             f" {forget}\nand accept the new one with\n  {accept}",
@@ -178,7 +179,7 @@ class KnownHosts:
         short = kind.removeprefix("ssh-").split("-")[0]
         accept = self._accept(kind, key)
         raise HostKeyError(
-            f"{self._who}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it"
+            f"{self._label}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it"
             f" with what\n  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host"
             f" itself; if they are equal, accept it with\n  {accept}",
             fingerprint(key),

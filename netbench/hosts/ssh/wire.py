@@ -60,8 +60,8 @@ class Wire:
 
 
 class TcpWire(Wire):
-    """A TCP socket that acknowledges at once: sshd leaves Nagle's algorithm on, so its second small
-    packet would wait 40 ms.
+    """A TCP socket that acknowledges at once. sshd leaves Nagle's algorithm on, so its second small
+    packet would otherwise wait for a delayed ACK of 40 ms.
     """
 
     def __init__(self, sock: socket.socket) -> None:
