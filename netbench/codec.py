@@ -153,7 +153,7 @@ def _check_of(hint: Any) -> Check:
         several = len(arguments) == 2 and arguments[1] is ...
         return _tuple_of(_check_of(arguments[0]), None if several else len(arguments))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping_of(_check_of(arguments[1]))
+        return mapping_of(_check_of(arguments[1]))
     return _SIMPLE.get(hint) or partial(read_as, hint)
 
 
@@ -220,7 +220,9 @@ def _tuple_of(item: Check, size: int | None) -> Check:
     return check
 
 
-def _mapping_of(item: Check) -> Check:
+def mapping_of(item: Check) -> Check:
+    """An object of any keys, each value of which passes a check."""
+
     def check(value: Any) -> Any:
         if type(value) is not dict:
             raise Flaw(f"expected an object, found {shown(value)}")
