@@ -183,7 +183,7 @@ def compare(
     throughput<-2%. Errors: RequestError.
     """
     from netbench.analysis.gates import known_metric, parse
-    from netbench.report.compared import of_factor, of_two
+    from netbench.report.question import of_factor, of_two
     from netbench.report.source import Source
     from netbench.units import parse_share
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from netbench.analysis.cells import metric_order, tidy
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import describe
+from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
-from netbench.report.drawings import rows_of
 from netbench.report.label import label_of
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
-    from netbench.report.plots import Axes
+    from netbench.report.result_plots import Plots
 
 LEADING = ("run", "cell", "pair", "block", "boot")
 TRAILING = ("status", "reason", "engaged", "started", "excluded", "noise")
@@ -40,7 +39,13 @@ class Results:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.plot = Plots(self)
+
+    @cached_property
+    def plot(self) -> Plots:
+        """Its plots; matplotlib is imported when they are first asked for."""
+        from netbench.report.result_plots import Plots
+
+        return Plots(self.source, lambda: self.samples)
 
     @property
     def name(self) -> str:
@@ -122,12 +127,7 @@ class Results:
         """Interval samples of all runs that have some: run side seconds (from that side's first
         sample) stream, then GROUP.COUNTER as the kernel gave it.
         """
-        files = sorted((self.path / "samples").glob("[0-9]*.jsonl"))
-        rows = [row for file in files for row in _samples(file)]
-        frame = pd.DataFrame(rows, columns=None if rows else ["run", "side", "ns", "stream"])
-        first = frame.groupby(["run", "side"])["ns"].transform("min")
-        frame.insert(2, "seconds", (frame["ns"] - first) / 1e9)
-        return frame.drop(columns="ns")
+        return samples_of(self.path)
 
     def compare(
         self,
@@ -185,39 +185,6 @@ class Results:
         )
 
 
-def _samples(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one run's file, one a sample, side and stream; lines of the window's edges are
-    not samples.
-    """
-    with file.open(encoding="utf-8") as lines:
-        for line in map(json.loads, lines):
-            groups = {
-                name: counters for name, counters in line.items() if isinstance(counters, dict)
-            }
-            streams = max(
-                (
-                    len(v)
-                    for counters in groups.values()
-                    for v in counters.values()
-                    if isinstance(v, list)
-                ),
-                default=1,
-            )
-            for stream in range(0 if "edge" in line else streams):
-                row = {
-                    "run": int(file.stem),
-                    "side": line["side"],
-                    "ns": line["ns"],
-                    "stream": stream,
-                }
-                for group, counters in groups.items():
-                    row |= {
-                        f"{group}.{name}": v[stream] if isinstance(v, list) else v
-                        for name, v in counters.items()
-                    }
-                yield row
-
-
 def _comparison(c: Comparison) -> dict[str, Any]:
     return {
         "pair": c.pair,
@@ -234,73 +201,3 @@ def _comparison(c: Comparison) -> dict[str, Any]:
         "needed": c.needed,
         "sentence": c.sentence,
     }
-
-
-class Plots:
-    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless
-    `axes` is given.
-    """
-
-    def __init__(self, results: Results) -> None:
-        self._results = results
-
-    def means(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
-        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric
-        that is not there.
-        """
-        from netbench.report import plots
-
-        rows = rows_of(self._results.source, self._known(metric))
-        return self._titled(
-            plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels))))
-        )
-
-    def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
-        """Runs in order of execution against their cell's mean. Errors: as means."""
-        from netbench.report import plots
-
-        return self._titled(
-            plots.order(
-                self._results.source.result.ok,
-                self._known(metric),
-                axes or plots.shown_axes(plots.FLAT),
-            )
-        )
-
-    def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
-        """Interval samples of one run.
-
-        A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors:
-        ReportError.
-        """
-        from netbench.report import plots
-
-        every = self._results.samples
-        rows = every.loc[every["run"] == run]
-        if rows.empty:
-            raise ReportError(f"run {run} has no samples; transfer.sample sets their interval")
-        if counter is not None and counter not in rows:
-            raise ReportError(
-                f"the samples of run {run} have no {counter}; they have"
-                f" {', '.join(rows.columns[4:])}"
-            )
-        if counter is not None:
-            if rows["stream"].any():
-                rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
-            return self._titled(plots.samples(rows, counter, axes or plots.shown_axes(plots.FLAT)))
-        together: pd.DataFrame = rows.groupby(["side", "seconds"])["flow.bytes"].sum().reset_index()
-        steps = together.groupby("side")[["flow.bytes", "seconds"]].diff()
-        together["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
-        return self._titled(plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT)))
-
-    def _titled(self, axes: Axes) -> Axes:
-        from netbench.report import plots
-
-        return plots.titled(axes, self._results.label)
-
-    def _known(self, metric: str) -> str:
-        if metric not in self._results.source.result.metrics:
-            raise ReportError(
-                f"no metric {metric!r} here; there are {', '.join(self._results.units)}"
-            )
-        return metric

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import METRICS
 
 _GATE = re.compile(

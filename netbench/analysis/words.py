@@ -1,15 +1,9 @@
-"""Comparisons in words: "sendfile moves 84.1% more than readwrite, 95% interval 80.2 to 88.1%"."""
+"""Ratios in words: "84.1% more", "66.0% less (2.9 times)", "80.2 to 88.1% more"."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from netbench.analysis.compare import Comparison
-
-MOST = 900  # percent that are still said as such
-TIMES = 2.0  # from that factor on a ratio is also said as "n times"
+MOST = 900  # percent; above, a change is given as a factor
+TIMES = 2.0  # from this factor on a ratio is also given as "n times"
 
 
 def percent(ratio: float) -> float:
@@ -55,71 +49,3 @@ def bounds(low: float, high: float) -> str:
     if b <= 0:
         return f"{_digits(-b)} to {_digits(-a)}% less"
     return f"{_digits(-a)}% less to {more}"
-
-
-def verb(metric: str) -> tuple[str, str]:
-    """How a metric is said: (verb, object)."""
-    bare, _, meter = metric.partition(".")
-    by = f", by {meter}" if meter else ""
-    who, _, what = bare.partition("_")
-    if bare == "throughput":
-        return "moves", ""
-    on = {"sender": " on the sender", "receiver": " on the receiver", "system": ""}.get(who, "")
-    said = {
-        "cpu": "CPU",
-        "demand": "CPU per KB",
-        "user_cpu": "user CPU",
-        "kernel_cpu": "kernel CPU",
-    }.get(what)
-    if said:
-        return "uses", f" {said}{on}{by}"
-    return {"retransmits": ("retransmits", ""), "steps": ("makes", " steps")}.get(
-        bare, ("has", f" {bare}{by}")
-    )
-
-
-def sentence(c: Comparison) -> str:
-    """One comparison as a sentence, without its context (the other factors' levels)."""
-    does, thing = verb(c.metric)
-    if math.isnan(c.ratio):
-        return (
-            f"{c.level} against {c.baseline}{' in' + thing if thing else ''}: no comparison,"
-            f" {c.why}"
-        )
-    if math.isnan(c.low):
-        return (
-            f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, but {c.why}:"
-            " inconclusive"
-        )
-    interval = f"{c_percent(c)} interval {_short(c)}{', unpaired' if c.against is not None else ''}"
-    if c.verdict == "equivalent":
-        return (
-            f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}:"
-            f" {interval}".replace(".00%", "%")
-        )
-    told = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
-    if c.verdict != "inconclusive":
-        return told + times(c.ratio)
-    each = "" if c.against is None else " of each"
-    more = (
-        f"about {c.needed} {c.unit}s{each} would settle it"
-        if c.needed
-        else f"more {c.unit}s than can be run would be needed"
-    )
-    return f"{told}: inconclusive, {more}"
-
-
-def c_percent(c: Comparison) -> str:
-    """The confidence of a comparison's interval: `95%`, `98.3%`."""
-    return f"{c.confidence * 100:.3g}%"
-
-
-def _short(c: Comparison) -> str:
-    """The interval without a direction where the sentence has already said it."""
-    text = bounds(c.low, c.high)
-    same = (c.low >= 1) == (c.high >= 1)
-    return (
-        text.removesuffix(" more").removesuffix(" less")
-        if same and c.verdict != "equivalent"
-        else text
-    )

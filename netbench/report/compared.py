@@ -1,6 +1,4 @@
-"""What `compare` answers: a sentence for each cell and metric, a table a metric, and what the gates
-say.
-"""
+"""The answer of `compare`: a sentence for each cell and metric, tables, outcomes of gates."""
 
 from __future__ import annotations
 
@@ -9,28 +7,23 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from netbench.analysis import independent
-from netbench.analysis.cells import metric_order
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.differing import Difference
 from netbench.analysis.gates import Gate, Outcome, judge
-from netbench.analysis.independent import Difference
 from netbench.analysis.result import Result
-from netbench.analysis.words import bounds, change
-from netbench.errors import ReportError
 from netbench.report.blocks import Block, Column, Prose, Section, Table
+from netbench.report.gate_line import gate_line, where
 from netbench.report.json import SCHEMA, plain
 from netbench.report.label import label_of, labelled
-from netbench.report.numbers import count, share
+from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
 from netbench.report.sections.summary import EMULATED
-from netbench.report.source import Source
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
     "The two ran at different times, so nothing is paired: each result is an independent sample"
     " (Welch), and what else changed between the two times is part of the difference."
 )
-SAID = 8  # of a gate, in words; the rest are counted
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ class Compared:
                 Section("differences", "What the two differ in besides", (self._differences(),))
             )
         if self.gates:
-            lines = tuple(_said(outcome, several) for outcome in self.outcomes)
+            lines = tuple(gate_line(outcome, several) for outcome in self.outcomes)
             found.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
         return [labelled(section, self.label) for section in found]
 
@@ -165,158 +158,7 @@ def comparison(c: Comparison) -> dict[str, Any]:
     return {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
 
 
-def of_factor(
-    source: Source,
-    factor: str | None,
-    baseline: str | None = None,
-    margin: float | None = None,
-    metrics: Sequence[str] = (),
-    gates: Sequence[Gate] = (),
-) -> Compared:
-    """The levels of a factor of one result.
-
-    factor None: the one that the campaign compares; baseline None: likewise, or the first level.
-    metrics: those of the tables where none is named, and those of the gates. Errors: ReportError
-    for what is not there.
-    """
-    result, chosen, base, within = (
-        source.result,
-        *_question(source.result, factor, baseline, margin),
-    )
-    families = {
-        name: source.compare(chosen, base, name, within)
-        for name in _metrics([source], metrics, gates)
-    }
-    return Compared(
-        f"{result.name}: {chosen} compared with {base}",
-        {"": result},
-        families,
-        gates,
-        asked=tuple(metrics),
-    )
-
-
-def _question(
-    result: Result, factor: str | None, baseline: str | None, margin: float | None
-) -> tuple[str, str, float | None]:
-    """Factor, baseline and margin."""
-    asked = result.compare
-    swept = ", ".join(result.swept) or "nothing was swept"
-    if factor is None and asked is None:
-        raise ReportError(
-            f"{result.path}: its campaign compares nothing; --factor says what to compare ({swept})"
-        )
-    chosen = factor or (asked.factor if asked else "")
-    if chosen not in result.swept:
-        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept}")
-    levels = [str(level) for level in result.runs[chosen].cat.categories]
-    if len(levels) < 2:
-        raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
-    meant = asked if asked is not None and asked.factor == chosen else None
-    base = baseline or (meant.baseline if meant else levels[0])
-    if base not in levels:
-        raise ReportError(
-            f"{result.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
-        )
-    return chosen, base, margin if margin is not None or meant is None else meant.margin
-
-
-def of_two(
-    a: Source,
-    b: Source,
-    margin: float | None = None,
-    metrics: Sequence[str] = (),
-    gates: Sequence[Gate] = (),
-) -> Compared:
-    """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in
-    common.
-    """
-    matching = independent.match(a.result, b.result)
-    if not matching.matches:
-        why = "; ".join(matching.notes) or "they swept nothing alike"
-        raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
-    families = {
-        name: independent.compared(a.result, b.result, matching, name, margin)
-        for name in _metrics([a, b], metrics, gates)
-    }
-    return Compared(
-        f"{b.result.name} (B) compared with {a.result.name} (A)",
-        {independent.A: a.result, independent.B: b.result},
-        families,
-        gates,
-        matching.notes,
-        independent.differences(a.result, b.result),
-        tuple(metrics),
-    )
-
-
-def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Gate]) -> list[str]:
-    """The metrics to compare, each in all results."""
-    named = list(dict.fromkeys((*asked, *(gate.metric for gate in gates))))
-    for source in sources:
-        there = source.result.metrics
-        for name in (name for name in named if name not in there):
-            known = ", ".join(metric_order(there))
-            raise ReportError(
-                f"{source.result.path}: no metric {name!r} was measured; there are {known}"
-            )
-    shown = [
-        name
-        for name in sources[0].metrics
-        if all(name in source.result.metrics for source in sources)
-    ]
-    return list(dict.fromkeys((*(asked or shown), *named)))
-
-
-def where(c: Comparison, several: bool) -> str:
-    """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
-    it says its own.
-    """
-    words = [f"{name}={level}" for name, level in c.context.items() if level]
-    return " ".join([c.pair, *words] if several else words)
-
-
 def _described(result: Result) -> str:
     started = result.runs["started"].dropna()
     when = f", begun {started.min():%Y-%m-%d %H:%M} UTC" if len(started) else ""
     return f"{result.path} ({result.name}{when}, {count(len(result.runs), 'run')})"
-
-
-def _said(outcome: Outcome, several: bool) -> str:
-    """A gate in words."""
-    fell, unjudged = outcome.fell, outcome.unjudged
-    total = len(fell) + outcome.held + len(unjudged)
-    parts = []
-    if fell:
-        parts.append(
-            f"FELL in {len(fell)} of {total}: {_listed([_change(c, several) for c in fell])}"
-        )
-    if outcome.held:
-        parts.append(f"holds in {outcome.held} of {total}")
-    if unjudged:
-        whys = [f"{_of(c, several)}{c.why}" for c in unjudged]
-        parts.append(
-            f"cannot be judged{f' in {len(unjudged)} of {total}' if len(unjudged) < total else ''}:"
-            f" {_listed(whys)}"
-        )
-    return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
-
-
-def _change(c: Comparison, several: bool) -> str:
-    return (
-        f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"
-        f" {bounds(c.low, c.high)}"
-    )
-
-
-def _of(c: Comparison, several: bool) -> str:
-    """The level and place before what is said of it; "" where there is one thing alone."""
-    level = [f"{c.factor}={c.level}"] if c.against is None else []
-    words = " ".join([*level, *([where(c, several)] if where(c, several) else [])])
-    return f"{words}: " if words else ""
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return "; ".join(texts[:SAID]) + (
-        f"; and {len(texts) - SAID} more" if len(texts) > SAID else ""
-    )

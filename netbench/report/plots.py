@@ -21,7 +21,7 @@ from matplotlib.axes import Axes as Axes  # others name the type through this fi
 from matplotlib.figure import Figure
 
 from netbench.analysis.cells import CellResult
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import percent
 

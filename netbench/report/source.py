@@ -11,7 +11,8 @@ from netbench.analysis.boots import KERNEL
 from netbench.analysis.cautions.base import Caution, CautionRule
 from netbench.analysis.cautions.catalogue import cautions, rules
 from netbench.analysis.cells import CellResult, cells_of
-from netbench.analysis.compare import Comparison, for_factor
+from netbench.analysis.compare import for_factor
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.load import Observer, load
 from netbench.analysis.result import Result
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import netbench
 from netbench import api, results
+from netbench.report.result_plots import Plots
 from tools.docs.markdown import block, join, prose
 
 
@@ -49,6 +50,6 @@ def reference() -> str:
     )
     classes = (
         join(f"## {kind.__name__}", _docstring(kind), *_members(kind))
-        for kind in (results.Results, results.Plots)
+        for kind in (results.Results, Plots)
     )
     return join(top, "## netbench.api", _docstring(api), *functions, *classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import bounds, percent
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value

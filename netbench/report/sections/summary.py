@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from netbench.analysis.cells import CellResult
-from netbench.analysis.compare import VERDICTS, Comparison
+from netbench.analysis.comparison import VERDICTS, Comparison
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import amount
 from netbench.report.blocks import Block, Prose, Section

@@ -24,11 +24,12 @@ from netbench.analysis.boots import (
 from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import CellResult, cells_of
 from netbench.analysis.closing import Standing, closings
-from netbench.analysis.compare import for_factor, judged
+from netbench.analysis.compare import for_factor
 from netbench.analysis.intervals import mean_interval
 from netbench.analysis.load import load
 from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities, outliers
+from netbench.analysis.verdicts import judged
 from netbench.cli.plan import text as plan_text
 from netbench.model import Compare, Repeat
 from netbench.plan import Plan

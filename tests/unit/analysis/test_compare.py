@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from netbench.analysis.compare import Comparison, corrected, for_factor, settling, verdict_of
+from netbench.analysis.compare import for_factor
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.load import load
-from netbench.analysis.words import amount, bounds, percent, sentence
+from netbench.analysis.verdicts import corrected, settling, verdict_of
+from netbench.analysis.words import amount, bounds, percent
 from netbench.model import Repeat
 from tests.support.synthetic import Record, Synth, failed
 
@@ -400,7 +402,7 @@ def made(
     ],
 )
 def test_sentences(comparison: Comparison, said: str) -> None:
-    assert sentence(comparison) == said
+    assert comparison.sentence == said
 
 
 def test_bounds_tell_their_direction() -> None:

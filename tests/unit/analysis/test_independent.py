@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.compare import Comparison
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.differing import differences
 from netbench.analysis.gates import Gate, judge, known_metric, parse
-from netbench.analysis.independent import Matching, compared, differences, match
+from netbench.analysis.independent import compared
 from netbench.analysis.load import load
+from netbench.analysis.matching import Matching, match
 from netbench.analysis.result import Result
 from tests.support.synthetic import Record, Synth, failed
 

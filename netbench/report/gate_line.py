@@ -1,0 +1,53 @@
+"""A gate and its outcome in words."""
+
+from __future__ import annotations
+
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.gates import Outcome
+from netbench.analysis.words import bounds, change
+from netbench.report.numbers import share
+from netbench.units import listed
+
+NAMED = 8  # comparisons; the rest are counted
+
+
+def where(c: Comparison, several: bool) -> str:
+    """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
+    it says its own.
+    """
+    words = [f"{name}={level}" for name, level in c.context.items() if level]
+    return " ".join([c.pair, *words] if several else words)
+
+
+def gate_line(outcome: Outcome, several: bool) -> str:
+    """A gate and its outcome in words; several: there are several pairs of hosts."""
+    fell, unjudged = outcome.fell, outcome.unjudged
+    total = len(fell) + outcome.held + len(unjudged)
+    parts = []
+    if fell:
+        parts.append(
+            f"FELL in {len(fell)} of {total}: {listed([_change(c, several) for c in fell], NAMED)}"
+        )
+    if outcome.held:
+        parts.append(f"holds in {outcome.held} of {total}")
+    if unjudged:
+        whys = [f"{_of(c, several)}{c.why}" for c in unjudged]
+        parts.append(
+            f"cannot be judged{f' in {len(unjudged)} of {total}' if len(unjudged) < total else ''}:"
+            f" {listed(whys, NAMED)}"
+        )
+    return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
+
+
+def _change(c: Comparison, several: bool) -> str:
+    return (
+        f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"
+        f" {bounds(c.low, c.high)}"
+    )
+
+
+def _of(c: Comparison, several: bool) -> str:
+    """The level and place before what is said of it; "" where there is one thing alone."""
+    level = [f"{c.factor}={c.level}"] if c.against is None else []
+    words = " ".join([*level, *([where(c, several)] if where(c, several) else [])])
+    return f"{words}: " if words else ""

@@ -1,0 +1,116 @@
+"""What `compare` is asked: two levels of one result, or two results; with its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netbench.analysis import differing, independent, matching
+from netbench.analysis.cells import metric_order
+from netbench.analysis.gates import Gate
+from netbench.analysis.result import Result
+from netbench.errors import ReportError
+from netbench.report.compared import Compared
+from netbench.report.source import Source
+
+
+def of_factor(
+    source: Source,
+    factor: str | None,
+    baseline: str | None = None,
+    margin: float | None = None,
+    metrics: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
+) -> Compared:
+    """The levels of a factor of one result.
+
+    factor None: the one that the campaign compares; baseline None: likewise, or the first level.
+    metrics: those of the tables where none is named, and those of the gates. Errors: ReportError
+    for what is not there.
+    """
+    result, chosen, base, within = (
+        source.result,
+        *_question(source.result, factor, baseline, margin),
+    )
+    families = {
+        name: source.compare(chosen, base, name, within)
+        for name in _metrics([source], metrics, gates)
+    }
+    return Compared(
+        f"{result.name}: {chosen} compared with {base}",
+        {"": result},
+        families,
+        gates,
+        asked=tuple(metrics),
+    )
+
+
+def _question(
+    result: Result, factor: str | None, baseline: str | None, margin: float | None
+) -> tuple[str, str, float | None]:
+    """Factor, baseline and margin."""
+    asked = result.compare
+    swept = ", ".join(result.swept) or "nothing was swept"
+    if factor is None and asked is None:
+        raise ReportError(
+            f"{result.path}: its campaign compares nothing; --factor says what to compare ({swept})"
+        )
+    chosen = factor or (asked.factor if asked else "")
+    if chosen not in result.swept:
+        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept}")
+    levels = [str(level) for level in result.runs[chosen].cat.categories]
+    if len(levels) < 2:
+        raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
+    meant = asked if asked is not None and asked.factor == chosen else None
+    base = baseline or (meant.baseline if meant else levels[0])
+    if base not in levels:
+        raise ReportError(
+            f"{result.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
+        )
+    return chosen, base, margin if margin is not None or meant is None else meant.margin
+
+
+def of_two(
+    a: Source,
+    b: Source,
+    margin: float | None = None,
+    metrics: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
+) -> Compared:
+    """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in
+    common.
+    """
+    cells = matching.match(a.result, b.result)
+    if not cells.matches:
+        why = "; ".join(cells.notes) or "they swept nothing alike"
+        raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
+    families = {
+        name: independent.compared(a.result, b.result, cells, name, margin)
+        for name in _metrics([a, b], metrics, gates)
+    }
+    return Compared(
+        f"{b.result.name} (B) compared with {a.result.name} (A)",
+        {matching.A: a.result, matching.B: b.result},
+        families,
+        gates,
+        cells.notes,
+        differing.differences(a.result, b.result),
+        tuple(metrics),
+    )
+
+
+def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Gate]) -> list[str]:
+    """The metrics to compare, each in all results."""
+    named = list(dict.fromkeys((*asked, *(gate.metric for gate in gates))))
+    for source in sources:
+        there = source.result.metrics
+        for name in (name for name in named if name not in there):
+            known = ", ".join(metric_order(there))
+            raise ReportError(
+                f"{source.result.path}: no metric {name!r} was measured; there are {known}"
+            )
+    shown = [
+        name
+        for name in sources[0].metrics
+        if all(name in source.result.metrics for source in sources)
+    ]
+    return list(dict.fromkeys((*(asked or shown), *named)))
