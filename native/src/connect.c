@@ -81,10 +81,11 @@ static int shake_hands(int fd, const struct nb_job *job, uint32_t index, uint64_
 		return nb_fail_errno(error, "connect", "look at the receiver's error",
 				     "waiting for the receiver to accept the token");
 	if (got == 0 || answer != NB_ACCEPTED)
-		return nb_fail(error, NB_ERR_PEER, "connect",
-			       "another program may listen on that port: fix `port:`",
-			       "the receiver at %s port %llu rejected the token", job->address,
-			       (unsigned long long)job->port);
+		return nb_fail(
+			error, NB_ERR_PEER, "connect",
+			"another program may listen on that port: set `port:` to another one",
+			"the receiver at %s port %llu rejected the token", job->address,
+			(unsigned long long)job->port);
 	return 0;
 }
 
@@ -97,7 +98,7 @@ int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
 	if (!nb_address_parse(&address, job->address, job->port))
 		return nb_fail(error, NB_ERR_REQUEST, "connect",
 			       "give the receiver's data address as numbers",
-			       "'%s' is no IP address", job->address);
+			       "'%s' is not an IP address", job->address);
 	fd = nb_data_socket(job, address.any.sa_family, error);
 	if (fd < 0)
 		return fd;

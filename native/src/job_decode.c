@@ -81,7 +81,7 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job",
 			       "use the same netbench version on both sides",
-			       "%s is a number, '%.*s' came", row->name,
+			       "%s is a number, but the text '%.*s' came", row->name,
 			       (int)(value->bytes < 40 ? value->bytes : 40), text);
 	if (row->type == NB_WORD) {
 		status = word_number(row, text, value->bytes, &number, error);

@@ -43,7 +43,7 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 	if (!length)
 		return nb_fail(error, NB_ERR_REQUEST, "listen",
 			       "give the receiver's data address as numbers",
-			       "'%s' is no IP address", job->address);
+			       "'%s' is not an IP address", job->address);
 	status = nb_data_socket(job, address.any.sa_family, error);
 	if (status < 0)
 		return status;

@@ -35,7 +35,7 @@ int nb_run_go(struct nb_run *run, struct nb_error *error)
 
 	if (run->phase != NB_PREPARED)
 		return nb_fail(error, NB_ERR_PROTOCOL, "go", "report it as a defect of netbench",
-			       "the run is already under way");
+			       "the run has already been started");
 	if (run->connected < run->flows_count)
 		return nb_fail(error, NB_ERR_PEER, "go", "look at the sender's error",
 			       "%zu of %zu streams are connected", run->connected,
@@ -63,7 +63,7 @@ int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 	if (run->phase == NB_CLOSED && run->job.marks)
 		return NB_EVENT_NONE; /* a server that exited with its client closed it */
 	return nb_fail(error, NB_ERR_PROTOCOL, "mark", "report it as a defect of netbench",
-		       "the run waits for no mark of %zu bytes", length);
+		       "the run does not wait for a mark of %zu bytes", length);
 }
 
 int nb_run_stop(struct nb_run *run, struct nb_error *error)

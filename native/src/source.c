@@ -114,7 +114,7 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return nb_fail_errno(error, "open source",
-					     "make it anew (mknod -m 666 /dev/zero c 1 5)",
+					     "create it again (mknod -m 666 /dev/zero c 1 5)",
 					     "/dev/zero");
 	}
 	if (fd < 0)

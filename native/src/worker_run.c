@@ -49,7 +49,7 @@ void nb_worker_start_run(struct nb_worker *worker, uint16_t tag, const unsigned 
 	if (!run) {
 		nb_fail(&error, worker->run ? NB_ERR_PROTOCOL : NB_ERR_MEMORY, "job",
 			"report it as a defect of netbench", "%s",
-			worker->run ? "a run is already under way" : "no memory for a run");
+			worker->run ? "a run has already been started" : "no memory for a run");
 		nb_reply_error(worker, tag, &error);
 		return;
 	}

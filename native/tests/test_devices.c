@@ -96,8 +96,8 @@ static void what_is_no_link_is_refused(void **state)
 {
 	(void)state;
 	op_must_fail("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
-		     "no name of an interface");
-	op_must_fail("link ../a mtu", NULL, NB_ERR_REQUEST, "no name of an interface");
+		     "not the name of an interface");
+	op_must_fail("link ../a mtu", NULL, NB_ERR_REQUEST, "not the name of an interface");
 	op_must_fail("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
 	assert_non_null(strstr(op_error.remedy, "name one of "));
 	assert_non_null(strstr(op_error.remedy, "lo"));
@@ -221,9 +221,9 @@ static void a_root_that_could_not_come_back_stays(void **state)
 static void ways_and_places_of_addresses_are_told(void **state)
 {
 	(void)state;
-	op_must_fail("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "no IP address");
-	op_must_fail("interface fe80::1%", NULL, NB_ERR_REQUEST, "no IP address");
-	op_must_fail("route localhost", NULL, NB_ERR_REQUEST, "no IP address");
+	op_must_fail("interface 192.0.2.300", NULL, NB_ERR_REQUEST, "not an IP address");
+	op_must_fail("interface fe80::1%", NULL, NB_ERR_REQUEST, "not an IP address");
+	op_must_fail("route localhost", NULL, NB_ERR_REQUEST, "not an IP address");
 	need_namespace();
 	command("ip link set lo up");
 	command("ip link set va up");
@@ -236,7 +236,7 @@ static void ways_and_places_of_addresses_are_told(void **state)
 	assert_string_equal("interface: va\ngateway: 192.0.2.9\nsource: 192.0.2.1\n",
 			    op_get("route 198.51.100.7"));
 	assert_string_equal("interface: lo\nsource: 192.0.2.1\n", op_get("route 192.0.2.1"));
-	op_must_fail("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no way to 203.0.113.1");
+	op_must_fail("route 203.0.113.1", NULL, NB_ERR_SYSTEM, "no route to 203.0.113.1");
 	command("ip address del 192.0.2.1/24 dev va");
 }
 
@@ -246,7 +246,7 @@ static void a_lock_is_taken_once(void **state)
 
 	(void)state;
 	op_must_fail("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
-	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "no name of a holder");
+	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "not the name of a holder");
 	need_namespace();
 	assert_string_equal("", op_get("lock host"));
 	op_set("lock host", "me");

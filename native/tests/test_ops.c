@@ -285,7 +285,7 @@ static void all_that_could_not_be_put_back_is_counted(void **state)
 	}
 	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, &error));
 	assert_non_null(strstr(error.message, paths[3])); /* the first in reverse */
-	assert_non_null(strstr(error.message, "; 2 more could not be put back"));
+	assert_non_null(strstr(error.message, "; 2 more could not be restored"));
 	assert_null(held);
 	assert_true(file_holds(paths[0], "plain", 5));
 	for (size_t i = 0; i < NB_LENGTH(paths); i++)
@@ -390,9 +390,9 @@ static void what_would_be_put_back_in_part_is_refused(void **state)
 	memset(large, 'x', NB_OP_TEXT);
 	path = temporary_file(large, NB_OP_TEXT);
 	must_not(&(struct operation){ .op = "file", .target = path, .value = "y", .hold = 1 },
-		 "is no text");
+		 "is not a text");
 	must_not(&(struct operation){ .op = "file", .target = binary, .value = "y", .hold = 1 },
-		 "is no text");
+		 "is not a text");
 	assert_true(file_holds(path, large, NB_OP_TEXT) && file_holds(binary, "a\0b", 3));
 	forget_file(path);
 	forget_file(binary);

@@ -797,7 +797,7 @@ static void orders_out_of_turn_are_errors(void **state)
 	put_plan(&writer, &plan, "receive", "read");
 	put_number(&writer, "receive_chunk", 1);
 	controller_request(&controller, NB_JOB, &writer);
-	assert_non_null(strstr(controller_error(&controller).message, "already under way"));
+	assert_non_null(strstr(controller_error(&controller).message, "already been started"));
 	controller_send(&controller, NB_GO, NULL, 0);
 	assert_int_equal(NB_ERR_PEER,
 			 controller_error(&controller).code); /* no stream is connected */

@@ -408,7 +408,7 @@ def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> Non
     assert set(error.remedy.removeprefix("name one of ").split(", ")) == {"lo", DATA, PEER}
     for name in ("", "..", "a/b", "x" * 16, "a b"):
         assert re.search(
-            "no name of an interface|no interface", str(refusal(worker, op, (name, *more)))
+            "not the name of an interface|no interface", str(refusal(worker, op, (name, *more)))
         )
 
 
@@ -510,7 +510,7 @@ def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: 
         before = here.run("tc", "-d", "qdisc"), here.run("tc", "-d", "class", "show", "dev", DATA)
         error = refusal(worker, "qdisc", DATA, "pfifo", hold=True)
         assert error.code == Code.UNSUPPORTED
-        assert f"the htb of data0 could not be put back: {why}" in str(error)
+        assert f"the htb of data0 could not be restored: {why}" in str(error)
         worker.undo()
         assert (
             here.run("tc", "-d", "qdisc"),
@@ -583,8 +583,8 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
         assert fields(read(worker, "route", address)) == {
             key: value for key, value in expected.items() if value
         }
-    assert "no way to 198.51.100.1" in str(refusal(worker, "route", "198.51.100.1"))
-    assert "no IP address" in str(refusal(worker, "route", "localhost"))
+    assert "no route to 198.51.100.1" in str(refusal(worker, "route", "198.51.100.1"))
+    assert "not an IP address" in str(refusal(worker, "route", "localhost"))
 
 
 # Undoing
@@ -632,7 +632,7 @@ def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(
     change(worker, "features", "gone0", "tx-scatter-gather off")
     here.run("ip", "link", "delete", "dev", "gone0")
     with pytest.raises(
-        EngineError, match=r"no interface 'gone0' on this host; 1 more could not be put back"
+        EngineError, match=r"no interface 'gone0' on this host; 1 more could not be restored"
     ):
         worker.undo()
     assert here.features() == before
@@ -824,7 +824,7 @@ def test_a_holder_without_a_name_is_waited_for_then_refused(
 
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
-        assert "no name of a holder" in str(refusal(worker, "lock", "host", name))
+        assert "not the name of a holder" in str(refusal(worker, "lock", "host", name))
     assert "no lock 'planet'" in str(refusal(worker, "lock", "planet"))
     assert read(worker, "lock", "host") == ""
     assert take(worker, "host", "x" * 60) == "x" * 60

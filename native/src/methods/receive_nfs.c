@@ -152,8 +152,7 @@ static int account(struct nb_flow *flow)
 		bytes += atomic_load_explicit(&flow[i].bytes, memory_order_relaxed);
 	if (read_served(part, &served))
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read /proc/self/mountstats",
-			       "leave the mount alone during a run", "%.150s is not there any more",
-			       part->mount);
+			       "leave the mount alone during a run", "%.150s is gone", part->mount);
 	nb_count(flow, SERVED, served - part->served);
 	part->served = served;
 	if (bytes > served - part->first && bytes - (served - part->first) > part->cached) {
@@ -188,12 +187,12 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 	part->end =
 		(off_t)(flow->index + 1 == flow->job->streams ? size : share * (flow->index + 1));
 	if (begin_pass(flow) || fstat(nb_source_fd(&flow->source), &status))
-		return nb_fail_errno(error, "open source", "see what dmesg says on both hosts",
-				     "%s", flow->job->source_path);
+		return nb_fail_errno(error, "open source", "look at `dmesg` on both hosts", "%s",
+				     flow->job->source_path);
 	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) ||
 	    read_served(part, &part->first))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "open source", "mount /proc on this host",
-			       "/proc/self/mountstats does not tell of the mount of %.150s",
+			       "/proc/self/mountstats does not list the mount of %.150s",
 			       flow->job->source_path);
 	part->served = part->first;
 	return 0;
@@ -221,7 +220,7 @@ static int end_pass(struct nb_flow *flow)
 	nb_count(flow, PASSES, 1);
 	if (begin_pass(flow))
 		return (int)nb_flow_fail_source(flow, "drop from the page cache",
-						"see what dmesg says on both hosts");
+						"look at `dmesg` on both hosts");
 	return flow->index ? 0 : account(flow);
 }
 
@@ -238,7 +237,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	if (got < 0)
 		return nb_flow_fail_source(
 			flow, "read",
-			"see whether the NFS server answers, and what dmesg says on both hosts");
+			"check that the NFS server answers, and look at `dmesg` on both hosts");
 	if (!got)
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "read source",
 			       "keep the source as it is during a run",

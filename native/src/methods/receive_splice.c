@@ -33,10 +33,10 @@ static int open_pipe(struct nb_flow *flow, struct nb_error *error)
 		return status;
 	pipe = flow->state;
 	pipe->discard = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	return pipe->discard >= 0
-		       ? 0
-		       : nb_fail_errno(error, "open sink",
-				       "make it anew (mknod -m 666 /dev/null c 1 3)", "/dev/null");
+	return pipe->discard >= 0 ? 0
+				  : nb_fail_errno(error, "open sink",
+						  "create it again (mknod -m 666 /dev/null c 1 3)",
+						  "/dev/null");
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)

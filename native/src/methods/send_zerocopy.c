@@ -339,15 +339,16 @@ static int drain(struct nb_flow *flow)
 		if (status || unacknowledged(flow))
 			looks = 0;
 		if (looks > POLLS)
-			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for completions",
-				       "look for a driver that keeps what it has sent (virtio_net "
-				       "without napi_tx)",
-				       "all has arrived, but %llu of %llu sends are not completed "
-				       "after %d s",
-				       (unsigned long long)pending(flow),
-				       (unsigned long long)atomic_load_explicit(
-					       &flow->proof[OWED], memory_order_relaxed),
-				       POLLS * POLL_MS / 1000);
+			return nb_fail(
+				&flow->error, NB_ERR_SYSTEM, "wait for completions",
+				"check for a driver that keeps what it has sent (virtio_net "
+				"without napi_tx)",
+				"everything has arrived, but %llu of %llu sends are not completed "
+				"after %d s",
+				(unsigned long long)pending(flow),
+				(unsigned long long)atomic_load_explicit(&flow->proof[OWED],
+									 memory_order_relaxed),
+				POLLS * POLL_MS / 1000);
 		if (!status)
 			status = await_notice(flow, POLL_MS);
 		if (status < 0)

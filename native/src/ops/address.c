@@ -40,7 +40,7 @@ static int parse(const struct nb_target *target, struct address *address, const 
 	if (address->family && (!zone || address->interface[0]))
 		return 0;
 	return nb_fail(error, NB_ERR_REQUEST, operation,
-		       "write a numeric address such as 192.0.2.1", "'%.60s' is no IP address",
+		       "write a numeric address such as 192.0.2.1", "'%.60s' is not an IP address",
 		       text);
 }
 
@@ -84,7 +84,7 @@ static int get_interface(const struct nb_target *target, struct nb_text *text,
 	if (status)
 		return status;
 	if (getifaddrs(&all))
-		return nb_fail_errno(error, "interface", "see what the host's log says",
+		return nb_fail_errno(error, "interface", "look at `dmesg` on that host",
 				     "reading the host's addresses");
 	for (struct ifaddrs *one = all; one && !text->used; one = one->ifa_next)
 		if (has_address(one, &address))
@@ -163,7 +163,7 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 	return nb_fail_errno(
 		error, "route",
 		"see `ip route get` there, and correct the address or the host's routes",
-		"there is no way to %s", address->text);
+		"there is no route to %s", address->text);
 }
 
 static int get_route(const struct nb_target *target, struct nb_text *text, struct nb_error *error)

@@ -15,7 +15,7 @@ const struct nb_field nb_op_arguments[] = {
 			  .about = "what to write; left out: only read",
 			  .type = NB_TEXT },
 	[NB_OP_HOLD] = { .name = "hold",
-			 .about = "put back what was there when the controller asks or is gone",
+			 .about = "restore what was there when the controller asks or is gone",
 			 .type = NB_FLAG,
 			 .maximum = 1 },
 	[NB_OP_SCOPE] = { .name = "scope",

@@ -40,7 +40,7 @@ static int get_file(const struct nb_target *target, struct nb_text *text, struct
 	if (!status && (text->used == text->room - 1 || memchr(text->data, 0, text->used)))
 		status = nb_fail(
 			error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",
-			"%s is no text of less than %zu bytes", target->words, text->room - 1);
+			"%s is not a text of less than %zu bytes", target->words, text->room - 1);
 	return status;
 }
 
@@ -57,10 +57,12 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 		written = write(fd, value, size);
 	while (written < 0 && errno == EINTR);
 	if (written != (ssize_t)size)
-		status = nb_fail_errno(error, "write file", "the kernel does not take this value",
+		status = nb_fail_errno(error, "write file",
+				       "choose another value: the kernel rejects this one",
 				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
 	if (close(fd) && !status)
-		status = nb_fail_errno(error, "write file", "the kernel does not take this value",
+		status = nb_fail_errno(error, "write file",
+				       "choose another value: the kernel rejects this one",
 				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
 	return status;
 }

@@ -80,8 +80,8 @@ static int fail_link(struct nb_netlink *netlink, struct nb_error *error, const c
 
 	if (!netlink->why[0] || number == EPERM || number == EOPNOTSUPP)
 		return nb_fail_device(error, OPERATION, interface, key->name);
-	nb_fail_errno(error, OPERATION, "the driver does not take this value", "%s of %s: %s",
-		      key->name, interface, netlink->why);
+	nb_fail_errno(error, OPERATION, "choose another value: the driver rejects this one",
+		      "%s of %s: %s", key->name, interface, netlink->why);
 	return -NB_ERR_SYSTEM;
 }
 
@@ -107,7 +107,7 @@ static int get_link(const struct nb_target *target, struct nb_text *text, struct
 	if (!status && !text->used)
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 				 "use a newer kernel, or leave this setting out",
-				 "this kernel tells no %s of %s", key->name, interface);
+				 "this kernel does not report %s of %s", key->name, interface);
 	return status;
 }
 
@@ -127,16 +127,16 @@ static int check_mtu(const char *interface, uint32_t mtu, struct nb_error *error
 	if (mtu >= MTU_OF_IPV6)
 		return 0;
 	if (getifaddrs(&all))
-		return nb_fail_errno(error, OPERATION, "see what the host's log says",
+		return nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
 				     "reading the addresses of %s", interface);
 	one = all;
 	while (one && !is_lasting_ipv6(one, interface))
 		one = one->ifa_next;
 	freeifaddrs(all);
 	return one ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			     "use an mtu of 1280 or more, or take its IPv6 addresses away",
-			     "with an mtu of %u the kernel would take the IPv6 addresses of %s "
-			     "away for good",
+			     "use an mtu of 1280 or more, or remove its IPv6 addresses",
+			     "with an mtu of %u the kernel removes the IPv6 addresses of %s "
+			     "permanently",
 			     mtu, interface)
 		   : 0;
 }

@@ -85,7 +85,7 @@ static int look(const char *what, char *holder)
 
 static int fail_lock(const struct lock_request *request)
 {
-	return nb_fail_errno(request->error, OPERATION, "see what the host's log says",
+	return nb_fail_errno(request->error, OPERATION, "look at `dmesg` on that host",
 			     "the lock of this %s", request->what);
 }
 
@@ -220,7 +220,7 @@ static int set_lock(const struct nb_target *target, const char *value, struct nb
 		length++;
 	if (!length || length > HOLDER_MAX || value[length])
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
-			       "'%.70s' is no name of a holder", value);
+			       "'%.70s' is not the name of a holder", value);
 	return run_in_namespace(&request);
 }
 

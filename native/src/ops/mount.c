@@ -55,7 +55,7 @@ static int look(const char *folder, struct nb_text *text, struct nb_error *error
 	size_t room = 0;
 
 	if (!file)
-		return nb_fail_errno(error, OPERATION, "let this user read it",
+		return nb_fail_errno(error, OPERATION, "allow this user to read it",
 				     "/proc/self/mounts");
 	nb_text_add(text, "%s\n", NONE);
 	while (getline(&line, &room, file) > 0) {
@@ -164,12 +164,13 @@ static int unmount(const char *folder, struct nb_error *error)
 	 * nothing is there. */
 	if (number && !is_gone(folder)) {
 		errno = number;
-		return nb_fail_errno(error, "unmount",
-				     "end what uses it, and unmount it by hand (umount -f -l)",
-				     "%s", folder);
+		return nb_fail_errno(
+			error, "unmount",
+			"stop the processes that use it, and unmount it by hand (umount -f -l)",
+			"%s", folder);
 	}
 	if (rmdir(folder) && errno != ENOENT)
-		return nb_fail_errno(error, "unmount", "remove it by hand", "the folder %s",
+		return nb_fail_errno(error, "unmount", "remove it by hand (rmdir)", "the folder %s",
 				     folder);
 	return 0;
 }
@@ -223,8 +224,8 @@ static int set_mount(const struct nb_target *target, const char *value, struct n
 		return unmount(target->words, error);
 	if (!value[length])
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
-			       "write a source, a line's end, and options", "'%.70s' is no mount",
-			       value);
+			       "write a source, a line's end, and options",
+			       "'%.70s' is not a mount", value);
 	if (!is_gone(target->words))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "unmount it (umount -f -l)",
 			       "something is mounted at %s already", target->words);

@@ -287,12 +287,12 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
 		return nb_fail(error, NB_ERR_REQUEST, operation,
 			       "an interface is called something like eth0",
-			       "'%.40s' is no name of an interface", name);
+			       "'%.40s' is not the name of an interface", name);
 	index = if_nametoindex(name);
 	if (index && index <= INT32_MAX)
 		return (int)index;
 	if (errno != ENODEV && errno != ENXIO)
-		return nb_fail_errno(error, operation, "see what the host's log says",
+		return nb_fail_errno(error, operation, "look at `dmesg` on that host",
 				     "looking for interface %s", name);
 	list_interfaces(names, sizeof(names));
 	snprintf(remedy, sizeof(remedy), "name one of %s", names);

@@ -21,8 +21,7 @@ struct nb_nfsd nb_nfsd_at(const char *address, struct nb_error *error)
 
 int nb_nfsd_fail(const struct nb_nfsd *nfsd, const char *what)
 {
-	return nb_fail_errno(nfsd->error, "export", "run as root, and see what dmesg says", "%s",
-			     what);
+	return nb_fail_errno(nfsd->error, "export", "run as root, and look at `dmesg`", "%s", what);
 }
 
 int nb_nfsd_read(const char *place, const char *name, char *text, size_t room)

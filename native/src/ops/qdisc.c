@@ -120,8 +120,8 @@ static int check_restorable(const struct nb_place *place, const struct nb_root *
 	if (!lost && replace(place, &like, &why))
 		lost = why.message;
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			      "take it away yourself, or leave this setting out",
-			      "the %s of %s could not be put back: %s", root->kind,
+			      "remove it yourself, or leave this setting out",
+			      "the %s of %s could not be restored: %s", root->kind,
 			      place->interface, lost)
 		    : 0;
 }

@@ -27,8 +27,8 @@ int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint
 	nb_netlink_begin(netlink, type, NLM_F_DUMP, &head, sizeof(head));
 	if (!nb_netlink_ask(netlink) || errno == EOPNOTSUPP) /* a kernel without it has none */
 		return 0;
-	return nb_fail_errno(error, OPERATION, "see what the host's log says",
-			     "reading those of %s", place->interface);
+	return nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
+			     "reading the qdiscs of %s", place->interface);
 }
 
 int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,

@@ -84,7 +84,7 @@ int nb_fail_device(struct nb_error *error, const char *operation, const char *in
 			       interface, what);
 	return nb_fail_errno(error, operation,
 			     errno == EPERM ? "run as root, or leave this setting out"
-					    : "the driver does not take this value",
+					    : "choose another value: the driver rejects this one",
 			     "%s of %s", what, interface);
 }
 

@@ -99,7 +99,7 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 
 	name_entry(entry, name, sizeof(name));
 	return nb_fail(error, NB_ERR_SYSTEM, "undo",
-		       "something else changed it in between: put it back by hand",
+		       "another program has changed it since: restore it by hand",
 		       "%s reads '%.*s', it was '%.*s'", name, shown(reads), reads, shown(was),
 		       was);
 }
@@ -136,7 +136,7 @@ static void add_count(struct nb_error *error, size_t others)
 	char more[64];
 	size_t length, used = strlen(error->message);
 
-	length = (size_t)snprintf(more, sizeof(more), "; %zu more could not be put back", others);
+	length = (size_t)snprintf(more, sizeof(more), "; %zu more could not be restored", others);
 	if (used > sizeof(error->message) - 1 - length)
 		used = sizeof(error->message) - 1 - length;
 	memcpy(error->message + used, more, length + 1);
