@@ -26,7 +26,7 @@ _BOOT_ID = about("/proc/sys/kernel/random/boot_id")
 _RELEASE = about("the kernel's release, as `uname -r` prints it")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """A change of a host, written before it is made."""
 
@@ -49,7 +49,7 @@ class Change:
         return f"{self.setting} ({self.op} {' '.join(self.target)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Restored:
     """Changes of a host that are undone."""
 
@@ -57,7 +57,7 @@ class Restored:
     host: str = field(metadata=_HOST)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MadeSink:
     """A file that this campaign made, and may write again."""
 
@@ -65,14 +65,14 @@ class MadeSink:
     host: str = field(metadata=_HOST)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ended:
     """How a controller ended."""
 
     why: Why = field(metadata=about("`done`, `limit`, `interrupted` or `lost`"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OriginalKernel:
     """What a host ran before it was first booted; written before it is touched."""
 
@@ -82,7 +82,7 @@ class OriginalKernel:
     command_line: str = field(metadata=about("/proc/cmdline"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BootBegun:
     """A boot of a host, written before the host is told to boot."""
 
@@ -93,7 +93,7 @@ class BootBegun:
     boot_id: str = field(metadata=about("the boot that the host is in before"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Booted:
     """A host runs the kernel that it was booted on."""
 
@@ -103,7 +103,7 @@ class Booted:
     release: str = field(metadata=_RELEASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Back:
     """A host runs its original kernel and command line again."""
 
@@ -126,7 +126,7 @@ ENTRIES: Mapping[str, Callable[..., Entry]] = {
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Head:
     """What every entry has."""
 

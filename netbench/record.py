@@ -125,7 +125,7 @@ def _number_from(least: int) -> codec.Check:
     return check
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolReading:
     """What an external tool said it moved: bytes and seconds, or a rate in its own words."""
 
@@ -134,7 +134,7 @@ class ToolReading:
     rate: str | None = field(default=None, metadata=about("its rate, as it printed it"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SideCounters:
     """Raw counters of one side of a run, and notes on it."""
 
@@ -174,7 +174,7 @@ class SideCounters:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SettingNote:
     """A setting as it was asked and as the kernel said when it was read back."""
 
@@ -210,7 +210,7 @@ def _notes(raw: Any) -> Mapping[str, SettingNote]:
 _ANY_NOTES = codec.mapping_of(partial(codec.read_as, SettingNote))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """Settings of a run, read back."""
 
@@ -229,7 +229,7 @@ class Settings:
         return self.sender if side == "sender" else self.receiver
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proof:
     """What each method counted: by counter [opening, closing, drained], one number a stream."""
 
@@ -244,7 +244,7 @@ class Proof:
 NO_SETTINGS, NO_PROOF = Settings({}, {}, {}), Proof({}, {})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """One run. Runs that did not get so far have no sides, settings or proof."""
 

@@ -31,23 +31,17 @@ def _scalar(raw: Any) -> Any:
     return codec.text(raw) if type(raw) is str else codec.number(raw)
 
 
-def _facts(raw: Any) -> Mapping[str, Any]:
-    if type(raw) is not dict:
-        raise Flaw(f"expected an object, found {codec.shown(raw)}")
-    return {name: _scalar(value) for name, value in raw.items()}
-
-
 def _gauge(raw: Any) -> Any:
-    return [_gauge(each) for each in raw] if type(raw) is list else _scalar(raw)
+    """A number or a text, or a list of numbers."""
+    if type(raw) is list:
+        return [None if each is None else codec.number(each) for each in raw]
+    return _scalar(raw)
 
 
-def _gauges(raw: Any) -> Mapping[str, Any]:
-    if type(raw) is not dict or any(type(e) is not list or len(e) != 2 for e in raw.values()):
-        raise Flaw("expected an object of [before, after]")
-    return {name: _gauge(edges) for name, edges in raw.items()}
+_gauges = codec.mapping_of(codec.tuple_of(_gauge, 2))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedCell:
     """A cell of the plan."""
 
@@ -55,7 +49,7 @@ class PlannedCell:
     factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedBoot:
     """A boot of the plan."""
 
@@ -64,7 +58,7 @@ class PlannedBoot:
     blocks: int = field(metadata=about("how many blocks are run in it"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedRepeat:
     """`repeat` of the campaign."""
 
@@ -76,7 +70,7 @@ class PlannedRepeat:
     boots: int = field(default=1, metadata=about("boots of each kernel"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedCompare:
     """`compare` of the campaign."""
 
@@ -87,7 +81,7 @@ class PlannedCompare:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineRow:
     """A descriptor that the engine gave: what is needed to read records."""
 
@@ -100,7 +94,7 @@ class EngineRow:
     about: str = field(default="", metadata=about("one sentence"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanFile:
     """plan.json: the campaign as it was planned."""
 
@@ -126,7 +120,7 @@ class PlanFile:
     rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostEntry:
     """What was known of a host from one run on: an entry of facts.json."""
 
@@ -134,7 +128,9 @@ class HostEntry:
     boot_id: str = field(metadata=about("/proc/sys/kernel/random/boot_id"))
     clock_ticks: int = field(metadata=about("sysconf(_SC_CLK_TCK), in a second", check=_ticks))
     facts: Mapping[str, Any] = field(
-        metadata=about("fact -> value; null where it could not be read", check=_facts)
+        metadata=about(
+            "fact -> value; null where it could not be read", check=codec.mapping_of(_scalar)
+        )
     )
     missing: Mapping[str, str] = field(
         default_factory=dict, metadata=about("fact -> why it could not be read")
@@ -158,7 +154,7 @@ Hosts = dict[str, list[RawEntry]]
 """The entries of facts.json by host."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FactsFile:
     """facts.json."""
 
@@ -167,7 +163,7 @@ class FactsFile:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NoiseEntry:
     """What was read around a block on one host, before and after it: a line of noise.jsonl."""
 

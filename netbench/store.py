@@ -36,21 +36,6 @@ def no_result(path: Path) -> ReportError:
     )
 
 
-MISSHAPEN = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-)  # what reading a file of another shape raises
-
-
-def misshapen(file: Path | str, what: str, error: Exception) -> StoreError:
-    """A file, or a line of it, is JSON but not `what` docs/records.md says."""
-    flaw = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
-    return unreadable(file, f"not {what} as docs/records.md says ({flaw})")
-
-
 class Store:
     """One result folder, open for one campaign. Errors of every method: StoreError."""
 

@@ -16,20 +16,15 @@ from netbench.analysis.epochs import Epoch, Epochs, Latest, Stratum, stratum
 from netbench.analysis.planned import Plan, compare_of, factors_of, handled_by, repeat_of
 from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
-from netbench.analysis.reading import (
-    Hosts,
-    read_campaign,
-    read_hosts,
-    read_noise,
-    read_plan,
-)
+from netbench.analysis.reading import read_campaign
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
 from netbench.codec import flawed
 from netbench.json_lines import JsonLines
 from netbench.record import Record, parse_record
-from netbench.store import MISSHAPEN, misshapen, no_result
+from netbench.result_files import NOISE, Hosts, read_facts, read_noise, read_plan
+from netbench.store import no_result
 
 
 @runtime_checkable
@@ -47,11 +42,8 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
     folder = Path(path)
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
-    plan, hosts = read_plan(folder), read_hosts(folder)
-    try:
-        reader = _Reader(plan, hosts, observers)
-    except MISSHAPEN as error:
-        raise misshapen(folder / "plan.json", "a plan with its facts.json", error) from error
+    plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
+    reader = _Reader(plan, hosts, observers)
     lines = JsonLines(folder / "records.jsonl")
     with _no_collector():
         for number, line in lines:
@@ -61,8 +53,8 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
                 raise flawed(lines.where(number), "a record", error) from error
     try:
         return reader.result(folder, lines.truncated)
-    except MISSHAPEN as error:
-        raise misshapen(folder / "plan.json", "a plan", error) from error
+    except ValueError as error:  # such as a cell that is there twice
+        raise flawed(folder / "plan.json", "a plan", error) from error
 
 
 @contextmanager
@@ -185,7 +177,11 @@ class _Reader:
 
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
-        counted, noise, campaign = self._exclude(), read_noise(folder), read_campaign(folder)
+        counted, noise, campaign = (
+            self._exclude(),
+            read_noise(folder / NOISE),
+            read_campaign(folder),
+        )
         return Result(
             path=folder,
             plan=self.plan,

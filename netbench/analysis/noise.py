@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Entry = Mapping[str, Any]
+from netbench.result_files import NoiseEntry
+
 BUSY = ("user", "nice", "system")  # what processes use; interrupts may be the transfer's own
 LEAST_TICKS = 5  # of a process: below, rounding may be all of it
 OTHERS = 0.1  # CPUs that something else may use before it is said
@@ -28,14 +28,14 @@ class Sign:
     words: str = ""
 
 
-def signs(entry: Entry, ticks: int) -> Iterator[Sign]:
+def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     """What an entry of noise.jsonl shows. ticks: of the host's clock, in a second."""
     yield from _cpu(entry, ticks)
-    for name, (before, after) in entry.get("counters", {}).items():
+    for name, (before, after) in entry.counters.items():
         if after > before:
             yield Sign(_kind(name), name, after - before)
-    for name, (before, after) in entry.get("gauges", {}).items():
-        if name == "mhz":
+    for name, (before, after) in entry.gauges.items():
+        if name == "mhz" and isinstance(before, list):
             yield from _frequency(before, after)
         elif name in ("governor", "irqbalance") and before != after:
             said = f"{name} was {before or 'not running'}, then {after or 'not running'}"
@@ -61,16 +61,15 @@ def _kind(name: str) -> str:
     return "tcp" if protocol else "nic"
 
 
-def _cpu(entry: Entry, ticks: int) -> Iterator[Sign]:
+def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     """CPUs that were used by others than the workers and the controller, at least; and CPUs that
     the hypervisor took.
     """
-    edges = entry.get("cpu")
-    seconds = (entry["ns"][1] - entry["ns"][0]) / 1e9
+    edges, own = entry.cpu, entry.own
+    seconds = (entry.ns[1] - entry.ns[0]) / 1e9
     if not edges or seconds <= 0:
         return
     used = sum(edges[name][1] - edges[name][0] for name in BUSY if name in edges)
-    own = entry.get("own")
     if own is not None:
         others = used - (own[1] - own[0])
         if others >= LEAST_TICKS and others / ticks / seconds >= OTHERS:
@@ -86,21 +85,23 @@ def _frequency(before: Sequence[float], after: Sequence[float]) -> Iterator[Sign
         yield Sign("clock", "frequency", 0.0, f"{min(seen):.0f} to {max(seen):.0f} MHz")
 
 
-def hosts_of(entry: Entry, sign: Sign) -> Sequence[str]:
+def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
     """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
     whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith(
         "softnet."
     )
-    return entry.get("kernel", [entry["host"]]) if whole else [entry["host"]]
+    return (whole and entry.kernel) or (entry.host,)
 
 
-def labels(entries: Iterable[Entry], ticks: Mapping[str, int]) -> dict[tuple[str, int], list[str]]:
+def labels(
+    entries: Iterable[NoiseEntry], ticks: Mapping[str, int]
+) -> dict[tuple[str, int], list[str]]:
     """What a block's runs are labelled with: (host, block) -> words."""
     found: dict[tuple[str, int], list[str]] = {}
     for entry in entries:
-        for sign in signs(entry, ticks.get(str(entry["host"]), 100)):
+        for sign in signs(entry, ticks.get(entry.host, 100)):
             for host in hosts_of(entry, sign):
-                found.setdefault((host, int(entry["block"])), []).append(f"{host}: {told(sign)}")
+                found.setdefault((host, entry.block), []).append(f"{host}: {told(sign)}")
     return found
 
 
@@ -146,13 +147,15 @@ COUNTERS_SAID = 6  # of a kind; the rest are counted
 BLOCKS_SAID = 8
 
 
-def disturbances(entries: Iterable[Entry], ticks: Callable[[str], int]) -> Iterator[Disturbance]:
+def disturbances(
+    entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
+) -> Iterator[Disturbance]:
     """Everything that the entries show, a kind and place at a time, the gravest kinds first."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, dict[int, Sign]]] = {}
     for entry in entries:
-        for sign in signs(entry, ticks(str(entry["host"]))):
+        for sign in signs(entry, ticks(entry.host)):
             place = sign.kind, tuple(hosts_of(entry, sign))
-            found.setdefault(place, {}).setdefault(sign.name, {})[int(entry["block"])] = sign
+            found.setdefault(place, {}).setdefault(sign.name, {})[entry.block] = sign
     for (kind, hosts), by_name in sorted(
         found.items(), key=lambda item: list(KINDS).index(item[0][0])
     ):

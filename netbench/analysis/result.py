@@ -18,11 +18,11 @@ from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.planned import Plan, handled_by, has_boots
 from netbench.analysis.proofs import ProofKey, ProofTotal
 from netbench.analysis.readbacks import Readback
-from netbench.analysis.reading import Hosts
 from netbench.analysis.usage import UsageKey, Used
 from netbench.facts.entry import emulated
 from netbench.journal import Journal
 from netbench.model import Compare, Repeat
+from netbench.result_files import Hosts, NoiseEntry
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Result:
     proofs: Mapping[ProofKey, ProofTotal]
     readbacks: Sequence[Readback]
     moved: Mapping[tuple[str, str, str], int]
-    noise: Sequence[Mapping[str, Any]]
+    noise: Sequence[NoiseEntry]
     shared: Mapping[str, bool]
     used: Mapping[UsageKey, Used]
     asked: Mapping[str, str] | None = None

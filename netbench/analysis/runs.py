@@ -12,6 +12,7 @@ import pandas as pd
 
 from netbench.analysis.noise import labels
 from netbench.analysis.planned import Plan, factors_of
+from netbench.result_files import NoiseEntry
 
 TEXTS = ("reason", "engaged", "excluded")
 FIXED = (
@@ -57,7 +58,7 @@ class RunColumns:
         self._same = names if names == tuple(self.metrics) else None
 
     def frame(
-        self, plan: Plan, noise: Sequence[Mapping[str, Any]], ticks: Mapping[str, int]
+        self, plan: Plan, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
         """The frame: FIXED with `noise`, one column a factor, one a metric (NaN: that run has
         none). ticks: of each host's clock, in a second.

@@ -23,6 +23,7 @@ from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
 from netbench.analysis.load import load
 from netbench.analysis.noise import signs
+from netbench.codec import read_as
 from netbench.conductor import conductor, host_load, noise
 from netbench.conductor.check import check
 from netbench.conductor.host_facts import read_all
@@ -36,6 +37,7 @@ from netbench.model import Campaign, Host, Pair
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
+from netbench.result_files import NoiseEntry
 from netbench.store import Store
 from tests.support.local import FAR, NEAR, PEER, out
 from tests.support.needs import needs
@@ -191,7 +193,8 @@ def test_load_from_others_is_seen_and_our_own_is_not() -> None:
     used = sum(edges[name][1] - edges[name][0] for name in ("user", "nice", "system"))
     assert own[1] - own[0] >= 0.5 * ticks * 0.8, "what this process used is ours"
     assert used - (own[1] - own[0]) >= 0.1 * ticks, "what the other one used is not"
-    (sign,) = [sign for sign in signs(entries[0], ticks) if sign.kind == "load"]
+    entry = read_as(NoiseEntry, {"time": "", **entries[0]})
+    (sign,) = [sign for sign in signs(entry, ticks) if sign.kind == "load"]
     assert 0.1 < sign.amount < (os.cpu_count() or 1) + 0.1
 
 
@@ -436,14 +439,14 @@ def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> N
     file = folder / "samples" / "noise.jsonl"
     (folder / "journal.jsonl").touch()
     file.write_text(
-        '{"block":0,"host":"here","ns":[0,5],"counters":{"Tcp.RetransSegs":[1,4]}}\n{"block":1,"ho'
+        '{"time":"","block":0,"host":"here","ns":[0,5],"counters":{"Tcp.RetransSegs":[1,4]}}\n{"blo'
     )
-    assert [entry["block"] for entry in load(folder).noise] == [0]
+    assert [entry.block for entry in load(folder).noise] == [0]
     store = Store.open(folder)
     store.lock()
     store.noise({"block": 1, "host": "here", "ns": [5, 9], "counters": {}})
     store.close()
-    assert [entry["block"] for entry in load(folder).noise] == [0, 1]
+    assert [entry.block for entry in load(folder).noise] == [0, 1]
     file.write_text('{"block":"x"}\n')
     with pytest.raises(StoreError, match="samples/noise"):
         load(folder)
@@ -453,7 +456,7 @@ def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> N
 
 
 def entry(block: int, host: str = "snd", **more: Any) -> dict[str, Any]:
-    return {"block": block, "host": host, "ns": [0, 10**9], "counters": {}} | more
+    return {"time": "", "block": block, "host": host, "ns": [0, 10**9], "counters": {}} | more
 
 
 def written(tmp_path: Path, entries: list[dict[str, Any]]) -> list[Caution]:
