@@ -65,8 +65,8 @@ static size_t count_warmed_up(const struct nb_run *run)
 	return warmed_up;
 }
 
-/* Bytes that a receiver has got since the window opened: the sender was stopped before, and told
- * how many it had sent. */
+/* Bytes received since the window opened. The sender had stopped before and told how many bytes it
+ * had sent. */
 static uint64_t arrived_in_window(const struct nb_run *run)
 {
 	uint64_t bytes = 0;

@@ -48,7 +48,7 @@ static void wait_acknowledged(struct nb_flow *flow)
 		nanosleep(&pause, NULL);
 }
 
-/* The other side has closed its half too: then every byte has been taken. */
+/* The other side has closed its half too: it has read every byte. */
 static int wait_closed(struct nb_flow *flow)
 {
 	char byte;
@@ -97,7 +97,7 @@ static void set_limits(struct nb_flow *flows, int bounded)
 	}
 }
 
-/* Move as many bytes as it takes to be warm, then wait until the window is open. */
+/* Move data for the warm-up, then wait until the window is open. */
 static void warm_up(struct nb_flow *flows)
 {
 	if (flows->job->warmup) {
@@ -133,8 +133,8 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-/* Flows that can share a thread: they would take turns on one CPU anyway. Pacing sleeps, so a paced
- * flow is alone. */
+/* Flows that can share a thread: they would take turns on one CPU anyway. A paced flow sleeps, so
+ * it has a thread of its own. */
 uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count)
 {
 	return job->cpu != NB_MISSING && !job->rate &&
@@ -155,7 +155,8 @@ int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
-		if (flow->job->cpu < CPU_SETSIZE) /* else no CPU, which pthread_create refuses */
+		if (flow->job->cpu <
+		    CPU_SETSIZE) /* else the set is empty, which pthread_create refuses */
 			CPU_SET(flow->job->cpu, &set);
 		pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
 	}
@@ -185,9 +186,8 @@ void nb_flow_give_up(struct nb_flow *flow)
 	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
 		if (flow->method->give_up)
 			flow->method->give_up(flow);
-		nb_heartbeat(); /* a file system whose server is gone may hold it for long all the
-				 * same
-				 */
+		nb_heartbeat(); /* a file system without its server may block it for long all the
+				   same */
 		nanosleep(&pause, NULL);
 	}
 	flow->started = 0;

@@ -20,8 +20,8 @@ enum {
 	EXIT_POLL_MS = 10    /* a kernel older than 5.3 has no pidfd_open(2) */
 };
 
-/* Take in what a program prints until it has exited: its waitpid status, or -1 with errno when it
- * took too long. */
+/* Read what a program prints until it has exited. Returns its waitpid status, or -1 with errno when
+ * it took too long. */
 static int collect_output(pid_t pid, struct nb_output *captured, uint64_t deadline)
 {
 	int watch = (int)syscall(SYS_pidfd_open, pid, 0), status = 0, number = 0;

@@ -51,7 +51,7 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 	va_end(args);
 	used = strlen(error->message);
 	room = sizeof(error->message) - strlen(words) -
-	       sizeof(": "); /* a long path is cut, not what happened to it */
+	       sizeof(": "); /* a long path is cut, the reason is not */
 	if (used > room)
 		used = room;
 	snprintf(error->message + used, sizeof(error->message) - used, ": %s", words);

@@ -60,7 +60,7 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 /* Fail a step: fill flow->error from errno. Returns a negative code. */
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
 		     const char *what);
-/* The same where the sink takes no more, or the source gives none. */
+/* The same for a sink that accepts no more data, and for a source that gives none. */
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
 

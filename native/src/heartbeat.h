@@ -10,11 +10,11 @@
 
 struct nb_heartbeat {
 	int out;      /* to the controller */
-	uint64_t due; /* when it must hear from this worker at the latest */
+	uint64_t due; /* when the controller must get the next frame */
 	int lost;     /* it reads no more frames, or is gone */
 };
 
-/* Begin on this thread, which serves the controller; stop before the struct goes. */
+/* Start on the thread that serves the controller; stop before the struct is freed. */
 void nb_heartbeat_start(struct nb_heartbeat *heartbeat, int out);
 void nb_heartbeat_stop(void);
 /* Send a frame; the next heartbeat is due a while later. A failure is kept in `lost`. 0 or -1. */

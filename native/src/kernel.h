@@ -2,8 +2,7 @@
 #ifndef NB_KERNEL_H
 #define NB_KERNEL_H
 
-/* Whether the kernel knows a file system, or has a module of this name that brings it when it is
- * asked for. */
+/* Whether the kernel has a file system, or a module of this name that provides it. */
 int nb_kernel_has(const char *filesystem, const char *module);
 
 #endif

@@ -32,21 +32,17 @@ struct nb_method {
 	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock.
 	 */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
-	/*
-	 * Take in what is in the connection's error queue, and wait for nothing: while it holds
-	 * something, the connection looks ready to whoever polls it. 0, or negative with
-	 * flow->error filled. Optional.
-	 */
+	/* Read all notices from the connection's error queue, without waiting: while it holds any,
+	 * poll(2) reports the connection as ready. 0, or negative with flow->error filled.
+	 * Optional. */
 	int (*reap)(struct nb_flow *flow);
 	/*
 	 * Wait for what is still under way: before the connection closes, and where nothing may be
 	 * under way when the window opens. 0, or negative with flow->error filled. Optional.
 	 */
 	int (*drain)(struct nb_flow *flow);
-	/*
-	 * From another thread, of a flow that is given up and sits in a step that may wait for
-	 * long: let what it waits for fail. Called until the flow ends. Optional.
-	 */
+	/* Called from another thread, again and again until the flow ends, when a run is given up
+	 * while a step may block for long: make the step fail. Optional. */
 	void (*give_up)(struct nb_flow *flow);
 	void (*close)(struct nb_flow *flow);
 };

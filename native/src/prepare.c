@@ -45,7 +45,7 @@ static int connect_flows(struct nb_run *run, struct nb_error *error)
 	for (size_t i = 0; i < run->flows_count; i++) {
 		int fd;
 
-		nb_heartbeat(); /* each takes round trips, and there may be many */
+		nb_heartbeat(); /* a connection takes round trips, and there may be many */
 		fd = nb_connect(&run->job, (uint32_t)i, error);
 		if (fd < 0)
 			return fd;

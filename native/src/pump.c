@@ -76,11 +76,9 @@ static ssize_t step(struct nb_flow *flow)
 	return moved;
 }
 
-/*
- * A connection whose error queue holds something is always reported, though it may have no room: a
- * step would wait for room while the others are ready. One that has really failed is reported as
- * ready too, and its step says why.
- */
+/* epoll(7) reports a connection whose error queue holds something even if it has no room: a step
+ * would block while others are ready. One that has failed is reported as ready too, and its step
+ * returns the error. */
 static ssize_t reap_or_step(struct nb_flow *flow, uint32_t events)
 {
 	int status;
@@ -91,7 +89,7 @@ static ssize_t reap_or_step(struct nb_flow *flow, uint32_t events)
 	return status < 0 ? status : flow->moved;
 }
 
-/* A receiver reads until the stream ends, whatever the controller says but an abort. */
+/* A receiver reads until the stream ends; only an abort stops it. */
 static const _Atomic int *stop_of(const struct nb_flow *flow)
 {
 	int draining = flow->job->role == NB_ROLE_RECEIVE &&
@@ -106,10 +104,8 @@ struct pace {
 	uint64_t bytes;
 };
 
-/*
- * The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
- * whether there is more of it after the next step. Apart, so that it takes no register of the loop.
- */
+/* The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
+ * whether the next step needs it too. Not inlined: it would take registers from the loop. */
 static __attribute__((noinline)) int follow_step(const struct nb_flow *flow,
 						 const struct pace *pace, uint64_t bytes, int until)
 {

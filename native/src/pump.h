@@ -6,7 +6,7 @@
 #include "flow.h"
 
 /* Step the flows of a thread group until the run's stop has come to `until`, each has reached its
- * limit, or its stream ends. Flows that failed have said so. */
+ * limit, or its stream ends. Flows that failed have been ended by nb_pump_fail. */
 void nb_pump(struct nb_flow *flows, int until);
 /* End a flow that has failed, with flow->error filled. */
 void nb_pump_fail(struct nb_flow *flow);

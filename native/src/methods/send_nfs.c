@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The server's side of receive_nfs.c: the kernel sends; the worker brings the file into the page
- * cache, and is there for meters.
- */
+/* The server's side of receive_nfs.c: the kernel sends. The worker brings the file into the page
+ * cache and reads the meters. */
 #include <poll.h>
 #include <stdio.h>
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves, and tells in the
- * connection's error queue when it is done with them, and whether it made a copy after all (kernel:
- * networking/msg_zerocopy.rst).
+/* send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves. Notices in the
+ * connection's error queue tell when it no longer needs them, and whether it made a copy after all
+ * (kernel: networking/msg_zerocopy.rst).
  *
- * Memory and zero are one buffer, sent over and over: its content never changes, so nobody has to
- * wait until it may. Files are mapped whole before the run, since a mapping made for each send
- * would be measured with it. What is mapped stays so until the kernel is done with it; in a run
- * that is given up it may not be, but pages of a mapping are never anybody else's meanwhile.
- */
+ * Memory and zero are one buffer, sent over and over: its content never changes, so it can be sent
+ * again at once. Files are mapped whole before the run, since a mapping made for each send would be
+ * measured with it. A mapping stays until the kernel no longer needs it. A run that is given up may
+ * unmap earlier: the kernel keeps the pages until it is done. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <poll.h>

@@ -204,8 +204,8 @@ static int aim_default(const struct nb_target *file, const char *kind, struct nb
 	return strcmp(was->data, kind) != 0 && !nb_op_file.set(file, kind, NULL);
 }
 
-/* The kernel makes its default of the kind that net.core.default_qdisc names by then, which may be
- * another than it was. */
+/* The kernel makes its default of the kind that net.core.default_qdisc names at that time, which
+ * may differ from the kind that was there. */
 static int restore_default(const struct nb_place *place, const char *text,
 			   const struct nb_root *now, struct nb_error *error)
 {

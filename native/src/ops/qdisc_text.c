@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading queueing disciplines: as a text, and what a text says. */
+/* Reading queueing disciplines as a text, and parsing such a text. */
 #include "qdisc_text.h"
 
 #include <errno.h>
@@ -40,11 +40,9 @@ int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place
 	return 0;
 }
 
-/*
- * What htb tells of its options is not what it takes: a count of packets is among them, and its
- * version is a longer one. Fills in those that it takes, and returns where they are; `size`: it is
- * another kind.
- */
+/* The options that htb reports differ from those that it accepts: they hold a count of packets, and
+ * a longer version. Fills in those that it accepts, and returns where they are; `size`: it is
+ * another kind. */
 static size_t options_of_htb(const char *kind, const unsigned char *options, size_t size,
 			     struct tc_htb_glob *taken)
 {
