@@ -108,6 +108,10 @@ class HostGone(HostError):
     """
 
 
+class HostBusy(HostError):
+    """Another campaign uses the host."""
+
+
 class HostKeyError(HostError):
     """A host's key is unknown, revoked, or not the one that is known. `command` would accept it
     ("": nothing would).

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Never
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING: Mapping[str, Never] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,19 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class SettingLevel:
+    """A level of a setting: `value` as the host reads it back, `written` as in the campaign. Two
+    levels with the same value are equal.
+    """
+
+    value: str
+    written: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.written
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings`
     are what they mean.
@@ -183,9 +197,9 @@ class Cell:
     id: str
     factors: Mapping[str, str]
     transfer: Transfer
-    settings: Mapping[str, str] = field(
+    settings: Mapping[str, SettingLevel] = field(
         default_factory=lambda: NOTHING
-    )  # settings beyond the campaign-wide ones, by key (`sender.tso`), level as written
+    )  # settings beyond the campaign-wide ones, by key (`sender.tso`)
     kernel: str | None = None
 
 
@@ -254,7 +268,7 @@ class Campaign:
     seed: int
     meters: tuple[str, ...]
     verify: bool = True
-    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     commands: Mapping[str, Command] = field(default_factory=dict)
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     limit: int | None = None

@@ -239,7 +239,7 @@ class Plan:
             "seed": campaign.seed,
             "pairs": [pair.name for pair in campaign.pairs],
             "swept": [factor.name for factor in campaign.factors],
-            "held": dict(campaign.settings),
+            "held": {key: level.written for key, level in campaign.settings.items()},
             "cells": [{"cell": cell.id, "factors": dict(cell.factors)} for cell in campaign.cells],
             "order": self.order(),
             "seconds": round(self.seconds()[0], 1),

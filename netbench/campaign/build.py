@@ -20,7 +20,18 @@ from netbench.campaign.settings import is_costly
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
-from netbench.model import Campaign, Cell, Command, Compare, Factor, Host, Kernel, Pair, Repeat
+from netbench.model import (
+    Campaign,
+    Cell,
+    Command,
+    Compare,
+    Factor,
+    Host,
+    Kernel,
+    Pair,
+    Repeat,
+    SettingLevel,
+)
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
@@ -36,14 +47,15 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     base = file.transfer.values()
     hosts = _hosts(file, problems)
     pairs = _pairs(file, hosts, problems)
-    reader = Reader(transfer_model(catalogue), file.command, file.kernels, problems)
+    commands = {
+        name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
+    }
+    reader = Reader(transfer_model(catalogue), commands, file.kernels, problems)
     factors = reader.factors(file.sweep)
-    _settings(file, reader, problems)
+    settings = _settings(file, reader)
     _bounds(base, factors, problems)
     _useless_sets(tree, factors, problems)
-    context = cell_checks.Context(
-        catalogue, hosts, pairs, _alone(file, hosts, pairs), file.settings
-    )
+    context = cell_checks.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), settings)
     built = _cells(file, base, factors, reader, context)
     repeat = _repeat(file.repeat, problems)
     _meters(file, catalogue, problems)
@@ -63,10 +75,8 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         seed=file.order.seed,
         meters=tuple(file.meters),
         verify=file.verify,
-        settings=dict(file.settings),
-        commands={
-            name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
-        },
+        settings=settings,
+        commands=commands,
         kernels=_kernels(file, built),
         limit=file.limit,
         lab=file.lab,
@@ -129,12 +139,15 @@ def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -
     )
 
 
-def _settings(file: FileKeys, reader: Reader, problems: Problems) -> None:
+def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:
+    """The settings that are held all the time; those that are wrong are noted and left out."""
+    settings: dict[str, SettingLevel] = {}
     for key, word in file.settings.items():
         if reader.transfers(key) or key == "kernel" or not reader.knows(key):
             reader.unknown(key, ("settings", key), "a setting such as mtu, tso or sysctl.NAME")
-        else:
-            reader.level(key, word, ("settings", key))
+        elif level := reader.level(key, word, ("settings", key)):
+            settings[key] = level.value
+    return settings
 
 
 def _bounds(

@@ -11,10 +11,10 @@ from netbench.campaign.matrix import NO_FACTORS, Combination
 from netbench.campaign.messages import listed
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.transfer import method_options
-from netbench.campaign.settings import differing_ends, is_on
+from netbench.campaign.settings import differing_ends
 from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
-from netbench.model import WHOLE_FILE, Cell, Host, Pair, Transfer
+from netbench.model import WHOLE_FILE, Cell, Host, Pair, SettingLevel, Transfer
 from netbench.settings.catalogue import side_of
 
 Complaint = tuple[tuple[str, ...], str]
@@ -30,7 +30,8 @@ class Context:
     hosts: Mapping[str, Host]
     pairs: tuple[Pair, ...]
     alone: tuple[str, ...] = ()  # pairs whose ends are one machine
-    settings: Mapping[str, str] = field(default_factory=dict)  # held for the whole campaign
+    # held for the whole campaign
+    settings: Mapping[str, SettingLevel] = field(default_factory=dict)
 
 
 def check(
@@ -109,7 +110,7 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
     if send and send.has("fetches") and cell.transfer.tool.kind == "none":
         levels = {**context.settings, **cell.settings}
         if not any(
-            is_on(key, level) for key, level in levels.items() if side_of(key)[1] == send.name
+            level.value != "off" for key, level in levels.items() if side_of(key)[1] == send.name
         ):
             yield (
                 (send.name, "send"),

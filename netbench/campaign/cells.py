@@ -32,7 +32,7 @@ def build(
         factors={key: level.word for key, level in combination.items()},
         transfer=meaning(values, options),
         settings={
-            key: level.word
+            key: level.value
             for key, level in combination.items()
             if not reader.transfers(key) and key != KERNEL
         },

@@ -14,6 +14,8 @@ from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, compact, describe
+from netbench.model import Command, SettingLevel
+from netbench.settings.catalogue import parse_level
 
 KERNEL = settings.KERNEL
 
@@ -36,7 +38,7 @@ class Reader:
     def __init__(
         self,
         model: type[TransferKeys],
-        commands: Collection[str],
+        commands: Mapping[str, Command],
         kernels: Collection[str],
         problems: Problems,
     ) -> None:
@@ -68,9 +70,7 @@ class Reader:
             )
             return None
         try:
-            value = (
-                self._transfer(key, written) if self.transfers(key) else self._word(key, written)
-            )
+            value = self._value(key, written)
         except ValidationError as error:
             self.problems.add_all(error, at, below=1)
             return None
@@ -80,20 +80,27 @@ class Reader:
             return None
         return Level(compact(written), value, written, at)
 
+    def _value(self, key: str, written: Any) -> Any:
+        if self.transfers(key):
+            return self._transfer(key, written)
+        return self._kernel(written) if key == KERNEL else self._setting(key, written)
+
     def _transfer(self, key: str, written: Any) -> Any:
         return getattr(self.model.model_validate({key: written}), key)
 
-    def _word(self, key: str, written: Any) -> str:
-        why = settings.why_no_level(key, compact(written)) if key not in self.commands else ""
-        if why:
-            choices = ("on", "off") if why == "on or off" else ()
-            raise expected(why, written, nearest(written, choices))
-        if key == KERNEL and (
-            not isinstance(written, str) or (self.kernels and written not in self.kernels)
-        ):
+    def _kernel(self, written: Any) -> str:
+        if not isinstance(written, str) or (self.kernels and written not in self.kernels):
             names = listed(self.kernels) if self.kernels else "a name"
             raise expected(f"a kernel ({names})", written, nearest(written, self.kernels))
-        return compact(written)
+        return written
+
+    def _setting(self, key: str, written: Any) -> SettingLevel:
+        try:
+            return parse_level(key, compact(written), self.commands)
+        except ValueError as error:
+            why = str(error)
+            choices = ("on", "off") if why == "on or off" else ()
+            raise expected(why, written, nearest(written, choices)) from error
 
     def factors(self, sweep: Mapping[str, Any]) -> dict[str, list[Level]]:
         """The levels of every swept key, in file order; those that are wrong are noted and left

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from netbench.conductor import tool_commands
-from netbench.conductor.apply import asked_of, context_of
 from netbench.conductor.boots import Boots, are_wanted
 from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
@@ -16,11 +15,13 @@ from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_load import warnings
+from netbench.conductor.setting_context import context_of
+from netbench.conductor.unit_settings import levels_of
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.catalogue import Named
 from netbench.errors import EngineError, RequestError
 from netbench.journal import Journal
-from netbench.model import Campaign
+from netbench.model import Campaign, SettingLevel
 from netbench.plan import Plan, Unit
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find
@@ -143,11 +144,13 @@ def _iperf3(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change."""
     places: dict[str, SettingContext] = {}
-    wanted: dict[tuple[str, str, str], None] = {}
-    for unit in Plan(campaign).units:
-        for host, side in ((unit.pair.sender, "sender"), (unit.pair.receiver, "receiver")):
-            asked = asked_of(campaign, unit, side)
-            wanted |= dict.fromkeys((host, key, level) for key, level in asked.items())
+    wanted = {
+        (one.host, key, level): None
+        for unit in Plan(campaign).units
+        for one in levels_of(campaign, unit)
+        for layer in one.layers
+        for key, level in layer.items()
+    }
     for host, key, level in wanted:
         if host not in places:
             places[host] = context_of(campaign, host, pool.host_worker(host))
@@ -161,13 +164,13 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
             )
 
 
-def _why_no_level(place: SettingContext, key: str, level: str, campaign: Campaign) -> str:
+def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:
     found = find(key, campaign.commands)
     if found is None:
         return "no such setting"
     setting, what = found
     try:
-        return setting.why_not(what, setting.parse(level), place)
+        return setting.why_not(what, level.value, place)
     except (EngineError, ValueError) as error:
         return str(error)
 

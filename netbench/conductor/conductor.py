@@ -7,25 +7,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.analysis.epochs import not_pooled
-from netbench.conductor.apply import Applier, holder_of, refuse_busy
 from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.boots import Boots
 from netbench.conductor.check import check
 from netbench.conductor.finding import Finding
+from netbench.conductor.held_settings import HeldSettings
 from netbench.conductor.host_facts import read_all
+from netbench.conductor.host_locks import HostLocks, refuse_busy, result_name
 from netbench.conductor.lanes import lanes, side_by_side
-from netbench.conductor.noise import Noise
+from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
-from netbench.conductor.retry import retry
 from netbench.conductor.run_history import RunHistory, is_finished, made_sinks, rows_as_json
-from netbench.conductor.runner import Interrupted, Runner, status_of
+from netbench.conductor.runner import Runner
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.unit_settings import UnitSettings
+from netbench.conductor.unit_steps import UnitSteps
 from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.engine.catalogue import Row
 from netbench.errors import (
@@ -33,19 +34,15 @@ from netbench.errors import (
     EngineError,
     Lost,
     RequestError,
-    SettingRefused,
     StoreError,
-    WorkerLost,
 )
 from netbench.journal import Ended, Why
 from netbench.model import Campaign, Pair
-from netbench.plan import Apply, Boot, Key, Plan, Run, Step, Unit, Verify
-from netbench.record import Status
+from netbench.plan import Boot, Key, Plan, Unit
 from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
-FAILED: Status = "failed"
 LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
 
 
@@ -85,7 +82,7 @@ def start(
         pool.start_all()
         refuse_errors(check(campaign, pool), progress)
         rows = rows_as_json(_rows(pool, campaign))
-        refuse_busy(campaign, pool)
+        refuse_busy(pool)
         store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows})
         store.lock()
         try:
@@ -154,7 +151,7 @@ def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progres
 
 
 class Conductor:
-    """Executes a plan's steps on hosts whose workers are there. One method a kind of step."""
+    """Executes a plan on hosts whose workers are there: block by block, boot by boot."""
 
     def __init__(self, store: Store, plan: Plan, pool: WorkerPool, progress: Progress) -> None:
         campaign = plan.campaign
@@ -164,12 +161,18 @@ class Conductor:
         self._store = store
         self._progress = progress
         self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
-        self._applier = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
-        self._settings = UnitSettings(campaign, self._applier)
-        self._runner = Runner(campaign, pool, MadeSinks(store.journal))
+        locks = HostLocks(campaign, pool, result_name(campaign, store))
+        self._held = HeldSettings(campaign, pool, locks, store.journal)
+        self._steps = UnitSteps(
+            pool,
+            UnitSettings(campaign, self._held),
+            Runner(campaign, pool, MadeSinks(store.journal)),
+            self._recorder,
+            store,
+        )
         self._boots = _boots(store, campaign, pool, progress)
         self._acceptance = BootAcceptance(campaign, pool, store.stored_facts)
-        self._noise = Noise(campaign, pool, store.noise)
+        self._noise = NoiseMonitor(campaign, pool, store.noise)
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._begun = time.monotonic()
 
@@ -200,7 +203,7 @@ class Conductor:
 
     def _begin(self) -> None:
         """Lock the hosts, keep their facts, and replay the records that there are."""
-        self._applier.claim()
+        self._held.claim()
         hosts = self._recorder.keep_facts(read_all(self._campaign, self._pool))
         self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
         ledger = self._recorder.ledger
@@ -250,73 +253,19 @@ class Conductor:
                 return False
             if stop():
                 return True
-            self._step(step)
+            self._steps.execute(step)
         return True
 
     def _out_of_time(self) -> bool:
         limit = self._campaign.limit
         return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
 
-    def _step(self, step: Step) -> None:
-        """One step of a unit. Levels that its hosts do not take refuse its cell."""
-        try:
-            match step:
-                case Apply(unit):
-                    self._apply(unit)
-                case Verify(unit):
-                    self._verify(unit)
-                case Run():
-                    self._run(step)
-        except SettingRefused as error:
-            self._recorder.keep_unmeasured(step.unit, "refused", str(error))
-
-    def _apply(self, unit: Unit) -> None:
-        retry(lambda: self._settings.enter(unit), lambda error: self._replace_workers(unit, error))
-
-    def _verify(self, unit: Unit) -> None:
-        retry(lambda: self._verify_once(unit), lambda error: self._recover(unit, error))
-
-    def _verify_once(self, unit: Unit) -> None:
-        """One verification, and a record where it failed. Errors: Lost."""
-        try:
-            why, status = self._runner.verify(unit), FAILED
-        except (EngineError, RequestError, TimeoutError) as error:
-            why, status = f"verify: {error}", status_of(error)
-        if why:
-            self._recorder.keep_unmeasured(unit, status, why)
-
-    def _run(self, step: Run) -> None:
-        retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
-
-    def _run_once(self, step: Run) -> None:
-        """One run and its record. Errors: WorkerLost when a worker was lost in it."""
-        try:
-            result = self._runner.run(step, self._recorder.next_number())
-        except Interrupted as interrupted:
-            self._recorder.keep_interrupted(interrupted.record)
-            raise KeyboardInterrupt from None
-        result = replace(result, record=self._settings.note(step.unit, result.record))
-        self._recorder.keep(step.unit, result)
-        if result.record.status == "interrupted":
-            self._pool.dismiss_pair(step.unit.pair)
-            raise WorkerLost(result.record.reason)
-
-    def _recover(self, unit: Unit, error: WorkerLost) -> None:
-        """New workers with the unit's settings, after one was lost."""
-        self._replace_workers(unit, error)
-        if self._settings.wanted(unit):
-            self._settings.enter(unit)
-
-    def _replace_workers(self, unit: Unit, error: WorkerLost) -> None:
-        self._store.note(f"{unit.cell.id} {unit.pair.name}: new workers: {error}")
-        self._pool.dismiss_pair(unit.pair)
-
     def _boot(self, step: Boot) -> None:
         """Every host onto a kernel; where that does not work, what is left of the kernel's cells
         has failed.
         """
         self._booted = None
-        self._applier.restore()
+        self._held.restore()
         self._noise.forget()
         try:
             self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
@@ -333,7 +282,7 @@ class Conductor:
         "".
         """
         self._pool.start_all()
-        self._applier.claim()
+        self._held.claim()
         entries, why = self._acceptance.wait(kernel)
         if not why:
             block = self._recorder.ledger.block
@@ -347,7 +296,7 @@ class Conductor:
         """Put every setting and kernel back; what could not be, and what to do, or ""."""
         errors: list[str] = []
         self._pool.clear_interrupt()
-        for put_back in (self._applier.restore, self._boots.back):
+        for put_back in (self._held.restore, self._boots.back):
             try:
                 put_back()
             except (EngineError, Lost, StoreError, TimeoutError) as error:

@@ -48,6 +48,11 @@ def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> dict[str, Any]
     }
 
 
+def own_boot_id() -> str:
+    """The boot of the machine that netbench runs on."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 def data_interface(host: Host, worker: Worker, ip: int) -> str:
     """The interface of a host's data address. Errors: EngineError when it has none; Lost."""
     return host.interface or worker.operate("interface", host.data_address(ip))[0].strip()

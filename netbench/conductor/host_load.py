@@ -8,10 +8,11 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from netbench.conductor.noise import Question, cpu_states, interface
+from netbench.conductor.host_facts import own_boot_id
+from netbench.conductor.noise_counters import cpu_states, interface
+from netbench.conductor.noise_reading import Question
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.model import Campaign
@@ -70,7 +71,7 @@ def _looks(
 ) -> dict[str, _Look]:
     """Looks at all hosts at the same time."""
     found = {host: _Look() for host in entries}
-    here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    here = own_boot_id()
 
     def read(host: str, questions: list[Question]) -> None:
         answers = dict(zip(questions, pool.host_worker(host).ask(questions), strict=True))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from netbench.conductor.apply import Applier, HostBusy, holder_of
 from netbench.conductor.boots import Boots
+from netbench.conductor.host_locks import HostLocks, result_name
 from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
-from netbench.errors import HostError, NetbenchError, ProtocolError, WorkerLost
+from netbench.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.journal import Change, outstanding
 from netbench.model import Campaign
-from netbench.settings.scope import put_back
+from netbench.settings.put_back import put_back
 from netbench.store import Store
 
 
@@ -26,12 +26,12 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         lines: list[str] = []
         with WorkerPool(campaign, channels) as pool:
             boots = Boots(campaign, pool, store.journal, store.note)
-            locks = Applier(campaign, pool, holder_of(campaign, store.path), store.journal)
+            locks = HostLocks(campaign, pool, result_name(campaign, store))
             failed: list[NetbenchError] = []
 
             def boot_back() -> None:
-                for touched in boots.touched():
-                    _refuse_others(locks, touched.name)
+                for host in boots.touched():
+                    _refuse_others(locks, host)
                 lines.extend(boots.back())
 
             def put_settings_back(host: str, changes: Sequence[Change]) -> None:
@@ -40,9 +40,9 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                 for line in put_back(worker, worker.hello.boot_id, changes, store.journal.write):
                     lines.append(f"{host}: {line}")
 
-            first_receivers = sorted(left.items(), key=lambda one: campaign.roles[one[0]])
+            receivers_first = sorted(left.items(), key=lambda one: campaign.roles[one[0]])
             acts: list[Callable[[], None]] = [lambda: lines.extend(boots.settle()), boot_back]
-            acts += [partial(put_settings_back, *one) for one in first_receivers]
+            acts += [partial(put_settings_back, *one) for one in receivers_first]
             for act in acts:
                 try:
                     act()
@@ -59,7 +59,7 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
         store.close()
 
 
-def _refuse_others(locks: Applier, host: str) -> None:
+def _refuse_others(locks: HostLocks, host: str) -> None:
     """A host that another campaign uses is not booted; one that does not answer is used by none.
     Errors: HostBusy.
     """
@@ -67,5 +67,5 @@ def _refuse_others(locks: Applier, host: str) -> None:
         locks.lock(host)
     except HostBusy:
         raise
-    except (HostError, WorkerLost, ProtocolError):
+    except Lost:
         return

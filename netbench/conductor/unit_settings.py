@@ -2,22 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from netbench.conductor.apply import Applied, Applier, Read, asked_of, meant
+from netbench.conductor.held_settings import HeldSettings
 from netbench.errors import SettingRefused, WorkerLost
-from netbench.model import Campaign
+from netbench.model import Campaign, SettingLevel
 from netbench.plan import Unit
 from netbench.record import SIDES, Record, SettingNote, Settings, SideName
+from netbench.settings.catalogue import find
+from netbench.settings.scope import Levels, Moved, layers
+
+Read = dict[SideName, Mapping[str, str]]
+"""What each side's settings read: side -> setting -> level."""
+
+
+@dataclass(frozen=True)
+class HostLevels:
+    """The layers that a host is to hold for a unit, of one side of its pair or of both."""
+
+    host: str
+    sides: tuple[SideName, ...]
+    layers: tuple[Levels, ...]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was read when a unit's settings were applied, and what else moved (`HOST.NAME`)."""
+
+    read: Read
+    moved: Moved
+
+
+def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
+    """What the hosts of a unit are to hold: the sender and the receiver, or the one host that is
+    both.
+    """
+    pair = unit.pair
+    if pair.sender == pair.receiver:
+        return [HostLevels(pair.sender, SIDES, _layers(campaign, unit, ""))]
+    return [
+        HostLevels(pair.sender, ("sender",), _layers(campaign, unit, "sender")),
+        HostLevels(pair.receiver, ("receiver",), _layers(campaign, unit, "receiver")),
+    ]
+
+
+def _layers(campaign: Campaign, unit: Unit, side: str) -> tuple[Levels, ...]:
+    def of_side(name: str, level: SettingLevel) -> SettingLevel:
+        found = find(name, campaign.commands)
+        return replace(level, value=found[0].level_for(level.value, side)) if found else level
+
+    return tuple(
+        {name: of_side(name, level) for name, level in layer.items()}
+        for layer in layers(campaign.settings, unit.cell.settings, campaign.commands, side)
+    )
 
 
 class UnitSettings:
     """The settings of the unit that each pair is at."""
 
-    def __init__(self, campaign: Campaign, applier: Applier) -> None:
+    def __init__(self, campaign: Campaign, held: HeldSettings) -> None:
         self._campaign = campaign
-        self._applier = applier
+        self._held = held
         self._applied: dict[str, Applied] = {}  # by pair
 
     def wanted(self, unit: Unit) -> bool:
@@ -25,8 +72,19 @@ class UnitSettings:
         return bool(unit.cell.settings or self._campaign.settings)
 
     def enter(self, unit: Unit) -> None:
-        """Bring the hosts to a unit's settings. Errors: SettingRefused; Lost."""
-        self._applied[unit.pair.name] = self._applier.enter(unit)
+        """Bring the hosts to a unit's settings. Errors: SettingRefused where a host does not take a
+        level; HostBusy; EngineError; Lost.
+        """
+        read: Read = {}
+        moved: dict[str, tuple[str, str]] = {}
+        wanted = levels_of(self._campaign, unit)
+        for one in reversed(wanted):  # what a receiver holds may need what its sender holds
+            self._held.of(one.host).release(one.layers)
+        for one in wanted:
+            held = self._held.of(one.host).hold(one.layers)
+            moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
+            read |= dict.fromkeys(one.sides, held.levels)
+        self._applied[unit.pair.name] = Applied(read, moved)
 
     def note(self, unit: Unit, record: Record) -> Record:
         """A run's record with the unit's settings: asked, read before the run, and read otherwise
@@ -34,39 +92,42 @@ class UnitSettings:
         """
         if not self.wanted(unit):
             return record
-        read, moved = self._applied[unit.pair.name]
-        record = replace(record, settings=self._noted(unit, record.settings, read, moved))
+        before = self._applied[unit.pair.name]
+        record = replace(record, settings=self._noted(unit, record.settings, before))
         if record.status == "interrupted":
             return record
         try:
-            again = self._applier.read_again(unit)
+            after = self._read_again(unit)
         except SettingRefused as error:
             return _failed(record, f"settings could not be read after the run: {error}")
         except WorkerLost as error:
             reason = f"settings could not be read after the run: {error}"
             return replace(record, status="interrupted", reason=reason)
         for side in SIDES:
-            for key, level in again[side].items():
-                if level != read[side][key]:
+            for key, level in after[side].items():
+                if level != before.read[side][key]:
                     record = _changed(record, side, key, level)
         return record
 
-    def _noted(
-        self, unit: Unit, settings: Settings, read: Read, moved: Mapping[str, Sequence[str]]
-    ) -> Settings:
+    def _read_again(self, unit: Unit) -> Read:
+        """What a unit's settings read now. Errors: as enter."""
+        read: Read = {}
+        for one in levels_of(self._campaign, unit):
+            read |= dict.fromkeys(one.sides, self._held.of(one.host).read_again())
+        return read
+
+    def _noted(self, unit: Unit, settings: Settings, before: Applied) -> Settings:
         """With what was asked and read of each side before the run."""
-
-        def notes(side: SideName) -> dict[str, SettingNote]:
-            asked = asked_of(self._campaign, unit, side)
-            return {
-                key: SettingNote(meant(self._campaign, key, asked[key]), level)
-                for key, level in read[side].items()
-            }
-
+        notes: dict[SideName, dict[str, SettingNote]] = {}
+        for one in levels_of(self._campaign, unit):
+            asked = ChainMap(*map(dict, one.layers))
+            for side in one.sides:
+                read = before.read[side].items()
+                notes[side] = {key: SettingNote(asked[key].value, level) for key, level in read}
         return Settings(
-            {**settings.sender, **notes("sender")},
-            {**settings.receiver, **notes("receiver")},
-            {name: (before, after) for name, (before, after) in moved.items()},
+            {**settings.sender, **notes["sender"]},
+            {**settings.receiver, **notes["receiver"]},
+            before.moved,
         )
 
 

@@ -152,9 +152,9 @@ class Setting(ABC):
         del level
         return self.read(what, place)
 
-    def word_for(self, level: str, side: str) -> str:
-        """What a level, as written, is for a host of this side: `sender`, `receiver`, or "" for
-        both.
+    def level_for(self, level: str, side: str) -> str:
+        """What a level (as `parse` gives it) is for a host of this side: `sender`, `receiver`, or
+        "" for both.
         """
         del side
         return level

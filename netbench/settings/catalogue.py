@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 
 import netbench.settings
-from netbench.model import Command
+from netbench.model import Command, SettingLevel
 from netbench.settings.base import Setting
 from netbench.settings.command import CommandSetting
 
@@ -48,3 +48,15 @@ def find(name: str, commands: Mapping[str, Command]) -> tuple[Setting, str] | No
     family, dot, what = name.partition(".")
     setting = known().get(f"{family}{dot}")
     return (setting, what) if setting and (what or not dot) else None
+
+
+def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> SettingLevel:
+    """A level of the setting of a key, with or without a side. Errors: ValueError with what the
+    setting expects, or what the name of a family has to be.
+    """
+    found = find(side_of(key)[1], commands)
+    if found is None:
+        raise ValueError(f"no setting {key!r}")
+    setting, what = found
+    setting.is_whole_kernel(what)
+    return SettingLevel(setting.parse(written), written)

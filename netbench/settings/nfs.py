@@ -63,9 +63,9 @@ class Nfs(Setting):
             for name, value in options.items()
         )
 
-    def word_for(self, level: str, side: str) -> str:
+    def level_for(self, level: str, side: str) -> str:
         """A sender's server is the same for all options, and goes on while they change."""
-        return level if side != "sender" else "off" if self.parse(level) == "off" else "on"
+        return "on" if side == "sender" and level != "off" else level
 
     def read(self, what: str, place: SettingContext) -> str:
         return self.reading(what, "on", place)

@@ -1,5 +1,5 @@
-"""A host's settings in layers: applied, read back, and undone in reverse down to what the next cell
-has in common with the last.
+"""A host's settings in layers: applied, read back, and undone in reverse down to the layers that
+the next cell shares with the last.
 
 Layer 0 is what the campaign holds all the time, the next what is costly to change, the last what
 changes with every cell. So the state of a host is what it was before, with the layers on top,
@@ -9,55 +9,67 @@ whatever the order of cells.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from netbench.errors import EngineError, SettingRefused
 from netbench.journal import Change, Restored
-from netbench.model import Command
+from netbench.model import Command, SettingLevel
 from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext, fields
 from netbench.settings.catalogue import find, side_of
 
-SETTLE_SECONDS = 20.0
-SETTLE_PAUSE = 0.02
-Levels = Mapping[str, str]
-"""Settings without a side, and their levels as written."""
+READY_SECONDS = 20.0
+READY_PAUSE = 0.02
+Levels = Mapping[str, SettingLevel]
+"""Settings and their levels."""
+Moved = Mapping[str, tuple[str, str]]
+"""What a change moved along, and its values before and after."""
 Write = Callable[[Change | Restored], None]
 """Writes an entry of the journal and forces it to the disk."""
 
 
 def layers(
     campaign: Levels, cell: Levels, commands: Mapping[str, Command], side: str
-) -> list[dict[str, str]]:
+) -> list[dict[str, SettingLevel]]:
     """What a host that has this side (`sender`, `receiver`, or "" for both) is to hold: always,
     costly ones, cheap ones.
 
     A key of one side goes over the bare one, a cell's over the campaign's.
     """
-    found: list[dict[str, str]] = [{}, {}, {}]
+    always: dict[str, SettingLevel] = {}
+    costly: dict[str, SettingLevel] = {}
+    cheap: dict[str, SettingLevel] = {}
     for levels, of_cell in ((campaign, False), (cell, True)):
         for key in sorted(levels, key=lambda key: bool(side_of(key)[0])):
             mine, name = side_of(key)
             if mine and side and mine != side:
                 continue
-            for layer in found:
+            for layer in (always, costly, cheap):
                 layer.pop(name, None)
             setting = find(name, commands)
-            costly = setting is not None and setting[0].cost in (LINK, HOST)
-            found[0 if not of_cell else 1 if costly else 2][name] = levels[key]
-    return found
+            resets = setting is not None and setting[0].cost in (LINK, HOST)
+            layer = always if not of_cell else costly if resets else cheap
+            layer[name] = levels[key]
+    return [always, costly, cheap]
 
 
 @dataclass
 class Layer:
-    """What was applied: levels as written, operations that were made, and what else moved with
+    """What was applied: levels, the numbers of the changes that were made, and what else moved with
     them.
     """
 
-    levels: dict[str, str]
+    levels: Levels
     changes: list[int] = field(default_factory=list)
-    moved: dict[str, list[str]] = field(default_factory=dict)
+    moved: Moved = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a host reads while it holds its settings, by setting, and what else moved with them."""
+
+    levels: Mapping[str, str]
+    moved: Moved
 
 
 class HostSettings:
@@ -80,11 +92,8 @@ class HostSettings:
         self._boot_id = boot_id
         self._held: list[Layer] = []
 
-    def hold(
-        self, wanted: Sequence[Mapping[str, str]]
-    ) -> tuple[dict[str, str], dict[str, list[str]]]:
-        """Bring the host to these layers. Returns what every setting reads, and what else moved:
-        name -> [before, after].
+    def hold(self, wanted: Sequence[Levels]) -> Held:
+        """Bring the host to these layers.
 
         What is held already and reads otherwise by now is applied anew. Errors: SettingRefused
         where the host does not take a level (then the layers below are held, and nothing of this
@@ -102,14 +111,14 @@ class HostSettings:
                 f"{self.place.host}: {key} was set to {level}, but reads {read[key]} beside the"
                 " others; leave one out"
             )
-        moved = {name: change for layer in self._held for name, change in layer.moved.items()}
-        return read, moved
+        moved = {name: values for layer in self._held for name, values in layer.moved.items()}
+        return Held(read, moved)
 
-    def release(self, wanted: Sequence[Mapping[str, str]]) -> None:
+    def release(self, wanted: Sequence[Levels]) -> None:
         """Undo what is held beyond what it has in common with these layers. Errors: as undo."""
         self.undo(self._common(wanted))
 
-    def _bring(self, wanted: Sequence[Mapping[str, str]], same: int) -> dict[str, str]:
+    def _bring(self, wanted: Sequence[Levels], same: int) -> dict[str, str]:
         """Hold these layers, of which `same` are held already; what every setting reads then.
         Errors: as `hold`.
         """
@@ -123,16 +132,11 @@ class HostSettings:
                 raise
         return {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
 
-    def _differing(
-        self, wanted: Sequence[Mapping[str, str]], read: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Settings that do not read as they are wanted, and their levels as written."""
+    @staticmethod
+    def _differing(wanted: Sequence[Levels], read: Mapping[str, str]) -> dict[str, SettingLevel]:
+        """Settings that do not read as they are wanted, and their levels."""
         levels = {key: level for layer in wanted for key, level in layer.items()}
-        return {
-            key: level
-            for key, level in levels.items()
-            if self._setting(key)[0].parse(level) != read[key]
-        }
+        return {key: level for key, level in levels.items() if level.value != read[key]}
 
     def read_again(self) -> dict[str, str]:
         """What every setting that is held reads now. Errors: SettingRefused when it
@@ -157,7 +161,7 @@ class HostSettings:
             self.place.forget()
             self._write(Restored(tuple(changes), self.place.host))
 
-    def _common(self, wanted: Sequence[Mapping[str, str]]) -> int:
+    def _common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""
         for i, (held, asked) in enumerate(zip(self._held, wanted, strict=False)):
             if held.levels != asked:
@@ -174,26 +178,25 @@ class HostSettings:
         layer = self._held[scope]
         asked: dict[str, str] = {}
         before = self._bystanders() if layer.levels else {}
-        for key, word in layer.levels.items():
+        for key, level in layer.levels.items():
             setting, what = self._setting(key)
-            with _refusal(self.place, key, word):
-                level = setting.parse(word)
-                operations = setting.changes(what, level, self.place)
+            with _refusal(self.place, key, level):
+                operations = setting.changes(what, level.value, self.place)
                 for operation in operations:
                     self._execute(operation, scope, key)
                     asked |= _asked(operation)
                 if operations:
-                    self._settle(setting)
-                now = setting.reading(what, level, self.place)
-            if now != level:
+                    self._wait_until_ready(setting)
+                now = setting.reading(what, level.value, self.place)
+            if now != level.value:
                 why = "the host rounds it, or something else sets it"
                 raise SettingRefused(
-                    f"{self.place.host}: {key} was set to {word}, but reads {now}; {why}"
+                    f"{self.place.host}: {key} was set to {level}, but reads {now}; {why}"
                 )
         if layer.changes:
             after = self._bystanders()
             layer.moved = {
-                name: [was, after[name]]
+                name: (was, after[name])
                 for name, was in before.items()
                 if after.get(name, was) != was and name not in asked
             }
@@ -228,20 +231,20 @@ class HostSettings:
         if after is not None and not operation.undo:
             self.place.remember(operation.op, operation.target, after)
 
-    def _settle(self, setting: Setting) -> None:
-        deadline = time.monotonic() + SETTLE_SECONDS
+    def _wait_until_ready(self, setting: Setting) -> None:
+        deadline = time.monotonic() + READY_SECONDS
         while not setting.is_ready(self.place):
             if time.monotonic() > deadline:
                 why = setting.not_ready.replace("{interface}", self.place.interface)
                 raise SettingRefused(
-                    f"{self.place.host}: {why} within {SETTLE_SECONDS:.0f} s; see `dmesg` there"
+                    f"{self.place.host}: {why} within {READY_SECONDS:.0f} s; see `dmesg` there"
                 )
-            time.sleep(SETTLE_PAUSE)
+            time.sleep(READY_PAUSE)
 
-    def _reading(self, key: str, word: str) -> str:
+    def _reading(self, key: str, level: SettingLevel) -> str:
         setting, what = self._setting(key)
-        with _refusal(self.place, key, word):
-            return setting.reading(what, setting.parse(word), self.place)
+        with _refusal(self.place, key, level):
+            return setting.reading(what, level.value, self.place)
 
     def _bystanders(self) -> dict[str, str]:
         """What a change of the interface may move along: its features and its MTU. Nothing where it
@@ -258,9 +261,9 @@ class HostSettings:
 class _refusal:
     """What a host says against a setting, as SettingRefused."""
 
-    def __init__(self, place: SettingContext, key: str, word: str) -> None:
+    def __init__(self, place: SettingContext, key: str, level: SettingLevel) -> None:
         self._host = f"{place.host}: "
-        self._what = f"{key}: {word}: "
+        self._what = f"{key}: {level}: "
 
     def __enter__(self) -> None:
         pass
@@ -277,53 +280,3 @@ def _asked(operation: Operation) -> dict[str, str]:
     if operation.op == "features" and operation.value:
         return dict.fromkeys((line.split()[0] for line in operation.value.splitlines()), "")
     return {operation.target[1]: ""} if operation.op == "link" else {}
-
-
-def put_back(worker: Any, boot_id: str, changes: Sequence[Change], write: Write) -> Iterator[str]:
-    """Undo changes of a journal on their host, the last first. Gives what was done, and writes
-    `Restored` for each.
-
-    Errors: EngineError with what could not be put back, once all others are.
-    """
-    failed: list[EngineError] = []
-    for change in changes:
-        try:
-            line = f"{change}: {_put_back(worker, boot_id, change)}"
-        except EngineError as error:
-            failed.append(error)
-        else:
-            write(Restored((change.number,), change.host))
-            yield line
-    if failed:
-        first = failed[0]
-        more = "".join(f"; {error}" for error in failed[1:])
-        raise EngineError(
-            first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy
-        )
-
-
-def _put_back(worker: Any, boot_id: str, change: Change) -> str:
-    """Undo one change; what was done. A worker that lost its controller may have undone it already:
-    nothing is done twice.
-    """
-    if change.boot_id != boot_id:
-        return "gone, the host was booted since"
-    source = change.look or (() if change.undo else change.target)
-    if source and worker.operate(change.op, source)[0] == change.before:
-        return "is as it was"
-    if change.undo:
-        worker.operate("exec", change.undo)
-        return f"undone by {' '.join(change.undo)}"
-    _, now = worker.operate(change.op, change.target, _settable(change.before))
-    if now != change.before:
-        what = f"{change} reads {now!r}, was {change.before!r}"
-        raise EngineError(0, 0, "restore", what, "put it back by hand")
-    return "put back"
-
-
-def _settable(text: str) -> str:
-    """Of a choice such as `always [madvise] never` the word that can be written."""
-    from netbench.settings.file import CHOICE
-
-    chosen = CHOICE.search(text) if "\n" not in text.strip() else None
-    return chosen[1] if chosen else text

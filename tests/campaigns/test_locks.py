@@ -7,8 +7,10 @@ import threading
 import pytest
 
 from netbench import campaign
-from netbench.conductor.apply import Applier, HostBusy
+from netbench.conductor.held_settings import HeldSettings
+from netbench.conductor.host_locks import HostLocks
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.errors import HostBusy
 from netbench.journal import Journal
 from netbench.model import Campaign
 
@@ -27,13 +29,13 @@ def two() -> Campaign:
     return campaign.parse(TEXT, "locks.yaml")
 
 
-def applier(two: Campaign, pool: WorkerPool, holder: str = "locks/result") -> Applier:
-    return Applier(two, pool, holder, Journal())
+def held(two: Campaign, pool: WorkerPool, result: str = "locks/result") -> HeldSettings:
+    return HeldSettings(two, pool, HostLocks(two, pool, result), Journal())
 
 
 def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:
     with WorkerPool(two) as pool:
-        ours = applier(two, pool)
+        ours = held(two, pool)
         ours.claim()
         for lost in (("snd", "rcv"), ("snd",), ("rcv",)):
             for host in lost:
@@ -43,7 +45,7 @@ def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campa
             WorkerPool(two) as other_campaign,
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
-            applier(two, other_campaign, "other/result").claim()
+            held(two, other_campaign, "other/result").claim()
 
 
 def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(
@@ -52,9 +54,9 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
     """Of the same result: what its worker still puts back would undo what is set now."""
     order: list[str] = []
     with WorkerPool(two) as later:
-        ours = applier(two, later)
+        ours = held(two, later)
         with WorkerPool(two) as earlier:
-            applier(two, earlier).claim()
+            held(two, earlier).claim()
             later.start_all()
 
             def claim() -> None:
@@ -71,4 +73,4 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
             WorkerPool(two) as other_campaign,
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
-            applier(two, other_campaign, "other/result").claim()
+            held(two, other_campaign, "other/result").claim()

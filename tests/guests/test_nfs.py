@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor.apply import asked_of
+from netbench.conductor.unit_settings import levels_of
 from netbench.engine.catalogue import local
 from netbench.errors import CampaignError
 from netbench.lab import Lab
@@ -74,13 +74,12 @@ def test_a_senders_level_stays_while_the_options_change() -> None:
     text = HERE.replace("settings: {nfs: rsize=32K}", "sweep: {nfs: [rsize=8K, rsize=1M]}")
     two = campaign.parse(text.replace("transfer:", "lab: qemu\ntransfer:"), "nfs.yaml")
     for unit in Plan(two).units:
-        asked = {side: asked_of(two, unit, side)["nfs"] for side in ("sender", "receiver")}
-        assert asked == {"sender": "on", "receiver": unit.cell.factors["nfs"]}
+        sender, receiver = levels_of(two, unit)
+        assert sender.layers[1]["nfs"].value == "on"
+        assert receiver.layers[1]["nfs"].written == unit.cell.factors["nfs"]
     one = campaign.parse(text, "nfs.yaml")
-    assert [asked_of(one, unit, "sender")["nfs"] for unit in Plan(one).units] == [
-        "rsize=8K",
-        "rsize=1M",
-    ]
+    both = [levels_of(one, unit) for unit in Plan(one).units]
+    assert [host.layers[1]["nfs"].written for (host,) in both] == ["rsize=8K", "rsize=1M"]
 
 
 class Told:

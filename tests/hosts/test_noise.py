@@ -24,10 +24,10 @@ from netbench.analysis.cells import cells_of
 from netbench.analysis.load import load
 from netbench.analysis.noise import signs
 from netbench.codec import read_as
-from netbench.conductor import conductor, host_load, noise
+from netbench.conductor import conductor, host_load, noise_counters
 from netbench.conductor.check import check
 from netbench.conductor.host_facts import read_all
-from netbench.conductor.noise import Noise
+from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
@@ -59,7 +59,7 @@ def a_block(made: Campaign, block: int = 0) -> Iterator[list[dict[str, Any]]]:
     entries: list[dict[str, Any]] = []
     with WorkerPool(made) as pool:
         pool.start_all()
-        with Noise(made, pool, entries.append).around(block):  # type: ignore[arg-type]
+        with NoiseMonitor(made, pool, entries.append).around(block):  # type: ignore[arg-type]
             yield entries
 
 
@@ -93,7 +93,7 @@ def busy() -> Iterator[None]:
 
 def test_protocols_are_what_nstat_says() -> None:
     refused_datagram()
-    read = noise.protocols(Path("/proc/net/snmp").read_text()) | noise.protocols(
+    read = noise_counters.protocols(Path("/proc/net/snmp").read_text()) | noise_counters.protocols(
         Path("/proc/net/netstat").read_text()
     )
     said = json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]
@@ -116,20 +116,20 @@ def test_what_moves_while_all_is_well_is_not_watched() -> None:
         "Tcp.CurrEstab",
         "TcpExt.TCPLossProbes",
         "TcpExt.TW",
-    } & set(noise.protocols(text_))
+    } & set(noise_counters.protocols(text_))
 
 
 def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> None:
-    read = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
+    read = noise_counters.interface(Path("/proc/self/net/dev").read_text(), interface)
     said = json.loads(out("ip", "-s", "-j", "link", "show", interface))[0]["stats64"]
     for side in ("rx", "tx"):
         assert {read[f"{interface}.{side}_{key}"] for key in ("errors",)} == {said[side]["errors"]}
         assert read[f"{interface}.{side}_dropped"] == said[side]["dropped"]
-    own = noise.device(out("ethtool", "-S", interface).partition("\n")[2], interface)
+    own = noise_counters.device(out("ethtool", "-S", interface).partition("\n")[2], interface)
     assert f"{interface}.ethtool rx_queue_0_drops" in own
     assert not any("packets" in name or "peer" in name for name in own)
     with pytest.raises(ValueError, match="no eth99"):
-        noise.interface(Path("/proc/self/net/dev").read_text(), "eth99")
+        noise_counters.interface(Path("/proc/self/net/dev").read_text(), "eth99")
 
 
 @pytest.mark.parametrize(
@@ -146,16 +146,18 @@ def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> Non
     ],
 )
 def test_a_devices_bad_news_is_watched(name: str) -> None:
-    assert noise.device(f"{name}: 7\nrx_packets: 9\n", "eth1") == {f"eth1.ethtool {name}": 7}
+    assert noise_counters.device(f"{name}: 7\nrx_packets: 9\n", "eth1") == {
+        f"eth1.ethtool {name}": 7
+    }
 
 
 def test_states_processes_and_queues() -> None:
-    states = noise.cpu_states(Path("/proc/stat").read_text())
+    states = noise_counters.cpu_states(Path("/proc/stat").read_text())
     assert set(states) == {"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
-    assert noise.process(Path("/proc/self/stat").read_text())[0] == os.getpid()
+    assert noise_counters.process(Path("/proc/self/stat").read_text())[0] == os.getpid()
     line = "7 (a) b) (c) S " + " ".join(map(str, range(4, 40)))
-    assert noise.process(line) == (7, 14 + 15 + 16 + 17)
-    assert noise.softnet("00ff 0000000a 1\n00ff 00000001 1\n") == {"softnet.dropped": 11}
+    assert noise_counters.process(line) == (7, 14 + 15 + 16 + 17)
+    assert noise_counters.softnet("00ff 0000000a 1\n00ff 00000001 1\n") == {"softnet.dropped": 11}
 
 
 # --- readings around a block ---
@@ -185,8 +187,8 @@ def test_load_from_others_is_seen_and_our_own_is_not() -> None:
     with WorkerPool(one_host()) as pool:
         pool.start_all()
         entries: list[Any] = []
-        gate = Noise(one_host(), pool, entries.append)
-        with busy(), gate.around(0):
+        monitor = NoiseMonitor(one_host(), pool, entries.append)
+        with busy(), monitor.around(0):
             work(0.5)
         ticks = pool.worker("here", "sender").hello.clock_ticks
     edges, own = entries[0]["cpu"], entries[0]["own"]
@@ -232,12 +234,12 @@ def test_a_reading_is_one_request_a_worker(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("netbench.conductor.worker_pool.Worker", Counting)
     with WorkerPool(one_host()) as pool:
         pool.start_all()
-        gate = Noise(one_host(), pool, lambda entry: None)
-        gate.before()
+        monitor = NoiseMonitor(one_host(), pool, lambda entry: None)
+        monitor.before()
         Counting.requests.clear()
-        gate.after(0)
-        gate.before()
-        gate.after(1)
+        monitor.after(0)
+        monitor.before()
+        monitor.after(1)
     assert len(Counting.requests) == 4, (
         "sender and receiver at the end of each block, which is the next one's beginning"
     )
@@ -249,14 +251,14 @@ def test_a_worker_that_is_lost_ends_nothing() -> None:
     entries: list[Any] = []
     with WorkerPool(made) as pool:
         pool.start_all()
-        gate = Noise(made, pool, entries.append)
-        with gate.around(0):
+        monitor = NoiseMonitor(made, pool, entries.append)
+        with monitor.around(0):
             worker = pool.worker("here", "sender")
             os.kill(int(worker.operate("file", "/proc/self/stat")[0].split()[0]), signal.SIGKILL)
-        with gate.around(1):
+        with monitor.around(1):
             pool.dismiss("here", "sender")
             pool.worker("here", "sender")
-        with gate.around(2):
+        with monitor.around(2):
             pass
     assert "gone" in entries[0]["missing"]["all"]
     assert entries[1]["missing"] == {"all": "nothing was read before the block"}
@@ -270,7 +272,7 @@ def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> No
     entries: list[Any] = []
 
     def cut_short(pool: WorkerPool) -> None:
-        with Noise(made, pool, entries.append).around(4):
+        with NoiseMonitor(made, pool, entries.append).around(4):
             refused_datagram()
             if lost:
                 os.kill(pool.worker("here", "sender").hello.pid, signal.SIGKILL)
@@ -296,7 +298,7 @@ def test_no_room_for_an_entry_is_no_reason_for_an_end_that_has_one() -> None:
         raise StoreError("no space left on device")
 
     def cut_short(pool: WorkerPool) -> None:
-        with Noise(made, pool, full).around(0):
+        with NoiseMonitor(made, pool, full).around(0):
             raise KeyboardInterrupt
 
     with WorkerPool(made) as pool:
@@ -310,7 +312,7 @@ def test_a_replaced_worker_leaves_no_false_load() -> None:
     entries: list[Any] = []
     with WorkerPool(made) as pool:
         pool.start_all()
-        with Noise(made, pool, entries.append).around(0):
+        with NoiseMonitor(made, pool, entries.append).around(0):
             pool.dismiss("here", "receiver")
             pool.worker("here", "receiver")
     assert "cpu" in entries[0]
@@ -577,7 +579,7 @@ def test_check_sees_a_link_that_is_down_and_drops_that_were_counted(interface: s
             "permanent",
         )
         sender.sendto(bytes(1200), (PEER, 9))
-    counted = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
+    counted = noise_counters.interface(Path("/proc/self/net/dev").read_text(), interface)
     assert counted[f"{interface}.tx_dropped"] >= 1
     assert any(f"{NEAR} has counted tx_dropped" in what for what in seen(interface))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, SettingRefused
 from netbench.journal import Restored, outstanding
-from netbench.model import Command, Host
+from netbench.model import Command, Host, SettingLevel
 from netbench.settings.base import SettingContext
-from netbench.settings.catalogue import find, known
-from netbench.settings.scope import HostSettings, layers, put_back
+from netbench.settings.catalogue import find, known, parse_level, side_of
+from netbench.settings.put_back import put_back
+from netbench.settings.scope import HostSettings, Levels, layers
 from tests.support.local import ADDRESS, out
 
 
@@ -64,6 +65,18 @@ def holder(
     )
 
 
+def parsed(written: Sequence[Mapping[str, str]]) -> list[Levels]:
+    """Layers of levels as a campaign writes them. What is no setting is one of the campaign's
+    own.
+    """
+
+    def level(key: str, level: str) -> SettingLevel:
+        own = find(side_of(key)[1], {}) is None
+        return SettingLevel(level, level) if own else parse_level(key, level, {})
+
+    return [{key: level(key, word) for key, word in layer.items()} for layer in written]
+
+
 def ethtool(interface: str, feature: str) -> str:
     lines = (line.partition(": ") for line in out("ethtool", "-k", interface).splitlines())
     return next(state.split()[0] for name, _, state in lines if name.strip() == feature)
@@ -86,11 +99,11 @@ def test_an_offload_switches_and_comes_back(
     held = holder(place, worker, [])
     was = ethtool(interface, OFFLOADS[name])
     other = {"on": "off", "off": "on"}[was]
-    assert held.hold([{}, {}, {name: other}])[0] == {name: other}
+    assert held.hold(parsed([{}, {}, {name: other}])).levels == {name: other}
     assert ethtool(interface, OFFLOADS[name]) == other
-    held.hold([{}, {}, {name: was}])
+    held.hold(parsed([{}, {}, {name: was}]))
     assert state(interface) == before, "the other level is the state before, untouched"
-    held.hold([{}, {}, {name: other}])
+    held.hold(parsed([{}, {}, {name: other}]))
     held.undo()
     assert state(interface) == before
 
@@ -149,7 +162,7 @@ def test_what_is_set_is_what_tools_see(
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
-    assert held.hold([{}, {}, {key: level}])[0] == {key: read}
+    assert held.hold(parsed([{}, {}, {key: level}])).levels == {key: read}
     assert shown(interface) == read
     held.undo()
     assert state(interface) == before
@@ -160,8 +173,8 @@ def test_what_moves_along_is_told_and_comes_back(
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
-    _, moved = held.hold([{}, {}, {"sg": "off"}])
-    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    moved = held.hold(parsed([{}, {}, {"sg": "off"}])).moved
+    assert moved["tx-tcp-segmentation"] == ("on", "off")
     assert ethtool(interface, "tx-tcp-segmentation") == "off"
     held.undo()
     assert state(interface) == before
@@ -173,9 +186,9 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
     before = state(interface)
     journal: list[Any] = []
     held = holder(place, worker, journal)
-    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}])
+    held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}]))
     assert [entry.setting for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
-    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}])
+    held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}]))
     assert journal[3] == Restored((3,), "here"), (
         "the link was not touched for a change of what is cheap"
     )
@@ -183,7 +196,7 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
         "on",
         "on",
     )
-    held.hold([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1300"}, {"tso": "off"}])
+    held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1300"}, {"tso": "off"}]))
     assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1300
     held.undo()
     assert state(interface) == before
@@ -195,11 +208,11 @@ def test_what_somebody_else_changed_is_applied_anew(
 ) -> None:
     before = state(interface)
     held = holder(place, worker, [])
-    wanted = [{"mtu": "1400"}, {}, {"tso": "off"}]
+    wanted = parsed([{"mtu": "1400"}, {}, {"tso": "off"}])
     held.hold(wanted)
     out("ip", "link", "set", interface, "mtu", "1300")
     out("ethtool", "-K", interface, "tso", "on")
-    assert held.hold(wanted)[0] == {"mtu": "1400", "tso": "off"}
+    assert held.hold(wanted).levels == {"mtu": "1400", "tso": "off"}
     assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1400
     assert ethtool(interface, OFFLOADS["tso"]) == "off"
     held.undo()
@@ -222,7 +235,7 @@ def test_levels_that_exclude_each_other_are_refused(
         SettingRefused,
         match=f"here: {TX} was set to on, but reads off beside the others; leave one out",
     ):
-        held.hold(wanted)
+        held.hold(parsed(wanted))
     assert state(interface) == before
 
 
@@ -233,7 +246,7 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     process = channel.start_worker()
     first = Worker(process, "here")
     holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
-        [{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}]
+        parsed([{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}])
     )
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
@@ -256,10 +269,12 @@ def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
     with pytest.raises(
         SettingRefused, match=r"sysctl.net.ipv4.tcp_congestion_control: nosuch: .*nosuch"
     ):
-        held.hold([{}, {}, {"tso": "off", "sysctl.net.ipv4.tcp_congestion_control": "nosuch"}])
+        held.hold(
+            parsed([{}, {}, {"tso": "off", "sysctl.net.ipv4.tcp_congestion_control": "nosuch"}])
+        )
     assert state(interface) == before
     with pytest.raises(SettingRefused, match="nosuchqdisc"):
-        held.hold([{}, {}, {"qdisc": "nosuchqdisc"}])
+        held.hold(parsed([{}, {}, {"qdisc": "nosuchqdisc"}]))
     assert state(interface) == before
 
 
@@ -271,7 +286,9 @@ def test_a_command_of_the_campaigns_own(
     set_it = ("sh", "-c", 'printf "%s\\n" "$1" > "$0"', str(file))
     command = Command((*set_it, "{level}"), ("cat", str(file)), (*set_it, "{level}"))
     held = holder(place, worker, [], {"mine": command})
-    assert held.hold([{}, {}, {"mine": "two; $(reboot)"}])[0] == {"mine": "two; $(reboot)"}
+    assert held.hold(parsed([{}, {}, {"mine": "two; $(reboot)"}])).levels == {
+        "mine": "two; $(reboot)"
+    }
     assert file.read_text() == "two; $(reboot)\n"
     held.undo()
     assert file.read_text() == "one\n"
@@ -287,7 +304,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
         ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
     )
     held = holder(SettingContext("here", first, ADDRESS, interface), first, journal, {"odd": odd})
-    held.hold([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}])
+    held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}]))
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
     for left in (3, 1):
@@ -314,7 +331,7 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
         journal,
         {"mine": Command(("mkdir", str(folder)), there, ("rmdir", str(folder)))},
     )
-    held.hold([{}, {}, {"mine": "on"}])
+    held.hold(parsed([{}, {}, {"mine": "on"}]))
     assert folder.exists()
     worker.undo()
     assert not folder.exists()
@@ -366,10 +383,10 @@ def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyP
         iter(range(99)).__next__,
         "boot",
     )
-    _, moved = held.hold([{}, {"mtu": "9000"}, {}])
-    assert moved["tx-tcp-segmentation"] == ["on", "off"]
+    moved = held.hold(parsed([{}, {"mtu": "9000"}, {}])).moved
+    assert moved["tx-tcp-segmentation"] == ("on", "off")
     with pytest.raises(SettingRefused, match="tso was set to on, but reads off"):
-        held.hold([{}, {"mtu": "9000"}, {"tso": "on"}])
+        held.hold(parsed([{}, {"mtu": "9000"}, {"tso": "on"}]))
 
 
 BIG = ("gso_max_size", "gso_ipv4_max_size")
@@ -395,7 +412,7 @@ def test_the_limit_of_ipv4_comes_back_too(
         first.operate("link", (interface, name), str(size))
     assert sizes() == original_kernel
     held = holder(SettingContext("here", first, ADDRESS, interface), first, journal)
-    assert held.hold([{}, {}, {"gso_max_size": level}])[0] == {
+    assert held.hold(parsed([{}, {}, {"gso_max_size": level}])).levels == {
         "gso_max_size": str(int(level[:-1]) * 1024)
     }
     assert set(sizes()) == {int(level[:-1]) * 1024}
@@ -429,14 +446,18 @@ def test_what_this_machine_cannot_switch_says_why(place: SettingContext, name: s
 
 
 def test_layers_of_a_pair() -> None:
-    always = {"tso": "off", "sender.gro": "on", "mtu": "9000"}
-    cell = {"tso": "on", "receiver.mtu": "1500", "receiver.gro": "off"}
-    assert layers(always, cell, {}, "sender") == [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]
-    assert layers(always, cell, {}, "receiver") == [
-        {},
-        {"mtu": "1500"},
-        {"tso": "on", "gro": "off"},
-    ]
+    always, cell = parsed(
+        [
+            {"tso": "off", "sender.gro": "on", "mtu": "9000"},
+            {"tso": "yes", "receiver.mtu": "1500", "receiver.gro": "off"},
+        ]
+    )
+    assert layers(always, cell, {}, "sender") == parsed(
+        [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]
+    )
+    assert layers(always, cell, {}, "receiver") == parsed(
+        [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]
+    )
 
 
 def test_names_of_settings() -> None:

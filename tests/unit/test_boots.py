@@ -22,7 +22,8 @@ from netbench.boot.copied import release_of
 from netbench.boot.grub import entry_of
 from netbench.boot.machine import Machine
 from netbench.boot.state import State, is_of
-from netbench.conductor.boots import CONSOLE_LINES, PANIC, Boots, excerpt, joined, original_states
+from netbench.conductor.boot_console import CONSOLE_LINES, PANIC, excerpt
+from netbench.conductor.boots import Boots, joined, original_states
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result

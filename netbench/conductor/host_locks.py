@@ -1,0 +1,114 @@
+"""Locks of a campaign's hosts: one campaign at a time changes a host.
+
+A worker that was lost, or that belongs to an earlier controller of the same result, is waited for:
+what it still puts back would undo what is set now.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError, HostBusy
+from netbench.model import Campaign
+from netbench.settings.catalogue import find, side_of
+from netbench.store import Store
+
+LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
+LOCK_PAUSE = 0.2
+BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
+HANGS = (
+    "a worker of this campaign that was lost has not ended within {:.0f} s: it waits in the kernel"
+    " (for a device, or an NFS server that is gone); see `dmesg` there, and go on when it has ended"
+)
+
+
+class HostLocks:
+    """The locks that a campaign's workers hold for one result."""
+
+    def __init__(self, campaign: Campaign, pool: WorkerPool, result: str) -> None:
+        """`result`: what other campaigns are told, as `result_name` gives it."""
+        self._pool = pool
+        self._result = result
+        self._scopes = ("host", "kernel") if _changes_kernel(campaign) else ("host",)
+        self._name = self._new_name()
+        self._locked: dict[str, tuple[Worker, str]] = {}  # by host: who locked it, under which name
+
+    def lock(self, host: str) -> None:
+        """Lock a host through its present worker. Errors: HostBusy; Lost."""
+        worker = self._pool.host_worker(host)
+        name = self._new_name() if host in self._locked else self._name
+        for scope in self._scopes:
+            self._take(worker, scope, name)
+        self._locked[host] = worker, name
+
+    def _new_name(self) -> str:
+        """Hosts that share a namespace share its lock by sharing a name. A worker that was lost has
+        locked under another one.
+        """
+        return f"{self._result}+{os.urandom(4).hex()}"
+
+    def _take(self, worker: Worker, scope: str, name: str) -> None:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                worker.operate("lock", scope, name)
+                return
+            except EngineError as error:
+                holder = _holder(worker, scope)
+                if self._is_ours(holder):
+                    return
+                if _result(holder) != self._result:
+                    why = BUSY.format(_result(holder)) if holder else str(error)
+                    raise HostBusy(f"{worker.host}: {why}") from error
+                if time.monotonic() > deadline:
+                    raise HostBusy(f"{worker.host}: {HANGS.format(LOCK_SECONDS)}") from error
+            time.sleep(LOCK_PAUSE)
+
+    def _is_ours(self, holder: str) -> bool:
+        """Whether a present worker of this campaign holds a lock, of a host that shares it."""
+        return any(
+            name == holder and self._pool.is_current(host, worker)
+            for host, (worker, name) in dict(self._locked).items()
+        )
+
+
+def result_name(campaign: Campaign, store: Store) -> str:
+    """What other campaigns are told of who locks the hosts: the campaign's name and its
+    folder's.
+    """
+    return f"{campaign.name[:24]}/{store.path.name}"
+
+
+def refuse_busy(pool: WorkerPool) -> None:
+    """Look whether another campaign uses a host, before anything is made for this one. Errors:
+    HostBusy.
+    """
+
+    def look(host: str) -> None:
+        holder = _holder(pool.host_worker(host), "host")
+        if holder:
+            raise HostBusy(f"{host}: {BUSY.format(_result(holder))}")
+
+    pool.each(look)
+
+
+def _changes_kernel(campaign: Campaign) -> bool:
+    """Whether a setting of a campaign is seen in all network namespaces of a kernel."""
+    keys = {key for cell in campaign.cells for key in cell.settings} | campaign.settings.keys()
+    settings = (find(side_of(key)[1], campaign.commands) for key in keys)
+    return any(setting.is_whole_kernel(what) for setting, what in filter(None, settings))
+
+
+def _result(holder: str) -> str:
+    """The result that a lock is held for."""
+    return holder.rpartition("+")[0] or holder
+
+
+def _holder(worker: Worker, scope: str) -> str:
+    try:
+        return worker.operate("lock", scope)[0].strip()
+    except EngineError:
+        return ""

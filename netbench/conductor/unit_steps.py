@@ -1,0 +1,89 @@
+"""The executor of a unit's steps: Apply, Verify and Run, each repeated where a worker is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from netbench.conductor.recorder import Recorder
+from netbench.conductor.retry import retry
+from netbench.conductor.runner import Interrupted, Runner, status_of
+from netbench.conductor.unit_settings import UnitSettings
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.errors import EngineError, RequestError, SettingRefused, WorkerLost
+from netbench.plan import Apply, Run, Step, Unit, Verify
+from netbench.record import Status
+from netbench.store import Store
+
+FAILED: Status = "failed"
+
+
+class UnitSteps:
+    """Steps of units; what they give goes to the recorder. Lanes execute theirs side by side."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        settings: UnitSettings,
+        runner: Runner,
+        recorder: Recorder,
+        store: Store,
+    ) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._runner = runner
+        self._recorder = recorder
+        self._store = store
+
+    def execute(self, step: Step) -> None:
+        """One step of a unit. Levels that its hosts do not take refuse its cell."""
+        try:
+            match step:
+                case Apply(unit):
+                    self._apply(unit)
+                case Verify(unit):
+                    self._verify(unit)
+                case Run():
+                    self._run(step)
+        except SettingRefused as error:
+            self._recorder.keep_unmeasured(step.unit, "refused", str(error))
+
+    def _apply(self, unit: Unit) -> None:
+        retry(lambda: self._settings.enter(unit), lambda error: self._replace_workers(unit, error))
+
+    def _verify(self, unit: Unit) -> None:
+        retry(lambda: self._verify_once(unit), lambda error: self._recover(unit, error))
+
+    def _verify_once(self, unit: Unit) -> None:
+        """One verification, and a record where it failed. Errors: Lost."""
+        try:
+            why, status = self._runner.verify(unit), FAILED
+        except (EngineError, RequestError, TimeoutError) as error:
+            why, status = f"verify: {error}", status_of(error)
+        if why:
+            self._recorder.keep_unmeasured(unit, status, why)
+
+    def _run(self, step: Run) -> None:
+        retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
+
+    def _run_once(self, step: Run) -> None:
+        """One run and its record. Errors: WorkerLost when a worker was lost in it."""
+        try:
+            result = self._runner.run(step, self._recorder.next_number())
+        except Interrupted as interrupted:
+            self._recorder.keep_interrupted(interrupted.record)
+            raise KeyboardInterrupt from None
+        result = replace(result, record=self._settings.note(step.unit, result.record))
+        self._recorder.keep(step.unit, result)
+        if result.record.status == "interrupted":
+            self._pool.dismiss_pair(step.unit.pair)
+            raise WorkerLost(result.record.reason)
+
+    def _recover(self, unit: Unit, error: WorkerLost) -> None:
+        """New workers with the unit's settings, after one was lost."""
+        self._replace_workers(unit, error)
+        if self._settings.wanted(unit):
+            self._settings.enter(unit)
+
+    def _replace_workers(self, unit: Unit, error: WorkerLost) -> None:
+        self._store.note(f"{unit.cell.id} {unit.pair.name}: new workers: {error}")
+        self._pool.dismiss_pair(unit.pair)
