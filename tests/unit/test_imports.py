@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,59 @@ def test_the_checker_sees_imports_inside_functions(tmp_path: Path) -> None:
     assert imports(file) == {"netbench.conductor.conductor", "fabric.connection"}
     assert not allowed("netbench.conductor.conductor", BASE_LAYER)
     assert allowed("netbench.errors.NetbenchError", BASE_LAYER)
+
+
+def module_of(file: Path) -> str:
+    """`netbench.hosts.local` of netbench/hosts/local.py; a package's name of its __init__.py."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(files: Iterable[Path]) -> dict[str, set[str]]:
+    """Module -> the modules of `files` that it imports, also inside functions."""
+    by_module = {module_of(file): file for file in files}
+
+    def nearest(name: str) -> str:
+        while name and name not in by_module:
+            name = name.rpartition(".")[0]
+        return name
+
+    return {
+        module: {nearest(name) for name in imports(file)} - {module, ""}
+        for module, file in by_module.items()
+    }
+
+
+def cycles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """Modules that reach each other: strongly connected components of more than one."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        seen, waiting = set[str](), [start]
+        while waiting:
+            for module in graph[waiting.pop()]:
+                if module not in seen:
+                    seen.add(module)
+                    waiting.append(module)
+        reached[start] = seen
+    circles = {
+        frozenset(other for other in seen if start in reached[other])
+        for start, seen in reached.items()
+        if start in seen
+    }
+    return sorted((set(circle) for circle in circles), key=sorted)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert cycles(import_graph(FILES)) == []
+
+
+def test_a_circle_through_a_function_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
+    assert cycles(graph) == [{"b", "c"}]
+    mine = import_graph(FILES)
+    assert "netbench.hosts.ssh.channel" in mine["netbench.conductor.worker_pool"], (
+        "it is imported inside a function"
+    )
 
 
 def test_no_exit_abort_or_print_in_the_library() -> None:
