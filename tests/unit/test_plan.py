@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netbench.model import Campaign, Cell, Factor, Host, Pair, Repeat, Transfer
+from netbench.model import Campaign, Cell, Factor, Host, Pair, Repeat, SettingLevel, Transfer
 from netbench.plan import Apply, Plan, Run, Unit, Verify, run_seconds
 
 
@@ -97,7 +97,9 @@ def test_verification_comes_once_before_the_first_run_of_a_cell() -> None:
 
 
 def test_settings_are_applied_before_the_run_that_needs_them() -> None:
-    steps = list(Plan(make({"x": ["1"]}, settings={"mtu": "9000"})).block(1, always))
+    steps = list(
+        Plan(make({"x": ["1"]}, settings={"mtu": SettingLevel("9000", "9000")})).block(1, always)
+    )
     assert [type(step) for step in steps] == [Apply, Run]
 
 
