@@ -434,7 +434,7 @@ def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[st
             check=False,
         )
     assert done.returncode == 1
-    says = "netbench: cannot write to standard output: No space left on device; free some space, or send it elsewhere"
+    says = "netbench: cannot write to standard output: No space left on device; free some space, or redirect it elsewhere"
     assert done.stderr.splitlines()[-1] == says
     assert "Traceback" not in done.stderr
 
