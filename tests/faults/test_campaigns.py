@@ -131,7 +131,7 @@ def test_a_worker_that_is_stopped_is_given_up_and_replaced(
     assert not Path(f"/proc/{pids[0]}").exists()
 
 
-def test_strangers_at_the_data_port_change_nothing_and_are_counted(
+def test_rejected_connections_change_nothing_and_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two who know no token: one says nonsense, one says nothing. They come while the receiver
@@ -513,7 +513,7 @@ def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(
 
 
 def test_linger_makes_a_reset(tmp_path: Path) -> None:
-    """A peer that resets before it has shown its token is a stranger, not an error."""
+    """A peer that resets before it has shown its token is a rejected connection, not an error."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

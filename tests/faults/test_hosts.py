@@ -698,7 +698,7 @@ def listening(here: Lab) -> dict[str, list[str]]:
     }
 
 
-def test_a_stranger_at_the_data_port_gets_nothing_and_no_port_stays_open(
+def test_an_unknown_client_at_the_data_port_gets_nothing_and_no_port_stays_open(
     pair: Lab, begin: Begin
 ) -> None:
     before = listening(pair)
@@ -714,7 +714,7 @@ def test_a_stranger_at_the_data_port_gets_nothing_and_no_port_stays_open(
         rcv.address,
         "15077",
     )
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stranger:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
         try:
             text = "verify: off\nrepeat: {min: 3, max: 3}\n" + SHORT.replace(
                 "transfer: {", "transfer: {port: 15077, "
@@ -722,9 +722,9 @@ def test_a_stranger_at_the_data_port_gets_nothing_and_no_port_stays_open(
             campaign = begin(pair, text)
             code, said = campaign.end()
             assert code == 0, said
-            assert stranger.communicate(timeout=30)[0] == "0\n"
+            assert client.communicate(timeout=30)[0] == "0\n"
         finally:
-            stranger.kill()
+            client.kill()
     assert statuses(campaign) == ["ok"] * 3
     assert (
         sum(record["receiver"].get("rejected_connections", 0) for record in campaign.records()) == 1

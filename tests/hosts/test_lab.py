@@ -248,10 +248,10 @@ def test_offloads_of_the_data_link_really_switch(pair: Lab) -> None:
 def test_only_the_labs_key_and_known_hosts_are_used(pair: Lab, tmp_path: Path) -> None:
     output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key")
     config = pair.ssh_config.read_text()
-    stranger = tmp_path / "stranger"
-    stranger.write_text(config.replace(f"{pair.folder}/client_key", str(tmp_path / "key")))
+    other_config = tmp_path / "other_config"
+    other_config.write_text(config.replace(f"{pair.folder}/client_key", str(tmp_path / "key")))
     refused = subprocess.run(
-        ("ssh", "-F", stranger, "-oBatchMode=yes", pair.hosts["snd"].ssh, "true"),
+        ("ssh", "-F", other_config, "-oBatchMode=yes", pair.hosts["snd"].ssh, "true"),
         capture_output=True,
         text=True,
         check=False,

@@ -752,7 +752,7 @@ def authorize(server_folder: Path, key: Path) -> None:
 
 def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
     server = bed.serve()
-    authorize(server.folder, keygen(bed.folder / "stranger"))
+    authorize(server.folder, keygen(bed.folder / "unknown_key"))
     locked, held = keygen(bed.folder / "locked", "-N", "secret"), keygen(bed.folder / "held")
     add_key(agent, held)
     bed.configure(

@@ -559,7 +559,7 @@ class SimulatedChannel:
 UP = 'a|b) up 6.12 "quiet $2";;'
 
 
-def test_what_a_host_came_with_is_known_again_once_it_was_back(tmp_path: Path) -> None:
+def test_the_original_kernel_is_read_anew_after_a_restore(tmp_path: Path) -> None:
     """Else a controller that dies on the next kernel leaves the host there for good."""
     lab = Simulated(tmp_path, 'a) up 6.66 a;; b) up 6.12 "quiet b";;')
     with pytest.raises(BootError, match=r"h: it came up on 6\.66, not on 6.12"):
@@ -612,7 +612,7 @@ def test_a_command_that_leaves_the_words_of_a_kernel_out_is_found_out(tmp_path: 
     assert lab.told("h") == ["a", "a", "original"]
 
 
-def test_a_host_is_back_only_with_the_command_line_that_it_came_with(tmp_path: Path) -> None:
+def test_a_host_is_restored_only_with_its_original_command_line(tmp_path: Path) -> None:
     lab = Simulated(tmp_path, f"original) up 6.1 'quiet more';; {UP}")
     lab.boots.bring_up("a", lambda number: "")
     with pytest.raises(

@@ -356,7 +356,7 @@ CASES = [
         ],
     ),
     (
-        "a pair of strangers",
+        "a pair of hosts that the file does not name",
         H + "hosts: {snd: local, rcv: local}\npairs: [{sender: snd, receiver: rvc}]\n",
         [
             "4: pairs[0].receiver: expected the name of a host (snd or rcv), got 'rvc' (did you mean 'rcv'?)"
