@@ -242,6 +242,7 @@ def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
 AS_ANYONE = 'mount --bind "$0" /proc/sys/net/ipv4/tcp_allowed_congestion_control && exec "$@"'
 
 
+@pytest.mark.root
 @pytest.mark.parametrize(
     ("allowed", "caps", "says"),
     [("tahoe", "-net_admin", 1), ("tahoe", "-sys_time", 0), ("reno", "-net_admin", 0)],

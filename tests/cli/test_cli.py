@@ -142,7 +142,7 @@ def test_set_and_quick_change_the_campaign_and_are_kept_for_resume(
     assert plan["seconds"] == pytest.approx(2 * 3 * 1.2, abs=1.5)
 
 
-def test_plan_touches_nothing_and_has_the_contracts_words(
+def test_plan_changes_nothing_and_has_the_documented_keys(
     netbench: Command, small_file: Path, tmp_path: Path
 ) -> None:
     before = sorted(tmp_path.iterdir())
@@ -194,7 +194,7 @@ def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -
     json.loads(netbench("report", result, "--json").stdout)
 
 
-def test_the_reports_throughput_is_the_records(netbench: Command, result: Path) -> None:
+def test_the_report_shows_the_throughput_of_the_records(netbench: Command, result: Path) -> None:
     records = [json.loads(line) for line in (result / "records.jsonl").read_text().splitlines()]
     mine = [r["receiver"] for r in records if r["cell"] == "send=write"]
     by_hand = [
@@ -218,7 +218,7 @@ def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["methods", "meters", "settings", "results"])
-def test_lists(netbench: Command, what: str) -> None:
+def test_each_list_as_text_and_as_json(netbench: Command, what: str) -> None:
     done = netbench("list", what)
     assert done.returncode == 0
     assert long_lines(done.stdout) == []
@@ -276,9 +276,7 @@ def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
 
 
 @pytest.mark.parametrize("words", [["export", "--json"], ["meter", "soak"]])
-def test_documented_words_of_later_are_not_called_wrong(
-    netbench: Command, words: list[str]
-) -> None:
+def test_words_that_are_not_built_yet_are_known(netbench: Command, words: list[str]) -> None:
     done = netbench(*words)
     assert (done.returncode, "not built yet" in done.stderr) == (2, True)
 
@@ -303,13 +301,13 @@ def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command)
 
 
 @pytest.mark.parametrize("verb", ["export"])
-def test_verbs_of_later_say_so(netbench: Command, verb: str) -> None:
+def test_a_verb_that_is_not_built_yet_exits_2(netbench: Command, verb: str) -> None:
     done = netbench(verb)
     assert done.returncode == 2
     assert "not built yet" in done.stderr
 
 
-def test_a_reader_that_has_enough_is_no_error(result: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(result: Path) -> None:
     script = (
         f"{sys.executable} -m netbench report {result} --json | head -c 10; exit ${{PIPESTATUS[0]}}"
     )

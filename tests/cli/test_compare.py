@@ -62,7 +62,7 @@ def test_kernels_are_compared_in_words(netbench: Command, folder: Path) -> None:
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_programs_get_the_same(netbench: Command, folder: Path) -> None:
+def test_json_has_the_same_content_as_text(netbench: Command, folder: Path) -> None:
     done = netbench(
         "compare",
         folder / "boots",
@@ -84,7 +84,7 @@ def test_programs_get_the_same(netbench: Command, folder: Path) -> None:
     assert (found["label"], found["fell"], found["gates"]) == ("", False, [])
 
 
-def test_a_campaign_s_own_question_is_the_default(netbench: Command, folder: Path) -> None:
+def test_the_campaigns_comparison_is_the_default(netbench: Command, folder: Path) -> None:
     assert "kernel compared with 6.12" in netbench("compare", folder / "once").stdout
     done = netbench("compare", folder / "boots")
     assert done.returncode == 2
@@ -118,7 +118,9 @@ def test_any_swept_factor_may_be_compared(netbench: Command, folder: Path) -> No
         ),
     ],
 )
-def test_gates(netbench: Command, folder: Path, gates: list[str], code: int, said: str) -> None:
+def test_a_gate_decides_the_exit_code(
+    netbench: Command, folder: Path, gates: list[str], code: int, said: str
+) -> None:
     done = netbench(
         "compare",
         folder / "boots",
@@ -140,7 +142,7 @@ def test_a_gate_on_one_boot_of_each_kernel_cannot_be_judged(
     assert [c["why"] for c in gate["not_judged"]] == ["one boot has no interval"] * 2
 
 
-def test_two_results(netbench: Command, folder: Path) -> None:
+def test_two_results_as_text(netbench: Command, folder: Path) -> None:
     done = netbench("compare", folder / "a", folder / "b", "--fail-if", "throughput<-2%")
     assert done.returncode == 0
     said = words(done.stdout)
@@ -156,7 +158,7 @@ def test_two_results(netbench: Command, folder: Path) -> None:
     ] == []
 
 
-def test_two_results_for_programs(netbench: Command, folder: Path) -> None:
+def test_two_results_as_json(netbench: Command, folder: Path) -> None:
     found = json.loads(
         netbench("compare", folder / "a", folder / "b", "--metric", "throughput", "--json").stdout
     )
@@ -195,7 +197,7 @@ def test_two_results_for_programs(netbench: Command, folder: Path) -> None:
         (["--factor", "kernel", "--margin", "0"], "expected more than 0"),
     ],
 )
-def test_what_is_wrong_is_refused_before_anything_is_said(
+def test_a_wrong_request_prints_only_an_error(
     netbench: Command, folder: Path, wrong: list[str], said: str
 ) -> None:
     done = netbench("compare", folder / "boots", *wrong)
@@ -218,7 +220,7 @@ def test_results_that_have_nothing_in_common_are_refused(netbench: Command, fold
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 
 
-def test_a_csv_cannot_carry_the_label_and_says_so(netbench: Command, folder: Path) -> None:
+def test_a_csv_of_an_emulated_result_warns_on_stderr(netbench: Command, folder: Path) -> None:
     done = netbench("report", folder / "b", "--csv", "r.csv")
     assert done.stderr == f"netbench: r.csv: {LABEL}; a CSV has no column that says so\n"
     assert netbench("report", folder / "a", "--csv", "r.csv").stderr == ""

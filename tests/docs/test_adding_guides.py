@@ -187,7 +187,7 @@ with open_pair(worker, worker) as pair:
 """
 
 
-def test_a_methods_option_is_checked_and_is_its_own(toys: Path) -> None:
+def test_an_option_belongs_to_its_method_and_is_checked(toys: Path) -> None:
     """Its bounds hold, and another method's job does not take it."""
     answer = python(toys, REFUSED)
     assert isinstance(answer, list)
@@ -195,7 +195,9 @@ def test_a_methods_option_is_checked_and_is_its_own(toys: Path) -> None:
     assert "belongs to another method" in answer[1]
 
 
-def test_what_cannot_be_applied_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diff_that_does_not_apply_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A document that has fallen behind the code fails here, not at a contributor's."""
     stale = blocks("adding-a-method.md", "diff")[0].replace(" \trow(null) \\", " \trow(nothing) \\")
     patched: Callable[..., list[str]] = lambda *_: [stale]  # noqa: E731

@@ -78,7 +78,7 @@ def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatc
     assert list(found.runs["status"]) == ["interrupted", "ok"]
 
 
-def test_a_worker_that_was_interrupted_puts_back_what_it_holds() -> None:
+def test_an_interrupted_worker_undoes_its_changes() -> None:
     """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off
     again.
     """
@@ -171,7 +171,7 @@ def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
+def test_a_worker_that_breaks_the_protocol_in_mid_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interject(runner: Runner) -> None:
@@ -190,7 +190,7 @@ def test_a_worker_that_begins_to_talk_nonsense_in_mid_run(
     assert [r["status"] for r in others] == ["ok", "ok"], "the other cell, and this one again"
 
 
-def test_a_worker_that_reads_no_more_orders_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, and the order is larger than what a pipe holds."""
     monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
     channel = LocalChannel("here")
@@ -207,7 +207,7 @@ def test_a_worker_that_reads_no_more_orders_is_lost(monkeypatch: pytest.MonkeyPa
 # Clocks
 
 
-def test_windows_come_from_the_monotonic_clock_alone(tmp_path: Path) -> None:
+def test_windows_are_measured_by_the_monotonic_clock(tmp_path: Path) -> None:
     """Stepping this machine's clock would step everybody's: it is shown that no other clock is
     asked for, and that this one is.
     """
@@ -288,6 +288,7 @@ def test_a_wall_clock_that_is_stepped_changes_nothing_but_dates(
 EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
 
 
+@pytest.mark.root
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -397,9 +398,7 @@ def test_a_terminal_that_closes_in_mid_run(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_pipes_that_nobody_reads_any_more_change_no_exit_status(
-    tmp_path: Path, fails: bool
-) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_status(tmp_path: Path, fails: bool) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -413,7 +412,7 @@ def test_pipes_that_nobody_reads_any_more_change_no_exit_status(
     assert sum(r["status"] == "ok" for r in campaign.records()) == 10
 
 
-def test_streams_that_are_closed_from_the_start_change_nothing(tmp_path: Path) -> None:
+def test_closed_standard_streams_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
     assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
@@ -422,7 +421,7 @@ def test_streams_that_are_closed_from_the_start_change_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("words", [["list", "methods"], ["--help"], ["run", "f.yaml"]])
-def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[str]) -> None:
+def test_an_answer_on_a_full_disk_is_an_error(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -444,7 +443,7 @@ def test_an_answer_that_finds_no_room_is_an_error(tmp_path: Path, words: list[st
     [(["list", "methods"], 0), (["list", "nonsense"], 2), (["plan", "nowhere"], 2)],
 )
 @pytest.mark.parametrize("dead", ["stderr", "both"])
-def test_streams_that_take_nothing_change_no_other_exit_status(
+def test_unwritable_streams_do_not_change_another_exit_status(
     tmp_path: Path, words: list[str], code: int, dead: str
 ) -> None:
     """A device without room, and a pipe without a reader for the rest: what Python keeps in its
@@ -463,7 +462,7 @@ def test_streams_that_take_nothing_change_no_other_exit_status(
 # The controller
 
 
-def test_what_nobody_foresaw_is_told_in_words(tmp_path: Path) -> None:
+def test_an_unexpected_exception_is_reported_without_a_traceback(tmp_path: Path) -> None:
     code = "import sys; from netbench import cli, __main__\ncli.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
@@ -512,7 +511,7 @@ def test_a_controller_killed_at_random_instants_loses_only_the_run_in_flight(
     )
 
 
-def test_linger_makes_a_reset(tmp_path: Path) -> None:
+def test_so_linger_makes_a_reset(tmp_path: Path) -> None:
     """A peer that resets before it has shown its token is a rejected connection, not an error."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -565,7 +564,7 @@ def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_orders_that_take_longer_than_silence_may_last_are_no_silence(tmp_path: Path) -> None:
+def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None:
     """Three orders of five seconds at once, then an undo of six: the worker does all of it, and
     leaves only then.
     """

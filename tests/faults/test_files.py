@@ -23,6 +23,7 @@ from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from tests.support.local import netbench_argv
+from tests.support.needs import needs
 from tests.support.running import (
     BASE,
     LONG,
@@ -64,12 +65,14 @@ def small_tmpfs(folder: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
+@needs("root")
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MiB."""
     yield from small_tmpfs(tmp_path / "disk")
 
 
 @pytest.fixture
+@needs("root")
 def ext4(tmp_path: Path) -> Iterator[Path]:
     """A file system on a device of its own, which can fail."""
     image, folder = tmp_path / "image", tmp_path / "ext4"
@@ -135,9 +138,7 @@ def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
 
 
 @pytest.mark.parametrize("send", FROM_FILE)
-def test_a_source_that_is_shorter_than_a_chunk_is_sent_round_and_round(
-    tmp_path: Path, send: str
-) -> None:
+def test_a_source_shorter_than_a_chunk_is_sent_repeatedly(tmp_path: Path, send: str) -> None:
     (tmp_path / "short").write_bytes(b"x" * 1001)
     record, *_ = run(
         f"transfer: {{send: {send}, source: {{file: {tmp_path}/short}}, chunk: 64K, {SHORT}}}\n",
@@ -149,7 +150,7 @@ def test_a_source_that_is_shorter_than_a_chunk_is_sent_round_and_round(
 
 
 @pytest.mark.parametrize("send", FROM_FILE)
-def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(
+def test_a_source_that_is_truncated_in_mid_run_fails_only_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: str
 ) -> None:
     source = tmp_path / "source"
@@ -166,7 +167,7 @@ def test_a_source_that_is_cut_short_in_mid_run_kills_nobody(
     )
 
 
-def test_files_that_do_not_fit_are_not_begun(tmp_path: Path) -> None:
+def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
     disk = os.statvfs("/tmp")
     size = disk.f_bavail * disk.f_frsize
     record, *_ = run(
@@ -205,7 +206,7 @@ def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: P
     assert (record["status"], sink.stat().st_size) == ("ok", 10000)
 
 
-def test_no_stream_writes_over_a_file_that_was_there(
+def test_no_stream_overwrites_an_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first stream's file is the campaign's own by then; and what would be refused is not
@@ -227,6 +228,7 @@ def test_no_stream_writes_over_a_file_that_was_there(
     assert {record["status"] for record in again} == {"ok"}, "its own files it writes again"
 
 
+@pytest.mark.root
 def test_a_block_device_is_refused_by_check_and_by_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,6 +379,7 @@ def test_a_results_disk_that_is_full_from_the_start_is_a_wrong_request(
     assert sorted(small_disk.rglob("*")) == [small_disk / "d", small_disk / "filler"]
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("why", ["Permission denied", "Read-only file system"])
 def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
     tmp_path: Path, why: str
@@ -399,6 +402,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.root
 def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path) -> None:
     conclusion = conductor.start(campaign.parse(LONG + "limit: 200ms\n", "d.yaml"), tmp_path / "r")
     assert conclusion.why == "limit"

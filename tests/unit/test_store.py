@@ -17,6 +17,7 @@ from netbench.errors import ReportError, StoreError
 from netbench.journal import MadeSink, Restored
 from netbench.record import Record
 from netbench.store import Store
+from tests.support.needs import needs
 
 
 def record(run: int, reason: str = "") -> Record:
@@ -97,6 +98,7 @@ def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store
 
 
 @pytest.fixture
+@needs("root")
 def page_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one page."""
     folder = tmp_path / "disk"
