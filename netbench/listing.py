@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from netbench.conductor.worker_pool import open_channel
-from netbench.engine.catalogue import Named, local
+from netbench.engine.catalogue import Named
+from netbench.engine.local import local
 from netbench.engine.worker import Worker
 from netbench.model import Host
 from netbench.settings.base import SettingContext

@@ -13,7 +13,8 @@ from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
-from netbench.engine.catalogue import Catalogue, local
+from netbench.engine.catalogue import Catalogue
+from netbench.engine.local import local
 from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign
 

@@ -75,7 +75,7 @@ def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def is_finished(path: Path, campaign: Campaign) -> bool:
     """Whether every cell of a result is closed, from its records alone."""
-    from netbench.engine.catalogue import local
+    from netbench.engine.local import local
 
     store = Store.open(path)
     hosts = store.stored_facts()

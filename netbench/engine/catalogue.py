@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,3 @@ class Catalogue:
             readbacks={r.name: r for r in table if r.kind == "readback"},
             ops={r.name: r for r in table if r.kind == "op"},
         )
-
-
-@cache
-def local() -> Catalogue:
-    """The catalogue of the engine library on this machine. Errors: EngineError when the library
-    cannot be loaded.
-    """
-    from netbench.engine import binding
-
-    return Catalogue.of(binding.describe())

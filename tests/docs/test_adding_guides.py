@@ -119,7 +119,7 @@ def test_the_skeleton_compiles(tmp_path: Path, document: str, place: str) -> Non
 
 
 CATALOGUE = """
-from netbench.engine.catalogue import local
+from netbench.engine.local import local
 c = local()
 def say(row): return [row.name, row.type, row.unit, row.per, sorted(row.flags)]
 m, t = c.send["toy"], c.meters["toyio"]

@@ -90,7 +90,7 @@ def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
     from netbench.analysis.cautions.catalogue import rules
     from netbench.analysis.metrics import METRICS
     from netbench.campaign import json_schema
-    from netbench.engine.catalogue import local
+    from netbench.engine.local import local
     from netbench.facts.registry import FACTS
     from netbench.journal import ENTRIES
     from netbench.settings.catalogue import known

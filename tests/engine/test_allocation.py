@@ -17,7 +17,7 @@ import pytest
 
 from netbench.engine import build_native
 from netbench.engine.binding import Edge
-from netbench.engine.catalogue import local
+from netbench.engine.local import local
 from tests.support.engine_pair import MS, Side, open_pair, pairs
 from tests.support.paths import ROOT
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netbench.engine.catalogue import Named, local
+from netbench.engine.catalogue import Named
+from netbench.engine.local import local
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
 
 BYTES = 64 * 2**20 + 1

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from netbench.engine.binding import Edge
-from netbench.engine.catalogue import local
+from netbench.engine.local import local
 from netbench.errors import EngineError
 from tests.support.engine_pair import ADDRESS, MS, Pair, data_methods, open_pair
 

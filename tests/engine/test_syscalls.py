@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from netbench.engine.catalogue import Named, local
+from netbench.engine.catalogue import Named
+from netbench.engine.local import local
 from tests.support.engine_pair import WORKER, Side, data_methods, open_pair
 
 CHUNK, CHUNKS, FIXED = 64 * 1024, 512, 40

@@ -18,7 +18,7 @@ import pytest
 
 from netbench import campaign
 from netbench.conductor import conductor
-from netbench.engine.catalogue import local
+from netbench.engine.local import local
 from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host

@@ -18,7 +18,7 @@ import pytest
 
 from netbench import campaign
 from netbench.conductor.unit_settings import levels_of
-from netbench.engine.catalogue import local
+from netbench.engine.local import local
 from netbench.errors import CampaignError
 from netbench.lab import Lab
 from netbench.plan import Plan

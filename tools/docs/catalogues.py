@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from netbench.analysis.cautions.catalogue import rules
 from netbench.analysis.metrics import METRICS
-from netbench.engine import catalogue as engine
 from netbench.engine.catalogue import Named, Row
+from netbench.engine.local import local
 from netbench.facts.base import GROUPS, FactSource
 from netbench.facts.registry import FACTS
 from netbench.settings.catalogue import known
@@ -63,12 +63,12 @@ def _method(method: Named) -> str:
 
 def send_methods() -> str:
     """A part for each send method of the engine."""
-    return _methods(engine.local().send)
+    return _methods(local().send)
 
 
 def receive_methods() -> str:
     """A part for each receive method of the engine."""
-    return _methods(engine.local().receive)
+    return _methods(local().receive)
 
 
 def meters() -> str:
@@ -87,7 +87,7 @@ def meters() -> str:
                     ],
                 ),
             )
-            for meter in engine.local().meters.values()
+            for meter in local().meters.values()
             for flags in [_flags(meter.row)]
         )
     )

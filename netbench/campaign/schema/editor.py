@@ -9,7 +9,8 @@ from typing import Any
 from netbench.campaign import settings
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.schema.transfer import transfer_model
-from netbench.engine.catalogue import Catalogue, local
+from netbench.engine.catalogue import Catalogue
+from netbench.engine.local import local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

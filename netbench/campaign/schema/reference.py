@@ -10,7 +10,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import compact
-from netbench.engine.catalogue import Catalogue, local
+from netbench.engine.catalogue import Catalogue
+from netbench.engine.local import local
 
 Schema = dict[str, Any]  # JSON Schema: a value of any shape below each keyword
 
