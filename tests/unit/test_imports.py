@@ -22,7 +22,7 @@ BASE_LAYER = {
     "result_files",
     "journal",
 }
-CATALOGUES = {"engine.catalogue", "settings"}
+CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
 REPORT = BASE_LAYER | {"analysis", "report"}
 
 # Part -> netbench parts that it may import (a name covers what lies below it). What is missing here
