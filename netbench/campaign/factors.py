@@ -13,7 +13,7 @@ from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.transfer import TransferKeys
-from netbench.campaign.tree import Loc, compact, describe
+from netbench.campaign.tree import Loc, Plain, compact, describe
 from netbench.model import Command, SettingLevel
 from netbench.settings.catalogue import parse_level
 
@@ -27,8 +27,8 @@ class Level:
     """
 
     word: str
-    value: Any
-    written: Any
+    value: Any  # of the type that the key has in model.Transfer, or a SettingLevel
+    written: Plain
     at: Loc
 
 
@@ -60,7 +60,7 @@ class Reader:
         valid = [*self.model.model_fields, KERNEL, *settings.spellings(key, self.commands)]
         self.problems.add(at, f"unknown key, expected {what}", nearest(key, valid))
 
-    def level(self, key: str, written: Any, at: Loc) -> Level | None:
+    def level(self, key: str, written: Plain, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
         if written is None or written in ({}, []):
             self.problems.add(
@@ -80,21 +80,21 @@ class Reader:
             return None
         return Level(compact(written), value, written, at)
 
-    def _value(self, key: str, written: Any) -> Any:
+    def _value(self, key: str, written: Plain) -> Any:
         if self.transfers(key):
             return self._transfer(key, written)
         return self._kernel(written) if key == KERNEL else self._setting(key, written)
 
-    def _transfer(self, key: str, written: Any) -> Any:
+    def _transfer(self, key: str, written: Plain) -> Any:
         return getattr(self.model.model_validate({key: written}), key)
 
-    def _kernel(self, written: Any) -> str:
+    def _kernel(self, written: Plain) -> str:
         if not isinstance(written, str) or (self.kernels and written not in self.kernels):
             names = listed(self.kernels) if self.kernels else "a name"
             raise expected(f"a kernel ({names})", written, nearest(written, self.kernels))
         return written
 
-    def _setting(self, key: str, written: Any) -> SettingLevel:
+    def _setting(self, key: str, written: Plain) -> SettingLevel:
         try:
             return parse_level(key, compact(written), self.commands)
         except ValueError as error:

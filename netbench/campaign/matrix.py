@@ -17,7 +17,7 @@ from typing import Any
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.tree import Loc, compact
+from netbench.campaign.tree import Loc, Plain, compact
 
 CELLS_MAX = 10_000
 NO_FACTORS = "transfer"  # the id of the only cell where nothing is swept
@@ -30,7 +30,7 @@ def _encoded(match: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
-def _id_word(written: Any, inside: bool = False) -> str:
+def _id_word(written: Plain, inside: bool = False) -> str:
     """A level in a cell's id: no comma and no space; `{files: 60, size: 300K}` ->
     `{files:60;size:300K}`.
     """

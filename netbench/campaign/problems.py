@@ -54,7 +54,7 @@ class Problems:
         """The tree as a model. Top-level keys that are wrong are noted and left out, or taken from
         `fallback`.
         """
-        values = plain(self.tree)
+        values = {key: plain(node) for key, node in self.tree.entries.items()}
         try:
             return model.model_validate(values)
         except ValidationError as error:

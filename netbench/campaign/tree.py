@@ -13,6 +13,8 @@ import yaml
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+Plain = str | None | list["Plain"] | dict[str, "Plain"]
+"""A value as the reader of a key gets it: scalars are the words that were written."""
 Loc = tuple[str | int, ...]
 """Where a value is: keys and indices from the root."""
 
@@ -62,7 +64,7 @@ def path_of(loc: Loc) -> str:
     return path
 
 
-def plain(node: Node) -> Any:
+def plain(node: Node) -> Plain:
     """The tree as dicts, lists and words (str, or None where nothing was written)."""
     if isinstance(node, Word):
         return node.text

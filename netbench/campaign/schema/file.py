@@ -20,11 +20,12 @@ from netbench.campaign.schema.transfer import (
     transfer_model,
     with_planned,
 )
+from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import Lab
 
 
-def _version(value: Any) -> int:
+def _version(value: Plain) -> int:
     if value == "1":
         return 1
     raise expected("netbench: 1, the version of the file's format", value)

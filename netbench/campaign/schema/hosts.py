@@ -11,6 +11,7 @@ from netbench.campaign.messages import expected, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.tree import Plain
 from netbench.model import BootSpec, Lab
 
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -22,7 +23,7 @@ _DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[
 _INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
 
 
-def _address(value: Any) -> str:
+def _address(value: Plain) -> str:
     try:
         ipaddress.ip_address(value if isinstance(value, str) else "")
     except ValueError:
@@ -40,7 +41,7 @@ class LabKeys(Keys):
     )
 
 
-def _lab(value: Any) -> Lab:
+def _lab(value: Plain) -> Lab:
     if isinstance(value, dict) and value:
         keys = LabKeys.model_validate(value)
         return Lab(keys.kind, keys.rate, keys.delay)
@@ -73,7 +74,7 @@ class BootKeys(Keys):
     )
 
 
-def _boot(value: Any) -> BootSpec:
+def _boot(value: Plain) -> BootSpec:
     if value in BOOT_METHODS:
         return BootSpec(value)
     if not isinstance(value, dict) or not value:
@@ -111,7 +112,7 @@ class HostKeys(Keys):
     )
 
 
-def _host(value: Any) -> Any:
+def _host(value: Plain) -> Any:
     if value == "local":
         return {}
     if isinstance(value, dict):

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 from netbench.campaign.messages import expected, listed, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional
+from netbench.campaign.tree import Plain
 from netbench.model import Kernel
 
 SOURCES = ("image", "deb", "tree", "release")
@@ -45,7 +46,7 @@ class KernelKeys(Keys):
         return Kernel(name, **written)
 
 
-def _one_source(value: Any) -> Any:
+def _one_source(value: Plain) -> Any:
     if not isinstance(value, dict):
         raise expected(f"a mapping with one of {listed(SOURCES)}", value)
     named = [key for key in SOURCES if key in value]

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from netbench.campaign.messages import expected, listed, nearest, wrong
-from netbench.campaign.tree import compact
+from netbench.campaign.tree import Plain, compact
 from netbench.units import (
     RATE_PATTERN,
     SHARE_PATTERN,
@@ -40,7 +40,7 @@ class Kind:
     Schema.
     """
 
-    parse: Callable[[Any], Any]
+    parse: Callable[[Plain], Any]
     schema: Schema
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
@@ -53,7 +53,7 @@ class Kind:
 def choice(what: str, words: Sequence[str]) -> Kind:
     """One of some words, as it was written."""
 
-    def parse(value: Any) -> str:
+    def parse(value: Plain) -> str:
         if isinstance(value, str) and value in words:
             return value
         raise expected(
@@ -67,7 +67,7 @@ def choice(what: str, words: Sequence[str]) -> Kind:
 def enumerated(words: Mapping[str, int]) -> Kind:
     """One of some words, which stand for numbers."""
 
-    def parse(value: Any) -> int:
+    def parse(value: Plain) -> int:
         if isinstance(value, str) and value in words:
             return words[value]
         raise expected(listed(words), value)
@@ -78,7 +78,7 @@ def enumerated(words: Mapping[str, int]) -> Kind:
 def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
     """One of some words, which stand for values, or what another kind reads."""
 
-    def parse(value: Any) -> Any:
+    def parse(value: Plain) -> Any:
         if isinstance(value, str) and value in words:
             return words[value]
         try:
@@ -94,8 +94,8 @@ def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
 
 def _unit(
     what: str, read: Callable[[str], int], low: int, high: int, show: Callable[[int], str]
-) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
+) -> Callable[[Plain], int]:
+    def parse(value: Plain) -> int:
         if not isinstance(value, str):
             raise expected(what, value)
         try:
@@ -141,7 +141,7 @@ def number(what: str, low: int = 0, high: int = U64_MAX) -> Kind:
     """A whole number between two bounds."""
     bounds = f"from {low} to {high}" if high < U64_MAX else f"of at least {low}"
 
-    def parse(value: Any) -> int:
+    def parse(value: Plain) -> int:
         if (
             isinstance(value, str)
             and re.fullmatch("[0-9]{1,20}", value)
@@ -156,7 +156,7 @@ def number(what: str, low: int = 0, high: int = U64_MAX) -> Kind:
 def share(what: str, example: str, low: float, high: float) -> Kind:
     """A fraction, low <= value < high (low itself only when it is not 0)."""
 
-    def parse(value: Any) -> float:
+    def parse(value: Plain) -> float:
         try:
             fraction = parse_share(value) if isinstance(value, str) else -1.0
         except ValueError:
@@ -179,7 +179,7 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
 def switch() -> Kind:
     """on or off; true, false, yes and no too."""
 
-    def parse(value: Any) -> bool:
+    def parse(value: Plain) -> bool:
         if isinstance(value, str) and value in SWITCHES:
             return SWITCHES[value]
         raise expected("on or off", value, nearest(value, SWITCHES))
@@ -190,7 +190,7 @@ def switch() -> Kind:
 def matching(what: str, pattern: str) -> Kind:
     """A word that a regular expression matches as a whole."""
 
-    def parse(value: Any) -> str:
+    def parse(value: Plain) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value):
             return value
         raise expected(what, value)
@@ -201,7 +201,7 @@ def matching(what: str, pattern: str) -> Kind:
 def text(what: str) -> Kind:
     """Any text that is not empty."""
 
-    def parse(value: Any) -> str:
+    def parse(value: Plain) -> str:
         if isinstance(value, str) and value.strip():
             return value
         raise expected(what, value)
@@ -212,7 +212,7 @@ def text(what: str) -> Kind:
 def level() -> Kind:
     """A level of a factor or a setting, as it was written."""
 
-    def parse(value: Any) -> str:
+    def parse(value: Plain) -> str:
         if value is None or value in ("", {}, []):
             raise expected("a level", value)
         return compact(value)
@@ -223,9 +223,10 @@ def level() -> Kind:
 def argv() -> Kind:
     """A program and its arguments: a line, split as a shell would, or a list of words."""
 
-    def parse(value: Any) -> tuple[str, ...]:
-        words = shlex.split(value) if isinstance(value, str) else value
-        if isinstance(words, list) and words and all(isinstance(w, str) and w for w in words):
+    def parse(value: Plain) -> tuple[str, ...]:
+        written = shlex.split(value) if isinstance(value, str) else value
+        words = [w for w in written if isinstance(w, str) and w] if written else []
+        if isinstance(written, list) and words and len(words) == len(written):
             return tuple(words)
         raise expected("a program and its arguments, as a line or as a list of words", value)
 
@@ -236,7 +237,7 @@ def argv() -> Kind:
 def mapping_of(what: str) -> BeforeValidator:
     """Refuses what is not a mapping, or an empty one."""
 
-    def check(value: Any) -> Any:
+    def check(value: Plain) -> Any:
         if isinstance(value, dict) and value:
             return value
         raise (
@@ -251,7 +252,7 @@ def mapping_of(what: str) -> BeforeValidator:
 def list_of(what: str, empty: bool = False) -> BeforeValidator:
     """Refuses what is not a list, or an empty one unless that is allowed."""
 
-    def check(value: Any) -> Any:
+    def check(value: Plain) -> Any:
         if isinstance(value, list) and (value or empty):
             return value
         raise expected(what, value) if value != [] else wrong(f"expected {what}, got an empty list")

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from netbench.campaign.schema.file import file_model
-from netbench.campaign.tree import compact
+from netbench.campaign.tree import Plain, compact
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.local import local
 
@@ -116,5 +116,5 @@ def _integer(key: Schema) -> str:
     return f"whole number, {low} to {high}" if high < 2**63 else f"whole number, at least {low}"
 
 
-def _word(value: Any) -> str:
+def _word(value: Plain) -> str:
     return "" if value in (None, "", [], {}) else compact(value)

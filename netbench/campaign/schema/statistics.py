@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
-from netbench.campaign.tree import compact
+from netbench.campaign.tree import Plain, compact
 from netbench.model import Repeat
 
 METRICS = (
@@ -17,7 +17,7 @@ METRICS = (
 )
 
 
-def _metric(value: Any) -> str:
+def _metric(value: Plain) -> str:
     if isinstance(value, str):
         name, dot, meter = value.partition(".")
         if name in METRICS and (not dot or (meter and name != "throughput")):
@@ -29,7 +29,7 @@ def _metric(value: Any) -> str:
     )
 
 
-def _profiled(value: Any) -> str:
+def _profiled(value: Plain) -> str:
     if (isinstance(value, str) and value) or (isinstance(value, list) and value):
         return compact(value)
     raise expected("changed, all, or a list of cells", value)

@@ -15,6 +15,7 @@ from netbench.campaign.messages import listed
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import WHOLE_FILE, Transfer
 from netbench.units import format_rate, format_size, format_time
@@ -172,7 +173,7 @@ def _option(rows: Sequence[Row]) -> Kind:
     """
     accepting = [_option_kind(row) for row in rows]
 
-    def parse(value: Any) -> Any:
+    def parse(value: Plain) -> Any:
         parsed, *_ = [kind.parse(value) for kind in accepting]
         return int(parsed) if isinstance(parsed, bool) else parsed
 

@@ -5,12 +5,13 @@ of ports.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from netbench.campaign.messages import expected, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.tree import Plain
 from netbench.model import Pin, Sink, Source, Tool
 from netbench.units import TIME_PATTERN, parse_time
 
@@ -51,7 +52,7 @@ class CpuPin(Keys):
     receiver: Annotated[int | None, _CPU] = optional("CPU of the receiver; left out: any", 3)
 
 
-def _pattern(value: Any) -> str:
+def _pattern(value: Plain) -> str:
     what = "a regular expression with the named groups bytes and seconds, or rate"
     if not isinstance(value, str):
         raise expected(what, value)
@@ -75,7 +76,7 @@ class ArgvTool(Keys):
     )
 
 
-def _source(value: Any) -> Source:
+def _source(value: Plain) -> Source:
     if isinstance(value, dict) and ("files" in value or "size" in value):
         files = FilesSource.model_validate(value)
         return Source("files", count=files.files, size=files.size)
@@ -90,7 +91,7 @@ def _source(value: Any) -> Source:
     )
 
 
-def _sink(value: Any) -> Sink:
+def _sink(value: Plain) -> Sink:
     if isinstance(value, dict) and value:
         sink = FileSink.model_validate(value)
         return Sink("file", sink.file, sink.overwrite)
@@ -103,7 +104,7 @@ def _sink(value: Any) -> Sink:
     )
 
 
-def _pin(value: Any) -> Pin:
+def _pin(value: Plain) -> Pin:
     if isinstance(value, dict) and value:
         pin = CpuPin.model_validate(value)
         return Pin("cpus", pin.sender, pin.receiver)
@@ -116,7 +117,7 @@ def _pin(value: Any) -> Pin:
     )
 
 
-def _tool(value: Any) -> Tool:
+def _tool(value: Plain) -> Tool:
     if isinstance(value, dict) and value:
         tool = ArgvTool.model_validate(value)
         return Tool("argv", tuple(tool.argv), tool.pattern)
@@ -127,7 +128,7 @@ def _tool(value: Any) -> Tool:
     )
 
 
-def _port(value: Any) -> tuple[int, int]:
+def _port(value: Plain) -> tuple[int, int]:
     match = (
         re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", value) if isinstance(value, str) else None
     )
@@ -138,7 +139,7 @@ def _port(value: Any) -> tuple[int, int]:
     raise expected("a port such as 5000 or a range such as 5000-5010", value)
 
 
-def _seconds(value: Any) -> int:
+def _seconds(value: Plain) -> int:
     """Nanoseconds of a profile: seconds as a bare number, or a time."""
     if isinstance(value, str) and re.fullmatch("[1-9][0-9]{0,5}", value):
         return parse_time(f"{value}s")
