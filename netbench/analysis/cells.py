@@ -220,15 +220,15 @@ class _Table:
 
 def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, Interval]:
     """The interval of each; columns of equal length are computed together."""
-    found: dict[str, Interval] = {}
+    intervals: dict[str, Interval] = {}
     for n in {len(v) for v in values.values()}:
         names = [name for name, v in values.items() if len(v) == n]
-        found |= zip(
+        intervals |= zip(
             names,
             column_intervals(np.column_stack([values[name] for name in names]), confidence),
             strict=True,
         )
-    return {name: found[name] for name in values}
+    return {name: intervals[name] for name in values}
 
 
 def _status(

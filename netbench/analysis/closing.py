@@ -55,7 +55,7 @@ def closings(
     show.
     """
     order = order or _rounds(cells.values(), compare)
-    found: dict[Key, str] = {}
+    closed: dict[Key, str] = {}
     for group in _groups(cells, swept, compare):
         reasons = {
             key: cells[key].closed or _reason(key, group, cells, compare, repeat, order)
@@ -63,8 +63,8 @@ def closings(
         }
         together = all(reasons.values())
         for key, reason in reasons.items():
-            found[key] = reason if together or reason != "converged" else ""
-    return found
+            closed[key] = reason if together or reason != "converged" else ""
+    return closed
 
 
 def _groups(
@@ -140,17 +140,17 @@ def ratios_precise(mine: Standing, base: Standing, repeat: Repeat, order: Rounds
             continue
         if (here.values <= 0).any() or (there.values <= 0).any():
             return False  # no ratio
-        unit, found = differences(here, there, repeat.boots, order)
+        unit, log_differences = differences(here, there, repeat.boots, order)
         plain = unit == "boot"  # the number of boots is not chosen by looking
         confidence = (
             repeat.confidence
             if plain
             else sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         )
-        interval = mean_interval(found, confidence)
+        interval = mean_interval(log_differences, confidence)
         enough = repeat.boots if plain else repeat.min - max(mine.lost, base.lost)
         if (
-            len(found) < enough
+            len(log_differences) < enough
             or not interval.known
             or math.expm1(interval.half_width) > repeat.precision
         ):

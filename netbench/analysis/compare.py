@@ -60,7 +60,7 @@ def for_factor(
         levels_of.setdefault(tuple(str(cell.get(name, "")) for name in others), set()).add(
             str(cell.get(factor))
         )
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for words, by_level in contexts.items():
         context = dict(zip(others, words[1:], strict=True))
         empty = Comparison(
@@ -75,14 +75,16 @@ def for_factor(
             margin=margin,
         )
         base = by_level.pop(baseline, None)
-        meant = levels_of.get(tuple(context.values()), set())
+        planned_levels = levels_of.get(tuple(context.values()), set())
         for level in (
-            level for level in levels if level != baseline and level in meant | by_level.keys()
+            level
+            for level in levels
+            if level != baseline and level in planned_levels | by_level.keys()
         ):
-            found.append(
+            comparisons.append(
                 _paired(replace(empty, level=level), by_level.get(level), base, repeat.boots, known)
             )
-    return corrected(found, repeat)
+    return corrected(comparisons, repeat)
 
 
 def _rounds(runs: pd.DataFrame, factor: str) -> Rounds:
@@ -126,11 +128,11 @@ def _paired(
         return replace(empty, why=f"the baseline {empty.baseline} has no run here")
     if (mine.values <= 0).any() or (base.values <= 0).any():
         return replace(empty, why=ZERO)
-    unit, found = differences(mine, base, boots, order)
-    filled = replace(empty, n=len(found), unit=unit)
-    if len(found) == 0:
+    unit, log_differences = differences(mine, base, boots, order)
+    filled = replace(empty, n=len(log_differences), unit=unit)
+    if len(log_differences) == 0:
         return replace(filled, why=f"the two have no {unit} in common")
-    d = mean_interval(found, 0.95)
+    d = mean_interval(log_differences, 0.95)
     if not d.known:
         return replace(filled, ratio=math.exp(d.mean), why=f"one {unit} has no interval")
     return tested(replace(filled, sd=d.sd), d.mean, d.sd / math.sqrt(d.n), d.n - 1)

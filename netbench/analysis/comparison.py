@@ -95,16 +95,16 @@ def _sentence(c: Comparison) -> str:
             f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}:"
             f" {interval}".replace(".00%", "%")
         )
-    told = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
+    claim = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
     if c.verdict != "inconclusive":
-        return told + times(c.ratio)
+        return claim + times(c.ratio)
     each = "" if c.against is None else " of each"
     more = (
         f"about {c.needed} {c.unit}s{each} would settle it"
         if c.needed
         else f"more {c.unit}s than can be run would be needed"
     )
-    return f"{told}: inconclusive, {more}"
+    return f"{claim}: inconclusive, {more}"
 
 
 def _percent(c: Comparison) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from netbench.analysis.accounts import ACCOUNTS, METER_ORDER, SECONDS_OF, Account
-from netbench.analysis.counters import NO_COUNTERS, delta, window_seconds
+from netbench.analysis.counters import NO_COUNTERS, delta, difference, window_seconds
 from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
 
@@ -87,8 +87,12 @@ def _best_first(
     accounts: Mapping[str, Account], sender: SideCounters, receiver: SideCounters
 ) -> list[str]:
     """The meters that ran."""
-    ran = [meter for meter in accounts if meter in sender.meters or meter in receiver.meters]
-    return sorted(ran, key=lambda m: METER_ORDER.index(m) if m in METER_ORDER else len(METER_ORDER))
+    return _sorted(tuple(m for m in accounts if m in sender.meters or m in receiver.meters))
+
+
+@cache
+def _sorted(meters: tuple[str, ...]) -> list[str]:
+    return sorted(meters, key=lambda m: (*METER_ORDER, m).index(m))
 
 
 def _busy(
@@ -97,12 +101,14 @@ def _busy(
     """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
     length are known.
     """
-    if window is None or account.meter not in side.meters:
+    counters = side.meters.get(account.meter)
+    if window is None or counters is None:
         return None
     spent, tick = 0.0, 1 / (ticks.get(side.host) or math.nan)
     for name, unit in account.counters:
-        change = delta(side, account.meter, name)
-        if change is None:
+        edges = counters.get(name)
+        change = -1 if edges is None else difference(edges[0], edges[1])
+        if change < 0:
             return None
         spent += change * (tick if unit == "ticks" else SECONDS_OF[unit])
     return None if math.isnan(spent) else spent / window

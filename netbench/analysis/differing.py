@@ -31,7 +31,7 @@ def differences(a: Result, b: Result) -> list[Difference]:
     """What the two differ in: facts that must match, and what their campaigns say of the transfer
     and of settings.
     """
-    found: dict[tuple[str, str, str], list[str]] = {}
+    hosts_of: dict[tuple[str, str, str], list[str]] = {}
     own = set(a.handled) & set(b.handled) - {
         "kernel"
     }  # what both set themselves is in what their campaigns say
@@ -41,12 +41,12 @@ def differences(a: Result, b: Result) -> list[Difference]:
         label = host if host == other else f"{host} and {other}"
         for name in compared:
             if name in one and name in two and one[name] != two[name]:
-                found.setdefault((name, one[name], two[name]), []).append(label)
-    told = [
+                hosts_of.setdefault((name, one[name], two[name]), []).append(label)
+    of_facts = [
         Difference(", ".join(hosts), name, *comparison.shortened(x, y))
-        for (name, x, y), hosts in found.items()
+        for (name, x, y), hosts in hosts_of.items()
     ]
-    return [*told, *_words(a, b)]
+    return [*of_facts, *_words(a, b)]
 
 
 def _hosts(a: Result, b: Result) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ class Epochs:
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
-        self._said: dict[tuple[str, Epoch, Epoch], str] = {}
+        self._descriptions: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
     def of(self, record: Record) -> Epoch:
@@ -76,14 +76,14 @@ class Epochs:
 
     def differences(self, pair: str, one: Epoch, other: Epoch) -> list[tuple[str, str, str, str]]:
         """What differs between two epochs of a pair: (host, fact, in one, in the other)."""
-        found: dict[tuple[str, str, str, str], None] = {}
+        changes: dict[tuple[str, str, str, str], None] = {}
         for host, a, b in zip(pair.split(">"), one, other, strict=True):
             if a != b:
-                found |= {
+                changes |= {
                     (host, *change): None
                     for change in _changes(*(self._filled[host][n] for n in (a, b)))
                 }
-        return list(found)
+        return list(changes)
 
     def changed(self, host: str) -> list[tuple[str, str, str]]:
         """What is otherwise in a host's last entry than in the one before: (fact, before, now).
@@ -103,16 +103,16 @@ class Epochs:
         """Whether any host was not the same all the time."""
         return any(any(numbers) for numbers in self._numbers.values())
 
-    def said(self, pair: str, one: Epoch, other: Epoch) -> str:
+    def describe(self, pair: str, one: Epoch, other: Epoch) -> str:
         """What was otherwise in one epoch than in the other."""
         key = pair, one, other
-        if key not in self._said:
-            found = [
+        if key not in self._descriptions:
+            changes = [
                 f"{host}: {comparison.change(name, was, now)}"
                 for host, name, was, now in self.differences(pair, one, other)
             ]
-            self._said[key] = BETWEEN.join(found)
-        return self._said[key]
+            self._descriptions[key] = BETWEEN.join(changes)
+        return self._descriptions[key]
 
 
 class Latest:
@@ -140,7 +140,7 @@ class Latest:
         latest = self._latest.get(place)
         if latest is None or mine == latest:
             return ""
-        return self._epochs.said(place[0], mine, latest)
+        return self._epochs.describe(place[0], mine, latest)
 
 
 def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) -> list[str]:
@@ -148,17 +148,17 @@ def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) 
     number of the last of these.
     """
     epochs = Epochs(hosts, handled)
-    said = []
+    lines = []
     for host, entries in hosts.items():
         new = len(entries) > 1 and last and int(entries[-1].get("from_run", 0)) > last
-        if new and (found := epochs.changed(host)):
-            changes = BETWEEN.join(comparison.change(*change) for change in found)
-            said.append(
+        if new and (changed := epochs.changed(host)):
+            changes = BETWEEN.join(comparison.change(*change) for change in changed)
+            lines.append(
                 f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
                 " with new ones, and the host's cells begin anew; to go on with them instead, stop"
                 " now, bring this back to what it was and resume"
             )
-    return said
+    return lines
 
 
 def stratum(record: Record) -> Stratum:
@@ -183,11 +183,11 @@ def _kernel(entry: Mapping[str, Any]) -> tuple[object, ...]:
     """The level that a host was booted onto; of one that netbench did not boot, what its kernel
     says of itself.
     """
-    told = entry.get("facts", {})
+    known = entry.get("facts", {})
     return (
         (entry["on"],)
         if "on" in entry
-        else tuple(told.get(name) for name in ("kernel", "kernel_build"))
+        else tuple(known.get(name) for name in ("kernel", "kernel_build"))
     )
 
 

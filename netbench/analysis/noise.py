@@ -38,8 +38,8 @@ def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
         if name == "mhz" and isinstance(before, list):
             yield from _frequency(before, after)
         elif name in ("governor", "irqbalance") and before != after:
-            said = f"{name} was {before or 'not running'}, then {after or 'not running'}"
-            yield Sign("clock" if name == "governor" else name, name, 0.0, said)
+            words = f"{name} was {before or 'not running'}, then {after or 'not running'}"
+            yield Sign("clock" if name == "governor" else name, name, 0.0, words)
 
 
 def _kind(name: str) -> str:
@@ -80,9 +80,9 @@ def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
 
 
 def _frequency(before: Sequence[float], after: Sequence[float]) -> Iterator[Sign]:
-    seen = [value for value in (*before, *after) if value]
-    if seen and max(seen) > min(seen) * (1 + SPREAD):
-        yield Sign("clock", "frequency", 0.0, f"{min(seen):.0f} to {max(seen):.0f} MHz")
+    readings = [value for value in (*before, *after) if value]
+    if readings and max(readings) > min(readings) * (1 + SPREAD):
+        yield Sign("clock", "frequency", 0.0, f"{min(readings):.0f} to {max(readings):.0f} MHz")
 
 
 def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
@@ -97,12 +97,12 @@ def labels(
     entries: Iterable[NoiseEntry], ticks: Mapping[str, int]
 ) -> dict[tuple[str, int], list[str]]:
     """What a block's runs are labelled with: (host, block) -> words."""
-    found: dict[tuple[str, int], list[str]] = {}
+    words_of: dict[tuple[str, int], list[str]] = {}
     for entry in entries:
         for sign in signs(entry, ticks.get(entry.host, 100)):
             for host in hosts_of(entry, sign):
-                found.setdefault((host, entry.block), []).append(f"{host}: {told(sign)}")
-    return found
+                words_of.setdefault((host, entry.block), []).append(f"{host}: {in_words(sign)}")
+    return words_of
 
 
 @dataclass(frozen=True)
@@ -151,13 +151,13 @@ def disturbances(
     entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
 ) -> Iterator[Disturbance]:
     """Everything that the entries show, a kind and place at a time, the gravest kinds first."""
-    found: dict[tuple[str, tuple[str, ...]], dict[str, dict[int, Sign]]] = {}
+    by_place: dict[tuple[str, tuple[str, ...]], dict[str, dict[int, Sign]]] = {}
     for entry in entries:
         for sign in signs(entry, ticks(entry.host)):
             place = sign.kind, tuple(hosts_of(entry, sign))
-            found.setdefault(place, {}).setdefault(sign.name, {})[entry.block] = sign
+            by_place.setdefault(place, {}).setdefault(sign.name, {})[entry.block] = sign
     for (kind, hosts), by_name in sorted(
-        found.items(), key=lambda item: list(KINDS).index(item[0][0])
+        by_place.items(), key=lambda item: list(KINDS).index(item[0][0])
     ):
         blocks = tuple(sorted({block for of_name in by_name.values() for block in of_name}))
         what, remedy = KINDS[kind]
@@ -194,14 +194,14 @@ def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
     if sign.words:
         return f"{name}: {sign.words} (block {worst})"
     if sign.kind in ("load", "steal"):
-        return f"{told(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
+        return f"{in_words(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
     total = sum(one.amount for one in by_block.values())
     return f"{name} {total:.0f}" + (
         f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""
     )
 
 
-def told(sign: Sign) -> str:
+def in_words(sign: Sign) -> str:
     """A sign in words: `TcpExt.TCPTimeouts 3`, `others 0.42 CPUs`."""
     if sign.kind in ("load", "steal"):
         return f"{sign.name} {sign.amount:.2f} CPUs"

@@ -48,11 +48,11 @@ def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[
     here, there = (np.column_stack([series.boot, series.block]) for series in (mine, base))
     _, at = np.unique(np.vstack([here, there]), axis=0, return_inverse=True)
     _, i, j = np.intersect1d(at[: len(here)], at[len(here) :], return_indices=True)
-    found = np.log(mine.values[i]) - np.log(base.values[j])
+    log_differences = np.log(mine.values[i]) - np.log(base.values[j])
     boot = mine.boot[i]
     if boots > 1 or len(set(boot.tolist())) > 1:
-        return "boot", _means(boot, found)[1]
-    return "block", found
+        return "boot", _means(boot, log_differences)[1]
+    return "block", log_differences
 
 
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:

@@ -126,8 +126,8 @@ class Result:
         """
         frame = self.runs.iloc[np.argsort((self.runs["status"] == "ok").to_numpy(), kind="stable")]
         levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
-        seen = dict(zip(frame["boot"].tolist(), levels, strict=True))
-        return {boot: str(seen[boot]) for boot in sorted(seen)}
+        level_of = dict(zip(frame["boot"].tolist(), levels, strict=True))
+        return {boot: str(level_of[boot]) for boot in sorted(level_of)}
 
     def kernel_of(self, entry: Mapping[str, Any]) -> str:
         """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,

@@ -101,16 +101,16 @@ def instabilities(values: Numbers) -> list[str]:
     """What is wrong with the order or shape of a cell's values, in words; empty when
     nothing shows.
     """
-    found = []
+    signs = []
     tau, p = drift(values)
     if p < ALPHA:
-        found.append(
+        signs.append(
             f"{'rises' if tau > 0 else 'falls'} over time (Kendall's tau {tau:+.2f}, p {p:.1g})"
         )
     r, p = autocorrelation(values)
     if p < ALPHA:
-        found.append(f"follows the run before it (lag-1 autocorrelation {r:.2f}, p {p:.1g})")
+        signs.append(f"follows the run before it (lag-1 autocorrelation {r:.2f}, p {p:.1g})")
     levels = two_levels(values)
     if levels:
-        found.append(f"has two levels ({levels[0]:.4g} and {levels[1]:.4g})")
-    return found
+        signs.append(f"has two levels ({levels[0]:.4g} and {levels[1]:.4g})")
+    return signs

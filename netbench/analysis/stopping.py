@@ -59,18 +59,18 @@ def assess(
     many there are.
     """
     units = _boots(boots, repeat)
-    found = {name: list(each) for name, each in values.items() if len(each)}
+    present = {name: list(each) for name, each in values.items() if len(each)}
     if units is None:
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        intervals = {name: mean_interval(each, confidence) for name, each in found.items()}
+        intervals = {name: mean_interval(each, confidence) for name, each in present.items()}
     else:
         intervals = {
             name: mean_interval(_means(each, units[name]), repeat.confidence)
-            for name, each in found.items()
+            for name, each in present.items()
         }
-    n = max(map(len, found.values()), default=0)
-    asked = [name for name in repeat.metrics if name in found]
-    enough = bool(asked) and all(len(found[name]) + lost >= repeat.min for name in asked)
+    n = max(map(len, present.values()), default=0)
+    asked = [name for name in repeat.metrics if name in present]
+    enough = bool(asked) and all(len(present[name]) + lost >= repeat.min for name in asked)
     visited = (
         len({boot for each in units.values() for boot in each})
         if units is not None

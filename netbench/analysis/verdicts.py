@@ -38,17 +38,17 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
         (i for i, c in enumerate(family) if not math.isnan(c.p)), key=lambda i: family[i].p
     )
     widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-    found = list(family)
+    comparisons = list(family)
     left, failed = len(known), False
     for i in known:
         whole = (
             repeat.confidence if family[i].unit == "boot" else widened
         )  # the number of boots is not chosen by looking
         alpha = (1 - whole) / left
-        found[i] = judged(family[i], 1 - alpha)
+        comparisons[i] = judged(family[i], 1 - alpha)
         failed = failed or family[i].p > alpha
         left -= 0 if failed else 1
-    return found
+    return comparisons
 
 
 def judged(comparison: Comparison, level: float) -> Comparison:
@@ -111,8 +111,8 @@ def settling(
 
 def _candidates() -> list[int]:
     """2, 3, 4 ... in steps of at most 2%, to MOST_RUNS."""
-    n, found = 2, []
+    n, sizes = 2, []
     while n <= MOST_RUNS:
-        found.append(n)
+        sizes.append(n)
         n += max(1, n // 50)
-    return found
+    return sizes

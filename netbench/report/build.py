@@ -47,8 +47,8 @@ def of_source(source: Source) -> Report:
     """The report of a result that was already read."""
     from netbench.report.sections import sections
 
-    made = (section(source) for section in sections())
+    built = (section(source) for section in sections())
     label = label_of(source.result)
     return Report(
-        source, tuple(labelled(section, label) for section in made if section is not None)
+        source, tuple(labelled(section, label) for section in built if section is not None)
     )

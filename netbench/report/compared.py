@@ -71,9 +71,9 @@ class Compared:
         blocks += [
             table(metric, family, several) for metric, family in self.families.items() if family
         ]
-        found = [Section("comparison", self.title, tuple(blocks))]
+        sections = [Section("comparison", self.title, tuple(blocks))]
         if self.notes:
-            found.append(
+            sections.append(
                 Section(
                     "notes",
                     "What was left out, or assumed",
@@ -81,13 +81,13 @@ class Compared:
                 )
             )
         if len(self.results) > 1:
-            found.append(
+            sections.append(
                 Section("differences", "What the two differ in besides", (self._differences(),))
             )
         if self.gates:
             lines = tuple(gate_line(outcome, several) for outcome in self.outcomes)
-            found.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
-        return [labelled(section, self.label) for section in found]
+            sections.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
+        return [labelled(section, self.label) for section in sections]
 
     def _sentences(self, several: bool) -> list[str]:
         """One a comparison. CPU busy says little where throughput differs: it is left to its table
@@ -99,11 +99,15 @@ class Compared:
             for name, family in self.families.items()
             if name in asked or not name.endswith("_cpu")
         ]
-        found = []
+        sentences = []
         for c in (c for family in chosen for c in family):
-            told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
-            found.append(f"{where(c, several)}: {told}." if where(c, several) else f"{told}.")
-        return found
+            sentence = (
+                f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
+            )
+            sentences.append(
+                f"{where(c, several)}: {sentence}." if where(c, several) else f"{sentence}."
+            )
+        return sentences
 
     def _differences(self) -> Block:
         if not self.differing:

@@ -21,9 +21,9 @@ def rows_of(source: Source, metric: str) -> Rows:
     ok = source.result.ok
     groups = rows_by_cell(ok)
     values = ok[metric].to_numpy(dtype=float)
-    found = [c for c in source.cells if metric in c.intervals]
-    runs = [values[groups[c.cell, c.pair]] for c in found]
-    return Rows([" · ".join(source.key(c)) for c in found], found, [v[~np.isnan(v)] for v in runs])
+    cells = [c for c in source.cells if metric in c.intervals]
+    runs = [values[groups[c.cell, c.pair]] for c in cells]
+    return Rows([" · ".join(source.key(c)) for c in cells], cells, [v[~np.isnan(v)] for v in runs])
 
 
 def draw(source: Source, plot: Plot) -> tuple[Axes, int]:

@@ -48,8 +48,8 @@ def _section(section: Section) -> Iterator[str]:
                     if item.where
                     else ""
                 )
-                told = f"Evidence: {escape(item.evidence)}. *Remedy*: {escape(item.remedy)}."
-                yield f"- **{escape(item.kind)}**: {escape(item.what)}{where} {told}"
+                rest = f"Evidence: {escape(item.evidence)}. *Remedy*: {escape(item.remedy)}."
+                yield f"- **{escape(item.kind)}**: {escape(item.what)}{where} {rest}"
         yield ""
 
 

@@ -71,13 +71,13 @@ def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
     )
     middle = decimals(halves[len(halves) // 2]) if halves else 0
     digits = max(middle, min(decimals(halves[0]) - 1, middle + 2)) if halves else None
-    found = []
+    texts = []
     for value in values:
         if isinstance(value, Interval) and value.known and digits is not None:
-            found.append((f"{value.mean:.{digits}f}", f"{value.half_width:.{digits}f}"))
+            texts.append((f"{value.mean:.{digits}f}", f"{value.half_width:.{digits}f}"))
         else:
-            found.append(parts(value) if isinstance(value, Interval) else (words(value), ""))
-    return found
+            texts.append(parts(value) if isinstance(value, Interval) else (words(value), ""))
+    return texts
 
 
 def share(value: float) -> str:

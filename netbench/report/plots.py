@@ -92,15 +92,15 @@ def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
         -0.3, 0.3, len(dots)
     )
     axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
-    found = [cell.intervals[metric] for cell in rows.cells]
-    halves = np.nan_to_num([i.half_width for i in found])  # one run has a mean and no bar
-    few = len(found) <= LABELLED
+    intervals = [cell.intervals[metric] for cell in rows.cells]
+    halves = np.nan_to_num([i.half_width for i in intervals])  # one run has a mean and no bar
+    few = len(intervals) <= LABELLED
     style: dict[str, Any] = (
         {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
     )
     axes.errorbar(
-        [i.mean for i in found],
-        np.arange(len(found)),
+        [i.mean for i in intervals],
+        np.arange(len(intervals)),
         xerr=halves,
         fmt="|",
         color=INK,

@@ -60,13 +60,13 @@ def _question(
     levels = [str(level) for level in result.runs[chosen].cat.categories]
     if len(levels) < 2:
         raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
-    meant = asked if asked is not None and asked.factor == chosen else None
-    base = baseline or (meant.baseline if meant else levels[0])
+    same_factor = asked if asked is not None and asked.factor == chosen else None
+    base = baseline or (same_factor.baseline if same_factor else levels[0])
     if base not in levels:
         raise ReportError(
             f"{result.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
         )
-    return chosen, base, margin if margin is not None or meant is None else meant.margin
+    return chosen, base, margin if margin is not None or same_factor is None else same_factor.margin
 
 
 def of_two(

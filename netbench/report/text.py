@@ -161,7 +161,7 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
         values = [i for i in values if columns[i].unit]
     if not values:
         for row in rows:
-            yield from _fold(_said(columns, row, keys), width, "", "  ")
+            yield from _fold(_row_text(columns, row, keys), width, "", "  ")
         return
     for number, group in enumerate(_groups(values, columns, rows, width - 2)):
         if number:
@@ -170,11 +170,11 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
         lines = list(_grid(chosen, [[row[i] for i in group] for row in rows], "  "))
         yield from lines[: len(lines) - len(rows)]
         for row, line in zip(rows, lines[len(lines) - len(rows) :], strict=True):
-            yield from _fold(_said(columns, row, keys), width, "", "  ")
+            yield from _fold(_row_text(columns, row, keys), width, "", "  ")
             yield line
 
 
-def _said(columns: Sequence[Column], row: Sequence[str], chosen: Sequence[int]) -> str:
+def _row_text(columns: Sequence[Column], row: Sequence[str], chosen: Sequence[int]) -> str:
     """Values in words: `send=splice pin=apart (n 10, status max)`."""
     keys = [f"{columns[i].name}={row[i]}" for i in chosen if columns[i].kind == "key" and row[i]]
     rest = ", ".join(

@@ -29,17 +29,19 @@ def boots(source: Source) -> Section | None:
     if len(result.kernels) < 2 and not result.in_boots:
         return None
     blocks: list[Block] = [_booted(source)]
-    said: list[str] = []
+    sentences: list[str] = []
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
         rows = list(_rows(source, metric))
         blocks += _tables(source, metric, rows)
-        said += _worth(metric, [row.split for row in rows if row.split], result.repeat.confidence)
-    if not said:
-        said.append(
+        sentences += _worth(
+            metric, [row.split for row in rows if row.split], result.repeat.confidence
+        )
+    if not sentences:
+        sentences.append(
             "How far boots of one kernel lie apart is not known: that takes two boots of it, and"
             " two runs in one of them."
         )
-    return Section("boots", "Boots", (*blocks, Prose(tuple(said), bullets=True)))
+    return Section("boots", "Boots", (*blocks, Prose(tuple(sentences), bullets=True)))
 
 
 def _booted(source: Source) -> Table:
@@ -167,17 +169,17 @@ def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table
     return Table(title, columns, tuple(told))
 
 
-def _parts(found: Split | None) -> tuple[Value, Value, Value]:
+def _parts(split: Split | None) -> tuple[Value, Value, Value]:
     """Between, within and share in percent; the share with its interval."""
-    if found is None or not found.mean:
+    if split is None or not split.mean:
         return None, None, None
-    between, within = (f"{100 * sd / abs(found.mean):.2f}" for sd in (found.between, found.within))
-    if not found.between + found.within:
+    between, within = (f"{100 * sd / abs(split.mean):.2f}" for sd in (split.between, split.within))
+    if not split.between + split.within:
         return between, within, None
     return (
         between,
         within,
-        f"{100 * found.share:.0f} ({100 * found.low:.0f} to {100 * found.high:.0f})",
+        f"{100 * split.share:.0f} ({100 * split.low:.0f} to {100 * split.high:.0f})",
     )
 
 

@@ -8,8 +8,8 @@ from netbench.report.source import Source
 
 def cautions(source: Source) -> Section:
     """All cautions with their remedies; says so when there is none."""
-    found = tuple(source.cautions)
+    items = tuple(source.cautions)
     blocks = (
-        (Cautions(found),) if found else (Prose(("None: no check found anything to warn of.",)),)
+        (Cautions(items),) if items else (Prose(("None: no check items anything to warn of.",)),)
     )
     return Section("cautions", "Cautions", blocks)

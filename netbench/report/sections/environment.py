@@ -85,17 +85,17 @@ def _states(host: str, entries: Sequence[Entry], result: Result) -> list[tuple[s
     ]
     for entry in used or entries:  # what nothing ran on is in facts.json
         groups.setdefault(result.kernel_of(entry), []).append(entry)
-    found: list[tuple[str, Entry]] = []
+    states: list[tuple[str, Entry]] = []
     for kernel, group in groups.items():
         steady = [
             {name: value for name, value in _known(entry).items() if not _fact(name).varies}
             for entry in group
         ]
         if all(_alike(facts, steady[0]) for facts in steady):
-            found.append((f"{host} {kernel}".strip(), group[0]))
+            states.append((f"{host} {kernel}".strip(), group[0]))
         else:
-            found += [(_label(host, entry, entries), entry) for entry in group]
-    return found
+            states += [(_label(host, entry, entries), entry) for entry in group]
+    return states
 
 
 def _alike(one: Known, other: Known) -> bool:

@@ -26,14 +26,14 @@ def netperf(source: Source) -> Section | None:
     """One row a cell that moved data: socket and message sizes, time, throughput, utilization and
     service demand.
     """
-    found = [c for c in source.cells if "throughput" in c.intervals]
-    if not found:
+    cells = [c for c in source.cells if "throughput" in c.intervals]
+    if not cells:
         return None
     sizes, cpus = (
         _buffers(source),
         {host: _cpus(boots) for host, boots in source.result.hosts.items()},
     )
-    meters = [{_meter(c, f"{side}_cpu") for c in found} - {""} for side in SIDES]
+    meters = [{_meter(c, f"{side}_cpu") for c in cells} - {""} for side in SIDES]
     columns = (
         *(Column(name, kind="key") for name in source.keys),
         Column("Recv Socket Size", "bytes"),
@@ -46,8 +46,8 @@ def netperf(source: Source) -> Section | None:
         Column("Service Demand Send", "us/KB"),
         Column("Service Demand Recv", "us/KB"),
     )
-    rows = tuple((*source.key(c), *_row(source, c, sizes, cpus)) for c in found)
-    marked = frozenset(i for i, c in enumerate(found) if c.marked)
+    rows = tuple((*source.key(c), *_row(source, c, sizes, cpus)) for c in cells)
+    marked = frozenset(i for i, c in enumerate(cells) if c.marked)
     table = Table("", columns, rows, tuple(_notes(source, meters[0] | meters[1], cpus)), marked)
     return Section("netperf", "In netperf's columns", (table,))
 
@@ -86,13 +86,13 @@ def _buffers(source: Source) -> dict[tuple[str, str, str], Value]:
     for r in source.result.readbacks:
         if BUFFERS.get(r.name) == r.side and r.read:
             read.setdefault((r.cell, r.pair, r.name), set()).add(r.read)
-    return {key: _span(found) for key, found in read.items()}
+    return {key: _span(words) for key, words in read.items()}
 
 
-def _span(found: set[str]) -> Value:
-    if not all(word.isdecimal() for word in found):
-        return ", ".join(sorted(found)[:FEW])
-    sizes = sorted(map(int, found))
+def _span(words: set[str]) -> Value:
+    if not all(word.isdecimal() for word in words):
+        return ", ".join(sorted(words)[:FEW])
+    sizes = sorted(map(int, words))
     return sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
@@ -142,17 +142,19 @@ def _percent(meters: set[str]) -> str:
 
 
 def _notes(source: Source, meters: set[str], cpus: Mapping[str, int | None]) -> list[str]:
-    said = ", ".join(
+    online = ", ".join(
         f"{host} {n if n else 'not known, or they changed'}" for host, n in cpus.items()
     )
     known = set(cpus.values())
-    said = (
-        count(known.pop() or 0, "CPU") if len(known) == 1 and None not in known else f"CPUs: {said}"
+    online = (
+        count(known.pop() or 0, "CPU")
+        if len(known) == 1 and None not in known
+        else f"CPUs: {online}"
     )
     notes = [
         (
-            f"Utilization is of all CPUs of a host, as with netperf ({said}); demand is CPU time of"
-            " all CPUs for 1024 bytes."
+            f"Utilization is of all CPUs of a host, as with netperf ({online}); demand is CPU time"
+            " of all CPUs for 1024 bytes."
         ),
         (
             "Socket sizes are what getsockopt(2) gave when a run ended: Linux doubles what is"

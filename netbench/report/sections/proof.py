@@ -40,9 +40,9 @@ def proof(source: Source) -> Section | None:
     if not rows:
         return None
     blocks: list[Block] = []
-    said = tuple(_said(rows))
-    if said:
-        blocks.append(Prose(said, bullets=True))
+    sentences = tuple(_sentences(rows))
+    if sentences:
+        blocks.append(Prose(sentences, bullets=True))
     columns = (
         Column("side", kind="key"),
         Column("method", kind="key"),
@@ -72,23 +72,23 @@ def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
     for cell, pair, side, name in proofs:
         together.setdefault((cell, pair, side), []).append(name)
     several = len(source.result.plan["pairs"]) > 1
-    found: dict[tuple[str, str, str], _Row] = {}
+    rows: dict[tuple[str, str, str], _Row] = {}
     for (cell, pair, side), names in together.items():
         for name, meaning in declared.of(side, names).items():
-            seen = proofs[cell, pair, side, name]
-            row = found.setdefault((side, meaning.owner, name), _Row(meaning))
-            row.runs += seen.runs
-            row.broken += seen.broken
-            row.total += seen.total
+            counted = proofs[cell, pair, side, name]
+            row = rows.setdefault((side, meaning.owner, name), _Row(meaning))
+            row.runs += counted.runs
+            row.broken += counted.broken
+            row.total += counted.total
             row.whole += (
                 proofs[cell, pair, side, meaning.part_of].total if meaning.part_of in names else 0
             )
-            row.per_run.append(seen.total / seen.runs)
-            row.places += [f"{cell} {pair}" if several else cell] if seen.broken else []
-    return found
+            row.per_run.append(counted.total / counted.runs)
+            row.places += [f"{cell} {pair}" if several else cell] if counted.broken else []
+    return rows
 
 
-def _said(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
+def _sentences(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
     """What must stay 0, and what must move and did not."""
     for (side, owner, name), row in sorted(rows.items()):
         who = f"{owner} ({side})" if owner else side

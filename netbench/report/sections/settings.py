@@ -34,14 +34,14 @@ def settings(source: Source) -> Section | None:
 
 
 def _asked(source: Source) -> Table | None:
-    found: dict[tuple[str, str, str], _Row] = {}
+    by_level: dict[tuple[str, str, str], _Row] = {}
     for r in source.result.readbacks:
-        row = found.setdefault((r.name, r.side, r.asked or "default"), _Row())
+        row = by_level.setdefault((r.name, r.side, r.asked or "default"), _Row())
         row.places.add((r.cell, r.pair))
         row.read[r.read] = row.read.get(r.read, 0) + r.runs
         if r.after:
             row.after[r.after] = row.after.get(r.after, 0) + r.runs
-    if not found:
+    if not by_level:
         return None
     columns = (
         Column("setting", kind="key"),
@@ -52,16 +52,16 @@ def _asked(source: Source) -> Table | None:
         Column("read", kind="prose"),
     )
     rows: list[tuple[Value, ...]] = [
-        (*key, len(row.places), sum(row.read.values()), _said(row))
-        for key, row in sorted(found.items(), key=lambda item: _natural(item[0]))
+        (*key, len(row.places), sum(row.read.values()), _readings(row))
+        for key, row in sorted(by_level.items(), key=lambda item: _natural(item[0]))
     ]
     notes = []
-    if any(name in BUFFERS for name, _, _ in found):
+    if any(name in BUFFERS for name, _, _ in by_level):
         notes.append(
             "The kernel doubles a socket buffer that is asked for, for its own bookkeeping"
             " (socket(7))."
         )
-    if any(row.after for row in found.values()):
+    if any(row.after for row in by_level.values()):
         notes.append(
             "Runs after which a setting read otherwise than before do not count: something else"
             " changes it."
@@ -75,7 +75,7 @@ def _natural(key: tuple[str, str, str]) -> tuple[str, str, int, str]:
     return name, side, len(asked), asked
 
 
-def _said(row: _Row) -> str:
+def _readings(row: _Row) -> str:
     text = _read(list(row.read))
     if row.after:
         runs = sum(row.after.values())

@@ -16,7 +16,7 @@ from netbench.report.source import Source
 from netbench.units import format_duration
 
 EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a machine."
-SAID = 8  # sentences that are all said; more are told as ranges
+SENTENCES = 8  # sentences that are all said; more are told as ranges
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -40,7 +40,7 @@ def _compared(source: Source) -> Iterator[str]:
         for metric, family in source.comparisons.items()
         if not metric.endswith("_cpu")
     }
-    each = sum(len(family) for family in answers.values()) <= SAID
+    each = sum(len(family) for family in answers.values()) <= SENTENCES
     for metric, family in answers.items():
         if each:
             yield from (_in_context(source, c) for c in family)
