@@ -74,7 +74,7 @@ class Guests:
         return {guest: self.state(guest) for guest in self.lab.hosts}
 
     def strayed(self) -> list[str]:
-        """Guests that are not on the kernel that they came with."""
+        """Guests that are not on their original kernel."""
         return [
             guest
             for guest, state in self.states().items()
@@ -82,7 +82,7 @@ class Guests:
         ]
 
     def renew(self, guest: str) -> None:
-        """A guest with nothing but what the lab gave it, on the kernel that it came with."""
+        """Boot a guest afresh, on its original kernel."""
         boot(self.lab.name, guest, next(iter(self.lab.kernels.values())))
 
         def answers() -> bool:
@@ -482,7 +482,7 @@ def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guest
         entry["release"] for entry in guests.journal() if entry["kind"] == "original_kernel"
     ]
     assert original_kernel == [guests.lab.kernels[OLD].release], (
-        "what it came with is known from before"
+        "its original kernel is known from before"
     )
 
 

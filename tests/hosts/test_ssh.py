@@ -304,7 +304,7 @@ def test_the_shell_sees_one_constant_line(bed: Bed, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/dash", "/usr/bin/busybox"])
-def test_a_banner_is_passed_over(bed: Bed, shell: str, tmp_path: Path) -> None:
+def test_a_banner_is_skipped(bed: Bed, shell: str, tmp_path: Path) -> None:
     if not Path(shell).exists():
         pytest.skip(f"{shell} is not installed")
     login = tmp_path / "login"
@@ -320,7 +320,7 @@ def test_a_banner_is_passed_over(bed: Bed, shell: str, tmp_path: Path) -> None:
     assert process.read(5) == b"frame"
 
 
-def test_bashrc_may_talk(bed: Bed) -> None:
+def test_output_of_bashrc_is_skipped(bed: Bed) -> None:
     server, channel = bed.host(shell="/bin/bash")
     (server.home / ".bashrc").write_text("echo hello; echo trouble >&2\n")
     done = channel.run(["echo", "output"])
@@ -368,7 +368,7 @@ def test_a_destination_with_user_and_port(bed: Bed) -> None:
     )
 
 
-def test_what_ssh_says_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_ssh_g_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("PLACE", "/p")
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
@@ -479,7 +479,7 @@ def test_two_jump_hosts_in_a_row(bed: Bed) -> None:
         ("ssh://me@relay:33", "me", "relay", 33),
     ],
 )
-def test_ways_to_write_a_jump_host(
+def test_forms_of_a_jump_host(
     tmp_path: Path, jump: str, user: str, hostname: str, port: int
 ) -> None:
     (tmp_path / "config").write_text("User you\n")
@@ -859,7 +859,7 @@ def test_a_proxy_command_that_says_nothing_is_given_up_and_ended(bed: Bed) -> No
     assert ["sleep", "4711"] not in children()
 
 
-def test_an_agent_that_is_silent_is_passed_over(
+def test_an_agent_that_does_not_answer_is_skipped(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "AGENT_SECONDS", 0.2)

@@ -237,7 +237,7 @@ def test_a_release_is_itself_before_it_is_the_beginning_of_another(wanted: str, 
     )
 
 
-def test_the_way_back_is_not_to_a_kernel_of_a_longer_name() -> None:
+def test_the_original_kernel_is_not_one_of_a_longer_name() -> None:
     """Its own image is gone: the firmware's default is the best that is left."""
     there = Files("/boot/vmlinuz-6.9.1", "/boot/vmlinuz-6.9.1+debug")
     assert (
@@ -355,7 +355,7 @@ def test_the_entry_that_boots_a_release(release: str, entry: str) -> None:
     assert entry_of(MENU, release) == entry
 
 
-def test_no_name_on_the_way_to_an_entry_begins_with_a_digit() -> None:
+def test_no_name_in_the_path_to_an_entry_begins_with_a_digit() -> None:
     menu = "submenu '2nd' {\nmenuentry 'x' {\nlinux /vmlinuz-6.1\n}\n}\n"
     assert entry_of(menu, "6.1") == ""
     assert entry_of(menu.replace("2nd", "second"), "6.1") == "second>x"
