@@ -198,8 +198,8 @@ class Plan:
 
     def all_boots(self) -> list[Boot]:
         """Every boot, in order; none where hosts are left as they are."""
-        found = (self.boot(block) for block in range(0, self.blocks or 0, self.blocks_a_boot))
-        return [boot for boot in found if boot]
+        boots = (self.boot(block) for block in range(0, self.blocks or 0, self.blocks_a_boot))
+        return [boot for boot in boots if boot]
 
     def seconds_of_boots(self, block: int) -> float:
         """Estimated time of the boots that come after that of a block, the last one back to what

@@ -165,10 +165,10 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
 
 
 def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:
-    found = find(key, campaign.commands)
-    if found is None:
+    setting_and_name = find(key, campaign.commands)
+    if setting_and_name is None:
         return "no such setting"
-    setting, what = found
+    setting, what = setting_and_name
     try:
         return setting.why_not(what, level.value, place)
     except (EngineError, ValueError) as error:

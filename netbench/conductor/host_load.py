@@ -70,12 +70,12 @@ def _looks(
     campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
 ) -> dict[str, _Look]:
     """Looks at all hosts at the same time."""
-    found = {host: _Look() for host in entries}
+    looks = {host: _Look() for host in entries}
     here = own_boot_id()
 
     def read(host: str, questions: list[Question]) -> None:
         answers = dict(zip(questions, pool.host_worker(host).ask(questions), strict=True))
-        seen = found[host]
+        seen = looks[host]
         if (
             STAT in answers
             and isinstance(text := answers.pop(STAT), str)
@@ -100,7 +100,7 @@ def _looks(
     if seconds:
         time.sleep(seconds)
         pool.each(lambda host: read(host, [STAT]))
-    return found
+    return looks
 
 
 def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[HostWarning]:

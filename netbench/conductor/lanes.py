@@ -17,19 +17,19 @@ def lanes(pairs: Iterable[Pair], kernel_of: Callable[[str], str]) -> list[tuple[
     third, puts them into one lane.
     """
     order = list(pairs)
-    found: list[tuple[set[str], list[Pair]]] = []
+    groups: list[tuple[set[str], list[Pair]]] = []
     for pair in order:
         mine = {kernel_of(pair.sender), kernel_of(pair.receiver)}
         members = [pair]
         apart = []
-        for kernels, others in found:
+        for kernels, others in groups:
             if kernels & mine:
                 mine |= kernels
                 members += others
             else:
                 apart.append((kernels, others))
-        found = [*apart, (mine, members)]
-    return [tuple(sorted(members, key=order.index)) for _, members in found]
+        groups = [*apart, (mine, members)]
+    return [tuple(sorted(members, key=order.index)) for _, members in groups]
 
 
 def side_by_side(

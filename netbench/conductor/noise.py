@@ -153,14 +153,14 @@ class NoiseMonitor:
 
     def _kernels(self) -> dict[str, list[str]]:
         """Hosts by their kernel; the first of each speaks for it."""
-        found: dict[str, list[str]] = {}
+        hosts_of: dict[str, list[str]] = {}
         for host in self._roles:
-            found.setdefault(self._boot_id(host), []).append(host)
-        return found
+            hosts_of.setdefault(self._boot_id(host), []).append(host)
+        return hosts_of
 
     def _read(self) -> dict[str, Reading]:
         """A reading of every host that has a worker, all at the same time."""
-        found: dict[str, Reading] = {}
+        readings: dict[str, Reading] = {}
         self._lost = {}
         speakers = {hosts[0] for hosts in self._kernels().values()}
         local = [host for host in self._roles if self._campaign.hosts[host].local]
@@ -175,9 +175,11 @@ class NoiseMonitor:
                     self._watches[host] = Watch(
                         workers[0], self._interface(host), host in speakers, network
                     )
-                found[host] = self._watches[host].read(workers)
+                readings[host] = self._watches[host].read(workers)
                 if workers[0].hello.boot_id == self._here:
-                    found[host].controller = int(sum(os.times()[:4]) * workers[0].hello.clock_ticks)
+                    readings[host].controller = int(
+                        sum(os.times()[:4]) * workers[0].hello.clock_ticks
+                    )
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
@@ -185,7 +187,7 @@ class NoiseMonitor:
             read(next(iter(self._roles)))
         else:
             self._pool.each(read)
-        return {host: found[host] for host in self._roles if host in found}
+        return {host: readings[host] for host in self._roles if host in readings}
 
     def _interface(self, host: str) -> str:
         try:

@@ -46,14 +46,14 @@ def protocols(text: str) -> dict[str, int]:
     """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
     `TcpExt.TCPTimeouts`.
     """
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     lines = text.splitlines()
     for names, numbers in zip(lines[::2], lines[1::2], strict=False):
         group, _, rest = names.partition(":")
         for name, number in zip(rest.split(), numbers.partition(":")[2].split(), strict=False):
             if TROUBLE.search(name) and not name.endswith(ALL_WELL):
-                found[f"{group}.{name}"] = int(number)
-    return found
+                counters[f"{group}.{name}"] = int(number)
+    return counters
 
 
 def interface(text: str, name: str) -> dict[str, int]:

@@ -84,14 +84,14 @@ def _of_policies(names: str) -> dict[Question, Take]:
         key=lambda name: int(name[6:]),
     )
     chosen = policies[:: max(1, -(-len(policies) // MOST_POLICIES))]
-    found: dict[Question, Take] = {
+    takes: dict[Question, Take] = {
         ("file", (f"{CPUS}/cpufreq/{name}/scaling_cur_freq",)): _frequency for name in chosen
     }
     if chosen:
-        found["file", (f"{CPUS}/cpufreq/{chosen[0]}/scaling_governor",)] = _gauge(
+        takes["file", (f"{CPUS}/cpufreq/{chosen[0]}/scaling_governor",)] = _gauge(
             "governor", str.strip
         )
-    return found
+    return takes
 
 
 def _of_network() -> dict[Question, Take]:

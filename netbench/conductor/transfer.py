@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -129,6 +129,10 @@ def _socket_settings(
     return {name: SettingNote(value, read[name]) for name, value in asked.items() if name in read}
 
 
-def _lines(end: End, outcome: Outcome) -> Iterator[Mapping[str, Any]]:
-    yield from readings.edge_lines(end.side, outcome.result, end.worker.catalogue)
-    yield from readings.sample_lines(end.side, outcome.samples, end.worker.catalogue)
+def _lines(end: End, outcome: Outcome) -> list[Mapping[str, Any]]:
+    """One side's lines of samples/."""
+    catalogue = end.worker.catalogue
+    return [
+        *readings.edge_lines(end.side, outcome.result, catalogue),
+        *readings.sample_lines(end.side, outcome.samples, catalogue),
+    ]

@@ -50,8 +50,8 @@ def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
 
 def _layers(campaign: Campaign, unit: Unit, side: str) -> tuple[Levels, ...]:
     def of_side(name: str, level: SettingLevel) -> SettingLevel:
-        found = find(name, campaign.commands)
-        return replace(level, value=found[0].level_for(level.value, side)) if found else level
+        setting = find(name, campaign.commands)
+        return replace(level, value=setting[0].level_for(level.value, side)) if setting else level
 
     return tuple(
         {name: of_side(name, level) for name, level in layer.items()}

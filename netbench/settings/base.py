@@ -216,13 +216,13 @@ def cpu_list(level: str) -> str:
 
 def ranges(cpus: Iterable[int]) -> str:
     """CPUs in the kernel's own words: `0-3,6`, `none`."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for cpu in sorted(set(cpus)):
-        if found and cpu == found[-1][1] + 1:
-            found[-1][1] = cpu
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
         else:
-            found.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "none"
+            spans.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or "none"
 
 
 def fields(text: str) -> dict[str, str]:

@@ -54,9 +54,9 @@ def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> Sett
     """A level of the setting of a key, with or without a side. Errors: ValueError with what the
     setting expects, or what the name of a family has to be.
     """
-    found = find(side_of(key)[1], commands)
-    if found is None:
+    setting_and_name = find(side_of(key)[1], commands)
+    if setting_and_name is None:
         raise ValueError(f"no setting {key!r}")
-    setting, what = found
+    setting, what = setting_and_name
     setting.is_whole_kernel(what)
     return SettingLevel(setting.parse(written), written)

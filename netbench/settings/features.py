@@ -26,18 +26,18 @@ class Feature(Setting):
         [fixed]`, `off [requested on]`.
         """
         every = fields(place.read("features", place.interface))
-        found = {
+        features = {
             name: state
             for name, state in every.items()
             if fnmatch.fnmatchcase(name, what or self.pattern)
         }
-        if not found:
+        if not features:
             name = what or self.pattern
             raise ValueError(
                 f"{place.interface} has no feature {name}; `ethtool -k {place.interface}` names"
                 " what it has"
             )
-        return found
+        return features
 
     def read(self, what: str, place: SettingContext) -> str:
         return (

@@ -102,19 +102,19 @@ class Nfs(Setting):
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if level == "off":
             return []
-        found: list[Operation] = []
+        operations: list[Operation] = []
         if place.peers.receivers and not self._is_exported(place):
-            found.append(Operation("export", self._export(place), "exported"))
+            operations.append(Operation("export", self._export(place), "exported"))
         for sender in place.peers.senders:
             if place.read("mount", _mount(sender)).strip() == "none":
-                found.append(
+                operations.append(
                     Operation(
                         "mount",
                         (_mount(sender),),
                         f"{_source(sender, place)}\n{_options(level, sender, place)}",
                     )
                 )
-        return found
+        return operations
 
     def is_ready(self, place: SettingContext) -> bool:
         """A server refuses opens until the grace period after its start is over (RFC 8881,
@@ -173,9 +173,11 @@ def _in_words(level: str, mount: str) -> str:
     if level in ("on", "off"):
         return "on"
     there = mount.strip().rpartition(" ")[2].split(",")
-    found = dict(option.partition("=")[::2] for option in there)
-    names = [option.partition("=")[0] for option in level.split(",")]
-    return ",".join(
-        f"{name}={found[name]}" if found.get(name) else name if name in found else f"no {name}"
-        for name in names
-    )
+    options = dict(option.partition("=")[::2] for option in there)
+
+    def shown(name: str) -> str:
+        if options.get(name):
+            return f"{name}={options[name]}"
+        return name if name in options else f"no {name}"
+
+    return ",".join(shown(option.partition("=")[0]) for option in level.split(","))

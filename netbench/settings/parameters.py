@@ -34,10 +34,10 @@ class Parameters(Setting):
             return dict.fromkeys(self.plain, str(int(level)))
         inside = level.removeprefix("{").removesuffix("}")
         pairs = [_PAIR.fullmatch(part) for part in re.split("[,;]", inside)]
-        found = {pair[1]: _SWITCH.get(pair[2], pair[2]) for pair in pairs if pair}
-        if None in pairs or not found:
+        values = {pair[1]: _SWITCH.get(pair[2], pair[2]) for pair in pairs if pair}
+        if None in pairs or not values:
             raise ValueError(self.levels)
-        return found
+        return values
 
     def _now(self, place: SettingContext) -> Mapping[str, str]:
         return fields(place.read(self.name, place.interface))

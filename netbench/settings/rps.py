@@ -47,8 +47,8 @@ class Rps(Setting):
         ]
 
     def read(self, what: str, place: SettingContext) -> str:
-        found = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))
-        return " and ".join(found)
+        cpus = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))
+        return " and ".join(cpus)
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         files = [file for file in self._files(place) if unmask(place.read("file", file)) != level]
