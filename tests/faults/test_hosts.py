@@ -434,7 +434,7 @@ def test_a_key_that_hosts_refuse_is_named(pair: Lab, begin: Begin, tmp_path: Pat
     code, said = campaign.end()
     assert code == 1
     assert "the host rejected every key that was offered:" in said
-    assert f"{tmp_path}/key: refused" in said
+    assert f"{tmp_path}/key: rejected" in said
     assert "ssh-copy-id root@" in said
     assert not campaign.results.exists()
 
