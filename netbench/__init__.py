@@ -5,11 +5,30 @@ be trusted.
 cell; see netbench.api. Names are looked up on first use, so that importing the package costs
 nothing.
 """
+# No `from __future__` here: that is an import, and none may precede _drop_working_directory.
 
-from __future__ import annotations
+import os
+import sys
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+
+def _drop_working_directory() -> None:
+    """`python -m netbench` puts the working directory first in sys.path. A module there, such as a
+    yaml.py beside the campaign, must not run in place of the one that is installed.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        here = ""
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here)]
+
+
+if sys.argv[:1] == ["-m"] and any(
+    word.removeprefix("-m").split(".")[0] == "netbench" for word in sys.orig_argv
+):
+    _drop_working_directory()
+
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
 
 if TYPE_CHECKING:
     from netbench.api import Results as Results

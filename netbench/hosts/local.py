@@ -8,6 +8,7 @@ import os
 import select
 import shlex
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,14 @@ from netbench.hosts.base import Result
 SUDO = ("sudo", "-n", "--")
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
+
+
+def _isolation() -> tuple[str, ...]:
+    """Options of Python that keep the working directory out of a worker's sys.path, and the user's
+    own packages too, since a worker may run as root. They stay where netbench is one of them.
+    """
+    own = site.getusersitepackages()
+    return ("-P",) if Path(__file__).is_relative_to(own) else ("-P", "-s")
 
 
 class LocalProcess:
@@ -85,7 +94,7 @@ class LocalChannel:
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
-        self._worker = tuple(worker) or (sys.executable, "-m", "netbench.engine")
+        self._worker = tuple(worker) or (sys.executable, *_isolation(), "-m", "netbench.engine")
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
