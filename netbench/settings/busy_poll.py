@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import Operation, Setting, SettingContext, whole
+from netbench.settings.base import SettingContext, whole
+from netbench.settings.file import KernelFiles
 
 FILES = ("/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll")
 
 
-class BusyPoll(Setting):
+class BusyPoll(KernelFiles):
     name = "busy_poll"
     about = (
         "Microseconds that a reader polls the device before it sleeps (net.core.busy_read and"
@@ -19,12 +20,5 @@ class BusyPoll(Setting):
     def parse(self, level: str) -> str:
         return whole(level, 0, 10**6)
 
-    def read(self, what: str, place: SettingContext) -> str:
-        return " and ".join(dict.fromkeys(place.read("file", file).strip() for file in FILES))
-
-    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        return [
-            Operation("file", (file,), level)
-            for file in FILES
-            if place.read("file", file).strip() != level
-        ]
+    def files(self, place: SettingContext) -> tuple[str, ...]:
+        return FILES

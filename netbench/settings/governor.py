@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import Operation, Setting, SettingContext
+from netbench.settings.base import SettingContext
+from netbench.settings.file import KernelFiles
 
 FOLDER = "/sys/devices/system/cpu/cpufreq"
 
 
-class Governor(Setting):
+class Governor(KernelFiles):
     name = "governor"
     about = "Frequency governor of all CPUs."
     levels = "the name of a governor such as performance"
@@ -20,7 +21,7 @@ class Governor(Setting):
             raise ValueError(self.levels)
         return level
 
-    def _files(self, place: SettingContext) -> list[str]:
+    def files(self, place: SettingContext) -> list[str]:
         policies = [
             name for name in place.read("list", FOLDER).split() if name.startswith("policy")
         ]
@@ -29,15 +30,3 @@ class Governor(Setting):
                 f"no CPU of {place.host} has a governor: its kernel does not manage frequencies"
             )
         return [f"{FOLDER}/{name}/scaling_governor" for name in policies]
-
-    def read(self, what: str, place: SettingContext) -> str:
-        return " and ".join(
-            dict.fromkeys(place.read("file", file).strip() for file in self._files(place))
-        )
-
-    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        return [
-            Operation("file", (file,), level)
-            for file in self._files(place)
-            if place.read("file", file).strip() != level
-        ]

@@ -18,11 +18,9 @@ class Mtu(Setting):
         return place.read("link", place.interface, "mtu").strip()
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        return (
-            []
-            if self.read(what, place) == level
-            else [Operation("link", (place.interface, "mtu"), level)]
-        )
+        if self.read(what, place) == level:
+            return []
+        return [Operation("link", (place.interface, "mtu"), level)]
 
     def is_ready(self, place: SettingContext) -> bool:
         return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"

@@ -25,8 +25,6 @@ class Qdisc(Setting):
         return next((words[1] for words in lines if words[0] == "root"), "none")
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        return (
-            []
-            if self.read(what, place) == level
-            else [Operation("qdisc", (place.interface,), level)]
-        )
+        if self.read(what, place) == level:
+            return []
+        return [Operation("qdisc", (place.interface,), level)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import Operation, Setting, SettingContext, cpu_list, ranges
+from netbench.settings.base import SettingContext, cpu_list, ranges
+from netbench.settings.file import KernelFiles
 
 
 def mask(cpus: str) -> str:
@@ -27,7 +28,7 @@ def unmask(text: str) -> str:
     return ranges(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
-class Rps(Setting):
+class Rps(KernelFiles):
     name = "rps"
     about = (
         "Receive packet steering: the CPUs that process what arrives, for all receive queues of the"
@@ -38,7 +39,7 @@ class Rps(Setting):
     def parse(self, level: str) -> str:
         return cpu_list(level)
 
-    def _files(self, place: SettingContext) -> list[str]:
+    def files(self, place: SettingContext) -> list[str]:
         folder = f"/sys/class/net/{place.interface}/queues"
         return [
             f"{folder}/{name}/rps_cpus"
@@ -46,10 +47,8 @@ class Rps(Setting):
             if name.startswith("rx-")
         ]
 
-    def read(self, what: str, place: SettingContext) -> str:
-        cpus = dict.fromkeys(unmask(place.read("file", file)) for file in self._files(place))
-        return " and ".join(cpus)
+    def decode(self, text: str) -> str:
+        return unmask(text)
 
-    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        files = [file for file in self._files(place) if unmask(place.read("file", file)) != level]
-        return [Operation("file", (file,), mask(level)) for file in files]
+    def encode(self, level: str) -> str:
+        return mask(level)
