@@ -15,7 +15,7 @@ from netbench.boot.installed import Installed
 from netbench.boot.machine import Machine
 from netbench.boot.state import State
 from netbench.errors import BootError, RequestError
-from netbench.kernels.source import digest, found, unpack
+from netbench.kernels.source import digest, locate, unpack
 from netbench.model import Kernel
 
 SEND_SECONDS = 600.0
@@ -67,7 +67,7 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
     Errors: BootError, HostError.
     """
     with _as_boot_error(machine):
-        name = digest(found(kernel))[:16]
+        name = digest(locate(kernel))[:16]
     folder = machine.run("sh", "-c", _FOLDER, name).strip()
     image, initrd, mark = f"{folder}/vmlinuz", f"{folder}/initrd", f"{folder}/{_DONE}"
     if machine.exists(mark):

@@ -23,8 +23,8 @@ def _run(options: argparse.Namespace) -> int:
     from netbench import lab
 
     if options.action == "up":
-        made = _up(options)
-        say(json.dumps(made.block(), indent=1) if options.json else made.yaml())
+        started = _up(options)
+        say(json.dumps(started.block(), indent=1) if options.json else started.yaml())
         return 0
     if options.action == "down":
         rows: list[dict[str, Any]] = [{"removed": line} for line in lab.down(options.name)]

@@ -32,11 +32,11 @@ ORDER = ("error", "warning", "ok")
 def check(
     campaign: Campaign,
     pool: WorkerPool,
-    made: Collection[tuple[str, str]] = (),
+    own_sinks: Collection[tuple[str, str]] = (),
     look: float = 0.0,
 ) -> list[Finding]:
-    """Everything that can be said before a run, errors first. `made`: sinks (host, path) that this
-    campaign made itself; `look`: seconds in which to see what else uses the CPUs.
+    """Everything that can be said before a run, errors first. `own_sinks`: sinks (host, path) that
+    this campaign made itself; `look`: seconds in which to see what else uses the CPUs.
 
     Errors: those of reaching a host.
     """
@@ -44,7 +44,7 @@ def check(
     findings = [
         *(Finding("error", "", what) for what in campaign.unbuilt),
         *_hosts(campaign, pool, entries),
-        *dict.fromkeys(_units(campaign, pool, made)),
+        *dict.fromkeys(_units(campaign, pool, own_sinks)),
         *_settings(campaign, pool),
         *_boots(campaign, pool),
         *(
@@ -86,7 +86,7 @@ def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Ite
 
 
 def _units(
-    campaign: Campaign, pool: WorkerPool, made: Collection[tuple[str, str]]
+    campaign: Campaign, pool: WorkerPool, own_sinks: Collection[tuple[str, str]]
 ) -> Iterator[Finding]:
     ends = EndFinder(campaign, pool)
     for unit in Plan(campaign).units:
@@ -99,7 +99,7 @@ def _units(
         except RequestError as error:
             yield Finding("error", pair.sender, str(error))
         yield from check_congestion(transfer.congestion, sender)
-        yield from check_files(transfer, sender, receiver, made)
+        yield from check_files(transfer, sender, receiver, own_sinks)
         yield from _iperf3(unit, pool)
 
 

@@ -13,15 +13,15 @@ from netbench.model import Transfer
 
 
 def check_files(
-    transfer: Transfer, sender: Worker, receiver: Worker, made: Collection[tuple[str, str]]
+    transfer: Transfer, sender: Worker, receiver: Worker, own_sinks: Collection[tuple[str, str]]
 ) -> Iterator[Finding]:
-    """Findings about a transfer's files. `made`: sinks (host, path) that the campaign made itself.
-    Errors: those of losing a worker.
+    """Findings about a transfer's files. `own_sinks`: sinks (host, path) that the campaign made
+    itself. Errors: those of losing a worker.
     """
     if transfer.source.kind == "file":
         yield from _readable(sender, transfer.source.path)
     for path in job.sink_paths(transfer):
-        if (receiver.host, path) not in made:
+        if (receiver.host, path) not in own_sinks:
             yield from _writable(receiver, path, transfer.sink.overwrite)
 
 

@@ -52,12 +52,12 @@ def sink_paths(transfer: Transfer) -> list[str]:
     return [path, *(f"{path}.{stream}" for stream in range(1, transfer.streams))] if path else []
 
 
-def _sink(transfer: Transfer, made: Collection[str]) -> Options:
+def _sink(transfer: Transfer, own_sinks: Collection[str]) -> Options:
     sink = transfer.sink
     options: Options = {"sink": sink.kind}
     if sink.path:
-        ours = list(takewhile(lambda path: sink.overwrite or path in made, sink_paths(transfer)))
-        options |= {"sink_path": sink.path, "overwrite": len(ours)}
+        paths = takewhile(lambda path: sink.overwrite or path in own_sinks, sink_paths(transfer))
+        options |= {"sink_path": sink.path, "overwrite": len(list(paths))}
     return options
 
 
@@ -89,12 +89,12 @@ def receiver_options(
     cpu: int | None,
     meters: Collection[str],
     declared: Collection[str],
-    made: Collection[str],
+    own_sinks: Collection[str],
 ) -> Options:
-    """The receiver's job, without the address that it listens on. `made`: files that this campaign
-    made itself.
+    """The receiver's job, without the address that it listens on. `own_sinks`: files that this
+    campaign made itself.
     """
-    options = _common(transfer, token, cpu, meters) | _sink(transfer, made)
+    options = _common(transfer, token, cpu, meters) | _sink(transfer, own_sinks)
     options |= {
         "role": "receive",
         "method": transfer.receive,

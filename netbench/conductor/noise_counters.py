@@ -61,8 +61,8 @@ def interface(text: str, name: str) -> dict[str, int]:
     when it is not there.
     """
     for line in text.splitlines():
-        found, colon, numbers = line.partition(":")
-        if colon and found.strip() == name:
+        key, colon, numbers = line.partition(":")
+        if colon and key.strip() == name:
             values = [int(number) for number in numbers.split()]
             keys = [f"rx_{key}" for key in OF_INTERFACE] + [f"tx_{key}" for key in OF_INTERFACE_OUT]
             pairs = zip(keys, values, strict=False)

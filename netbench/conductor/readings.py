@@ -26,12 +26,12 @@ def _value(row: Row, numbers: tuple[int | None, ...]) -> Number:
 def _edges(
     vectors: Iterable[Vector], kind: str, catalogue: Catalogue
 ) -> dict[Row, dict[int, Vector]]:
-    found: dict[Row, dict[int, Vector]] = {}
+    by_row: dict[Row, dict[int, Vector]] = {}
     for vector in vectors:
         row = catalogue.rows[vector.row]
         if row.kind == kind:
-            found.setdefault(row, {})[vector.edge] = vector
-    return found
+            by_row.setdefault(row, {})[vector.edge] = vector
+    return by_row
 
 
 def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
@@ -51,12 +51,12 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
 
 def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
     """`{proof: [opening, closing, drained]}`, each with one number a stream."""
-    found: dict[str, list[Number]] = {}
+    values_by_name: dict[str, list[Number]] = {}
     for row, edges in _edges(vectors, "proof", catalogue).items():
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
-            found[row.name] = values
-    return found
+            values_by_name[row.name] = values
+    return values_by_name
 
 
 def beside(row: Row) -> bool:
@@ -100,11 +100,11 @@ def sample_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> 
 
 def readbacks(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
     """Read-backs by name: a text, a number, or a number for each stream."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for vector in vectors:
         row = catalogue.rows[vector.row]
         if row.kind == "readback":
-            found[row.name] = (
+            by_name[row.name] = (
                 vector.text if vector.text is not None else _value(row, vector.numbers)
             )
-    return found
+    return by_name

@@ -45,8 +45,8 @@ def layout() -> str:
 
 def sources() -> list[str]:
     """Every C file of the library, relative to the project; main.c is the executable's alone."""
-    found = sorted((ROOT / NATIVE / "src").rglob("*.c"))
-    return [str(path.relative_to(ROOT)) for path in found if path.name != "main.c"]
+    files = sorted((ROOT / NATIVE / "src").rglob("*.c"))
+    return [str(path.relative_to(ROOT)) for path in files if path.name != "main.c"]
 
 
 def worker_name() -> str:

@@ -76,15 +76,15 @@ class Catalogue:
             owned.setdefault(row.owner_id, []).append(row)
 
         def named(kind: str) -> dict[str, Named]:
-            found: dict[str, Named] = {}
+            owners: dict[str, Named] = {}
             for row in table:
                 if row.kind == kind:
                     mine = owned.get(row.id, [])
                     options = tuple(r for r in mine if r.kind == "option")
-                    found[row.name] = Named(
+                    owners[row.name] = Named(
                         row, options, tuple(r for r in mine if r.kind in ("counter", "proof"))
                     )
-            return found
+            return owners
 
         return Catalogue(
             rows=table,

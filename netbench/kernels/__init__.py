@@ -3,11 +3,11 @@
 from netbench.kernels.source import (
     Unpacked,
     digest,
-    found,
     image_release,
     index,
+    locate,
     on_this_machine,
     unpack,
 )
 
-__all__ = ["Unpacked", "digest", "found", "image_release", "index", "on_this_machine", "unpack"]
+__all__ = ["Unpacked", "digest", "image_release", "index", "locate", "on_this_machine", "unpack"]

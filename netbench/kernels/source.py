@@ -46,7 +46,7 @@ def on_this_machine(kernel: Kernel) -> bool:
     return bool(kernel.deb or kernel.tree)
 
 
-def found(kernel: Kernel) -> Path:
+def locate(kernel: Kernel) -> Path:
     """The file (or, of a tree, perhaps the folder) that a kernel comes from. Errors: RequestError
     when there is none.
     """
@@ -81,7 +81,7 @@ def unpack(kernel: Kernel, folder: Path) -> Unpacked:
 
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
-    place = found(kernel)
+    place = locate(kernel)
     if place.is_dir():
         return _within(kernel, place, folder)
     if place.suffix == ".deb":
@@ -198,7 +198,7 @@ def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
     if len(images) != 1:
         many = ", ".join(image.name for image in images) or "none"
         raise RequestError(
-            f"kernel {kernel.name}: expected one boot/vmlinuz-RELEASE in {found(kernel)}, found"
+            f"kernel {kernel.name}: expected one boot/vmlinuz-RELEASE in {locate(kernel)}, found"
             f" {many}"
         )
     release = image_release(images[0], kernel.name)

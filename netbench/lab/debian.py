@@ -87,7 +87,7 @@ def newest(tools: Tools) -> str:
     match = _DEPENDS.search(_ask(tools, "depends", META))
     if match:
         return match[1]
-    cached = sorted(_kept(""), key=order)
+    cached = sorted(_cached_packages(""), key=order)
     if not cached:
         raise LabRefused(
             f"apt knows no {META}, and none is in the cache: {_UPDATE}, or name a kernel of"
@@ -108,7 +108,7 @@ def kernel(word: str, tools: Tools) -> Path:
         except LabRefused as error:
             why = str(error)
             break
-    cached = _kept(word)
+    cached = _cached_packages(word)
     if cached:
         return cached[max(cached, key=order)]
     if why:
@@ -166,7 +166,7 @@ def _offered(releases: Iterable[str], tools: Tools) -> Iterator[Package]:
             yield offered
 
 
-def _kept(word: str) -> dict[str, Path]:
+def _cached_packages(word: str) -> dict[str, Path]:
     """Packages of kernels in the cache, by release, that fit a word ("": all)."""
     packages = (
         (match[1], file)

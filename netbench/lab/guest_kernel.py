@@ -37,7 +37,7 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     """
     if kernel.release:
         kernel = replace(kernel, deb=str(debian.kernel(kernel.release, tools)))
-    place = source.found(kernel)
+    place = source.locate(kernel)
     parts = _parts(kernel, place)
     release = (parts / "release").read_text()
     content = sha256(userland.archive + (parts / "modules.cpio").read_bytes())

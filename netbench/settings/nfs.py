@@ -59,7 +59,7 @@ class Nfs(Setting):
         for name in options.keys() & OURS:
             raise ValueError(f"options without {name}, which netbench gives itself")
         return ",".join(
-            name if value is None else f"{name}={_meant(name, value)}"
+            name if value is None else f"{name}={_as_shown(name, value)}"
             for name, value in options.items()
         )
 
@@ -146,7 +146,7 @@ class Nfs(Setting):
         return place.read("export", *self._export(place)).strip() == "exported"
 
 
-def _meant(name: str, value: str) -> str:
+def _as_shown(name: str, value: str) -> str:
     """An option's value as the kernel shows it. Errors: ValueError."""
     return str(parse_size(value)) if name in SIZES else value
 

@@ -169,10 +169,10 @@ class HostSettings:
         return min(len(self._held), len(wanted))
 
     def _setting(self, key: str) -> tuple[Setting, str]:
-        found = find(key, self._commands)
-        if found is None:
+        setting = find(key, self._commands)
+        if setting is None:
             raise SettingRefused(f"{self.place.host}: no setting {key!r}")
-        return found
+        return setting
 
     def _apply(self, scope: int) -> None:
         layer = self._held[scope]

@@ -96,7 +96,7 @@ def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_re
     other = package(tmp_path, "linux-image-5.5.5_4_amd64.deb", release="5.5.5")
     for age, file in enumerate((other, debug, new, old)):
         os.utime(file, (10_000 - age, 10_000 - age))
-    assert kernels.found(Kernel("k", tree=str(tree))) == new
+    assert kernels.locate(Kernel("k", tree=str(tree))) == new
     assert kernels.unpack(Kernel("k", tree=str(tree)), empty(tmp_path)).release == RELEASE
 
 

@@ -89,9 +89,9 @@ def _booted(source: Source) -> Table:
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
     notes += [
-        f"{kernel or 'The kernel'} is {' and '.join(found)}."
-        for kernel, found in releases.items()
-        if found
+        f"{kernel or 'The kernel'} is {' and '.join(names)}."
+        for kernel, names in releases.items()
+        if names
     ]
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
@@ -132,18 +132,18 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
 
 def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
     """The means by boot, a table a kernel."""
-    found: list[Table] = []
+    tables: list[Table] = []
     for kernel in dict.fromkeys(row.cell.factors.get(KERNEL, "") for row in rows):
         mine = [row for row in rows if row.cell.factors.get(KERNEL, "") == kernel]
         title = f"{describe(metric).title} by boot" + (f", kernel {kernel}" if kernel else "")
-        found.append(_table(source, describe(metric).unit, title, mine))
-    if found:
+        tables.append(_table(source, describe(metric).unit, title, mine))
+    if tables:
         note = (
             "between, within: standard deviations of boots, and of runs within a boot, in % of the"
             " mean; share: what is between boots of the variance of a run, with its interval."
         )
-        found[-1] = replace(found[-1], notes=(note,))
-    return found
+        tables[-1] = replace(tables[-1], notes=(note,))
+    return tables
 
 
 def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table:

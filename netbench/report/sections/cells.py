@@ -74,9 +74,9 @@ def _notes(source: Source, marked: bool) -> list[str]:
     shown = [name for name in source.metrics if name.endswith("_cpu")]
     meters = {name: best for name in shown if (best := _meter(source, name))}
     if meters:
-        said = " and ".join(dict.fromkeys(meters.values()))
+        used = " and ".join(dict.fromkeys(meters.values()))
         notes.append(
-            f"CPU by {said}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
+            f"CPU by {used}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
         )
     if source.result.compare:
         notes.append(

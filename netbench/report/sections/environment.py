@@ -149,16 +149,16 @@ def _short(name: str, value: str) -> str:
     """A fact as a table shows it: of the many features only those that have a setting."""
     if name != "features":
         return value
-    said, rest = [], []
+    switched, rest = [], []
     for part in value.split("; "):
         state, _, names = part.partition(": ")
         chosen = dict.fromkeys(
             OFFLOADS[feature] for feature in names.split() if feature in OFFLOADS
         )
         others = sum(feature not in OFFLOADS and feature != "none" for feature in names.split())
-        said.append(f"{state}: {' '.join(chosen) or 'none of these'}")
+        switched.append(f"{state}: {' '.join(chosen) or 'none of these'}")
         rest.append(f"{others} others are {state}")
-    return f"{'; '.join(said)}; {', '.join(rest)}"
+    return f"{'; '.join(switched)}; {', '.join(rest)}"
 
 
 def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:

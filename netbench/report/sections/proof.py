@@ -123,6 +123,6 @@ def _engaged(row: _Row) -> str:
 
 def _numbers(row: _Row) -> tuple[Value, ...]:
     rule = next((text for flag, text in RULES.items() if flag in row.proof.flags), "")
-    kept = row.runs - row.broken
-    words = "all" if kept == row.runs else f"{kept} of {row.runs}"
+    engaged = row.runs - row.broken
+    words = "all" if engaged == row.runs else f"{engaged} of {row.runs}"
     return row.runs, min(row.per_run), max(row.per_run), rule, words if rule else None

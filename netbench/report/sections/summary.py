@@ -61,12 +61,12 @@ def _ranged(metric: str, family: Sequence[Comparison]) -> str:
     """One level in many contexts: the verdicts, and the least and greatest ratio."""
     first = family[0]
     tally = Counter(c.verdict for c in family)
-    said = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
+    verdicts = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
     ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
     span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
     title = describe(metric).title
     return (
-        f"{title}: {first.level} against {first.baseline} is {said} of {len(family)}"
+        f"{title}: {first.level} against {first.baseline} is {verdicts} of {len(family)}"
         f" contexts{span}."
     )
 
@@ -76,11 +76,11 @@ def _overview(source: Source) -> Iterator[str]:
     told from the highest.
     """
     for metric in source.metrics:
-        found = [c for c in source.cells if metric in c.intervals]
-        if not found:
+        measured = [c for c in source.cells if metric in c.intervals]
+        if not measured:
             continue
         unit = describe(metric).unit
-        ranked = sorted(found, key=lambda c: c.intervals[metric].mean)
+        ranked = sorted(measured, key=lambda c: c.intervals[metric].mean)
         low, high = ranked[0], ranked[-1]
         title = describe(metric).title
         if len(ranked) == 1:
