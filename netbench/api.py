@@ -124,13 +124,13 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     from netbench.conductor.progress import Lines
 
     if conclusion.why == "lost":
-        Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` goes on from here")
+        Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` continues it")
     elif conclusion.why == "interrupted":
-        Lines().say(f"netbench: interrupted; `resume {conclusion.path}` goes on from here")
+        Lines().say(f"netbench: interrupted; `resume {conclusion.path}` continues it")
     elif conclusion.why == "limit":
         Lines().say(
-            f"netbench: the campaign's limit is reached; `resume {conclusion.path}` goes on for as"
-            " long again"
+            f"netbench: the campaign reached its limit; `resume {conclusion.path}` continues it for"
+            " the same time again"
         )
     return conclusion
 
@@ -189,7 +189,8 @@ def compare(
 
     if other is not None and (factor is not None or baseline is not None):
         raise RequestError(
-            "compare A B compares two results; --factor and --baseline are for the levels of one"
+            "--factor and --baseline compare levels within one result; leave them out with two"
+            " results"
         )
     try:
         within = parse_share(margin) if margin is not None else None

@@ -43,7 +43,7 @@ class Flaw(ValueError):
 
 def unreadable(where: object, why: str) -> StoreError:
     """The error for a file of a result folder, or a line of it (`FILE:LINE`), that is damaged."""
-    return StoreError(f"{where}: {why}; put back a copy of it, or run the campaign anew")
+    return StoreError(f"{where}: {why}; restore it from a copy, or run the campaign again")
 
 
 def flawed(where: object, what: str, flaw: Exception) -> StoreError:

@@ -92,9 +92,9 @@ def add_line(descriptor: int, value: Mapping[str, Any]) -> None:
 
 def cannot(what: str, path: Path, error: OSError) -> StoreError:
     """The error for a result folder that can no longer be written. `what`: a verb."""
-    remedy = f"{remedy_of(error)}, then `resume` goes on: all records are safe"
+    remedy = f"{remedy_of(error)}, then `resume` the campaign: all records are safe"
     if error.errno == errno.ENOENT:
-        remedy = "the folder was moved or removed; `resume` goes on where it is now"
+        remedy = "was the folder moved? give `resume` its new path"
     return StoreError(f"cannot {what} {path}: {error.strerror}; {remedy}")
 
 
@@ -107,5 +107,5 @@ def remedy_of(error: OSError) -> str:
 def cannot_read(file: Path, error: OSError) -> StoreError:
     """The error for a file of a result folder that cannot be opened or read."""
     return StoreError(
-        f"{file} cannot be read: {error.strerror}; make it readable, or put back a copy of it"
+        f"cannot read {file}: {error.strerror}; make it readable, or restore it from a copy"
     )

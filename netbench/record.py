@@ -161,7 +161,7 @@ class SideCounters:
         default=0, metadata=about("interval samples that did not fit the worker's memory")
     )
     tool: ToolReading | None = field(
-        default=None, metadata=about("of an external tool: what it said it moved (receiver)")
+        default=None, metadata=about("of an external tool: the bytes that it reported (receiver)")
     )
     meters: Mapping[str, Counters] = field(
         default_factory=dict,

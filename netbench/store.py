@@ -31,8 +31,8 @@ from netbench.result_files import NOISE, Hosts, RawEntry, read_facts, read_plan
 def no_result(path: Path) -> ReportError:
     """A path is no result folder."""
     return ReportError(
-        f"{path} holds no result; give a folder such as results/NAME/TIME-ID (`list results` names"
-        " them)"
+        f"{path} is not a result folder; give one such as results/NAME/TIME-ID (`list results`"
+        " shows them)"
     )
 
 
@@ -68,7 +68,7 @@ class Store:
             draft.rename(final)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
-            what = f"cannot make the result folder {final}: {error.strerror}"
+            what = f"cannot create the result folder {final}: {error.strerror}"
             raise PlaceError(
                 f"{what}; {remedy_of(error)}, or choose another place with --results"
             ) from error
@@ -93,7 +93,7 @@ class Store:
         except BlockingIOError as error:
             self.close()
             raise StoreError(
-                f"{self.path} is being written by another netbench; wait for it or stop it"
+                f"{self.path} is in use by another netbench; wait until it ends, or stop it"
             ) from error
         except OSError as error:
             self.close()

@@ -61,7 +61,7 @@ class Command:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise BootError(f"{machine.name}: {argv[0]} cannot be run: {error}") from error
+            raise BootError(f"{machine.name}: cannot run {argv[0]}: {error}") from error
         if done.returncode:
             output = (
                 " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])

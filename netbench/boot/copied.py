@@ -41,12 +41,13 @@ def release_of(machine: Machine, image: str) -> str:
         )
     except ValueError:
         raise BootError(
-            f"{machine.name}: {image} is no kernel for x86 (bzImage); name one, or use release"
+            f"{machine.name}: {image} is not an x86 kernel image (bzImage); give another image, or"
+            " use `release:`"
         ) from None
     match = _RELEASE.match(text)
     if not match:
         raise BootError(
-            f"{machine.name}: {image} does not say which release it is; is it a kernel (bzImage)?"
+            f"{machine.name}: cannot read the kernel release in {image}; is it a bzImage?"
         )
     return match[0]
 
@@ -77,8 +78,8 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
             files = unpack(kernel, Path(scratch))
         if files.modules is None:
             raise BootError(
-                f"{kernel.name}: {kernel.deb or kernel.tree} holds no modules; name its image and"
-                " initrd on the host"
+                f"{kernel.name}: {kernel.deb or kernel.tree} contains no modules; put an image and"
+                " an initrd on the host, and name them with `image:` and `initrd:`"
             )
         packed = Path(scratch) / "netbench-modules.tar"
         with tarfile.open(packed, "w") as tar:
@@ -138,7 +139,8 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
         else:
             raise BootError(
                 f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd;"
-                " install one, or put an image and its initrd there and name them"
+                " install one, or put an image and its initrd on the host, and name them with"
+                " `image:` and `initrd:`"
             )
     finally:
         machine.run("umount" if theirs else "rm", place, root=True)

@@ -69,7 +69,8 @@ class Grub:
         entry = entry_of(machine.run("cat", path, root=True), release)
         if not entry:
             raise BootError(
-                f"{machine.name}: {path} has no entry that boots {release}; run update-grub there"
+                f"{machine.name}: {path} has no menu entry for {release}; run `update-grub` on the"
+                " host"
             )
         program = next((program for program in PROGRAMS if machine.has(program)), PROGRAMS[0])
         machine.run(program, entry, root=True)

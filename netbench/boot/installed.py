@@ -66,8 +66,8 @@ def find(machine: Machine, wanted: str) -> Installed:
         image = _first(machine, _IMAGES, release)
         if image:
             return Installed(release, image, _first(machine, _INITRDS, release))
-    listed = ", ".join(present) or "none in /boot and /lib/modules"
-    raise BootError(f"{machine.name}: no kernel {wanted} is installed; there are {listed}")
+    listed = f"only {', '.join(present)}" if present else "/boot and /lib/modules have no kernel"
+    raise BootError(f"{machine.name}: no kernel {wanted} is installed, {listed}")
 
 
 def candidates(known: Iterable[str], wanted: str) -> list[str]:

@@ -45,12 +45,13 @@ class Kexec:
         elif kernel.image:
             if kernel.initrd and not machine.exists(kernel.initrd):
                 raise BootError(
-                    f"{machine.name}: there is no {kernel.initrd}; name the initrd that belongs to"
-                    f" {kernel.image}"
+                    f"{machine.name}: {kernel.initrd} does not exist on the host; set `initrd:` to"
+                    f" the initrd of {kernel.image}"
                 )
             if not machine.exists(kernel.image):
                 raise BootError(
-                    f"{machine.name}: there is no {kernel.image}; an image is a path on the host"
+                    f"{machine.name}: {kernel.image} does not exist on the host; `image:` is a path"
+                    " on the host"
                 )
             chosen = installed.Installed(
                 copied.release_of(machine, kernel.image), kernel.image, kernel.initrd
@@ -106,7 +107,7 @@ class Kexec:
             ]  # among what it was about to load
             errors.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
         raise BootError(
-            f"{machine.name}: {target.image} cannot be loaded:"
+            f"{machine.name}: cannot load {target.image}:"
             f" {'; '.join(errors)}{_lockdown(machine, errors)}"
         )
 

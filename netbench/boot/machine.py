@@ -62,7 +62,9 @@ class Machine:
         done = self.channel.run(("cat", *FILES), seconds)
         lines = done.stdout.split("\n")
         if done.status or len(lines) < len(FILES):
-            raise HostError(f"{self.name}: cannot read which kernel it runs: {complaint(done)}")
+            raise HostError(
+                f"{self.name}: cannot read the running kernel's release: {complaint(done)}"
+            )
         return State(*(line.strip() for line in lines[: len(FILES)]))
 
 

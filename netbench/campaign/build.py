@@ -185,7 +185,7 @@ def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Pro
         if written and not line and origin not in ("", "--quick"):
             problems.add(
                 ("transfer", key),
-                f"{key} is swept, so this changes nothing; expected sweep.{key}=[...]",
+                f"{key} is swept, so this has no effect; expected sweep.{key}=[...]",
             )
 
 
@@ -251,7 +251,9 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
         name, _, meter = metric.partition(".")
         if name != "throughput" and (meter or not usable) and meter not in usable:
             choices = (
-                listed(usable) if usable else "a meter, and meters names none that accounts CPU"
+                listed(usable)
+                if usable
+                else "a meter that accounts CPU time, and `meters:` has none"
             )
             problems.add(
                 ("repeat", "metrics", i),

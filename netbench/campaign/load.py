@@ -83,7 +83,7 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
             if top in ("sweep", "include", "exclude"):
                 raise CampaignError(
                     source,
-                    [Problem(0, top, "transfer runs one cell, expected a campaign file for more")],
+                    [Problem(0, top, "`transfer` runs one cell; write a campaign file for more")],
                 )
             path = path if top in file_model(catalogue).model_fields else f"transfer.{path}"
             edit.put(tree, path, _argument(path, value, argument), source)

@@ -114,7 +114,7 @@ class Matrix:
             levels = [level.word for level in self.factors.get(key, [])]
             if key not in self.factors:
                 swept = (
-                    listed(self.factors) if self.factors else "a swept key, and nothing is swept"
+                    listed(self.factors) if self.factors else "a swept key, but `sweep:` has none"
                 )
                 self.problems.add(
                     (*at, key),
@@ -154,7 +154,8 @@ class Matrix:
             elif len(swept) == len(entry):
                 self.problems.add(
                     ("include", i),
-                    "this adds nothing: expected a key that is not swept beside its swept levels",
+                    "this adds nothing: expected a key that is not swept in addition to the swept"
+                    " levels",
                 )
             for n in matches:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})

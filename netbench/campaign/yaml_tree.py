@@ -166,7 +166,7 @@ class TreeBuilder:
     def _key(self, event: Any, loc: Loc) -> str | None:
         node = self._node(event, loc)
         if isinstance(node, Word) and node.text == "<<" and not node.style:
-            self._note(event, loc, "expected a key, got the merge key <<; write the keys out")
+            self._note(event, loc, "expected a key, got the merge key <<; write each key instead")
         elif isinstance(node, Word) and node.text is not None:
             return node.text
         else:

@@ -92,7 +92,7 @@ class BootingHost:
         before = state.boot_id if state else self._seen_boot_id()
         self._refuse_own(before)
         if self._interrupted.is_set():
-            raise BootError(f"{self.name}: interrupted before it was booted")
+            raise BootError(f"{self.name}: not booted: the campaign was interrupted")
         self._journal.write(
             BootBegun(
                 number=number,
@@ -108,7 +108,7 @@ class BootingHost:
             raise BootError(f"{self.name}: {self._why_absent(before, stale)}{self._console()}")
         if not target.matches(state):
             other = _other(state, target.release, target.command_line or target.append)
-            raise BootError(f"{self.name}: it came up on {other}{self._console()}")
+            raise BootError(f"{self.name}: it booted {other}{self._console()}")
         self._try_to_cancel()
         self._journal.write(Booted(number, self.name, state.boot_id, state.release))
 
@@ -141,18 +141,21 @@ class BootingHost:
                 target = self.method.prepare_original(self.machine, original)
                 stale = self._go(target)
             except (BootError, HostError) as error:
-                reason = f"{self.name}: it is not back on {original.release}: {error}"
+                reason = (
+                    f"{self.name}: not restored to its original kernel {original.release}: {error}"
+                )
                 raise BootError(reason) from error
             state = self._wait_for_boot(before, stale=stale)
             if state is not None and state.same_kernel(original):
                 return state
         now = (
-            f"it came up on {_other(state, original.release, original.words)}"
+            f"it booted {_other(state, original.release, original.words)}"
             if state
             else self._why_absent(before, stale)
         )
         raise BootError(
-            f"{self.name}: it is not back on {original.release}: {now}{self._console()}"
+            f"{self.name}: not restored to its original kernel {original.release}:"
+            f" {now}{self._console()}"
         )
 
     def wait_after_crash(self) -> str:
@@ -192,8 +195,8 @@ class BootingHost:
         """
         if boot_id == own_boot_id():
             raise BootError(
-                f"{self.name}: it shares the kernel of the machine that netbench runs on, which is"
-                " not booted"
+                f"{self.name}: it runs on the controller's own kernel, which netbench does not"
+                " boot; use another host"
             )
 
     def _seen_boot_id(self) -> str:
@@ -219,7 +222,7 @@ class BootingHost:
             if time.monotonic() > deadline or (stale is not None and self._has_panicked(stale)):
                 return None
             self._interrupted.wait(PAUSE)
-        raise BootError(f"{self.name}: interrupted while it was booted")
+        raise BootError(f"{self.name}: the campaign was interrupted during its boot")
 
     def _has_panicked(self, stale: Sequence[str]) -> bool:
         """Whether waiting is of no use: the console shows a panic, and the host can be booted
@@ -280,7 +283,7 @@ class BootingHost:
 
 
 def _other(state: State, release: str, words: str) -> str:
-    """What came up in place of a release with a command line."""
+    """What booted instead of a release with a command line."""
     if is_of(state.release, release):
-        return f"{state.release} with the command line `{state.words}`, not with `{words}`"
-    return f"{state.release}, not on {release}"
+        return f"{state.release} with the command line `{state.words}` instead of `{words}`"
+    return f"{state.release} instead of {release}"

@@ -110,7 +110,7 @@ class Connection:
     def _lost_message(self, what: str) -> str:
         complaint = self._stream.complaint()
         hint = (
-            f"it said: {complaint}"
+            f"its output: {complaint}"
             if complaint
             else f"`dmesg` on {self.host} may say why, or the network path to it is cut"
         )
@@ -123,7 +123,7 @@ class Connection:
         except TimeoutError as error:
             if left < binding.SILENCE_SECONDS:
                 raise TimeoutError(
-                    f"{self.host}: the worker lives, but did not answer in time; look at the path"
+                    f"{self.host}: the worker runs, but did not answer in time; check the path"
                     " between the data addresses"
                 ) from error
             raise WorkerLost(

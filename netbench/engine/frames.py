@@ -114,15 +114,14 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
     data = ffi.from_buffer(payload)
     while at < len(payload):
         if len(payload) - at < size:
-            raise ProtocolError(
-                f"{len(payload) - at} bytes are left over behind the last vector{SAME}"
-            )
+            raise ProtocolError(f"{len(payload) - at} bytes follow the last vector{SAME}")
         head = ffi.cast("struct nb_vector *", data + at)
         at += size
         length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
         if length > len(payload) - at:
             raise ProtocolError(
-                f"a vector of {length} bytes where {len(payload) - at} are left{SAME}"
+                f"a vector of {length} bytes does not fit into the remaining"
+                f" {len(payload) - at}{SAME}"
             )
         if head.text:
             text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
@@ -141,7 +140,7 @@ def decode_edge(payload: bytes) -> tuple[Edge, bytes]:
     """
     value = int.from_bytes(payload[:4], sys.byteorder)
     if len(payload) < 8 or len(payload) % 8 or value not in Edge._value2member_map_:
-        raise ProtocolError(f"an edge frame of {len(payload)} bytes names no edge{SAME}")
+        raise ProtocolError(f"an edge frame of {len(payload)} bytes has no valid edge{SAME}")
     return Edge(value), payload[8:]
 
 

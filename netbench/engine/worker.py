@@ -61,7 +61,7 @@ class Worker:
         kind, _, payload = self.connection.next_frame(time.monotonic() + HELLO_SECONDS)
         if kind is not Frame.HELLO:
             raise ProtocolError(
-                f"{self.host}: the worker began with {kind.name}, expected HELLO{binding.SAME}"
+                f"{self.host}: the worker sent {kind.name} first, expected HELLO{binding.SAME}"
             )
         with self.connection.naming():
             hello, rows = frames.decode_hello(payload)
@@ -74,7 +74,7 @@ class Worker:
             vectors = tuple(frames.decode_vectors(payload))
         if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
             raise ProtocolError(
-                f"{self.host}: the worker sent numbers of a row that it has not"
+                f"{self.host}: the worker sent counters of a row that it has not"
                 f" described{binding.SAME}"
             )
         return vectors
@@ -199,7 +199,7 @@ class Worker:
         vectors = self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))
         if not vectors:
             raise ProtocolError(
-                f"{self.host}: the worker answered an operation with nothing{binding.SAME}"
+                f"{self.host}: the worker sent an empty answer to an operation{binding.SAME}"
             )
         return [vector.text or "" for vector in vectors]
 

@@ -36,7 +36,7 @@ def cpu_model(text: str) -> str:
             return first[key]
     if "CPU part" in first:
         return f"implementer {first.get('CPU implementer', '?')} part {first['CPU part']}"
-    raise ValueError("it names no CPU model")
+    raise ValueError("no CPU model in it")
 
 
 def sockets(text: str) -> str:
@@ -51,7 +51,7 @@ def cores(text: str) -> str:
 
 def _socket_and_core(processor: Mapping[str, str]) -> tuple[str, str]:
     if "physical id" not in processor or "core id" not in processor:
-        raise ValueError("it does not say which socket and core a CPU belongs to")
+        raise ValueError("no CPU topology in it")
     return processor["physical id"], processor["core id"]
 
 
@@ -67,7 +67,7 @@ def emulated_by_name(text: str) -> str:
         return _EMULATORS["qemu"]
     if "flags" in values and "hypervisor" not in values["flags"].split():
         return NOT_EMULATED
-    raise ValueError("the CPU's name does not tell")
+    raise ValueError("the CPU model does not show it")
 
 
 def emulated_by_detection(text: str) -> str:
@@ -81,7 +81,7 @@ def emulated_by_clock(text: str) -> str:
     """
     if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
         return NOT_EMULATED
-    raise ValueError("there is no hypervisor clock")
+    raise ValueError("no clock of a hypervisor in it")
 
 
 def mitigations(text: str) -> str:

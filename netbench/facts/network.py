@@ -55,6 +55,6 @@ def route(text: str) -> str:
     """`eth1`, or `eth1 via 10.0.0.254`. Errors: ValueError."""
     values = fields(text)
     if not values.get("interface"):
-        raise ValueError("it names no interface")
+        raise ValueError("no interface in it")
     gateway = values.get("gateway")
     return f"{values['interface']} via {gateway}" if gateway else values["interface"]

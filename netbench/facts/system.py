@@ -22,5 +22,5 @@ def engine_hash(text: str) -> str:
     """
     match = re.search(r"/(worker|built)-([0-9a-f]{64})", text)
     if not match:
-        raise ValueError("the worker's file is not named after its content")
+        raise ValueError("the name of the worker's file holds no digest")
     return match[2][:16] if match[1] == "worker" else f"source {match[2][:16]}"

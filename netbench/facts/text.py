@@ -34,7 +34,7 @@ def field(*keys: str) -> Callable[[str], str]:
         for key in keys:
             if values.get(key):
                 return values[key]
-        raise ValueError(f"it has no {' or '.join(keys)}")
+        raise ValueError(f"no {' or '.join(keys)} in it")
 
     return parse
 
@@ -49,7 +49,7 @@ def choice(meanings: Mapping[str, str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         word = words(text)
         if word not in meanings:
-            raise ValueError(f"it reads {word[:20]!r}")
+            raise ValueError(f"unexpected value {word[:20]!r}")
         return meanings[word]
 
     return parse

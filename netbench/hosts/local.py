@@ -41,7 +41,7 @@ class LocalProcess:
             argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0
         )
         if self._child.stdin is None or self._child.stdout is None or self._child.stderr is None:
-            raise OSError("a child without pipes")  # Popen made them: for the type checker
+            raise OSError("a child process without pipes")  # Popen made them: for the type checker
         self._in, self._out, self._err = self._child.stdin, self._child.stdout, self._child.stderr
         os.set_blocking(self._err.fileno(), False)
         os.set_blocking(self._in.fileno(), False)
@@ -63,7 +63,7 @@ class LocalProcess:
         view = memoryview(data)
         while view:
             if not self._room.poll(PATIENCE_SECONDS * 1000):
-                raise TimeoutError(f"it has read nothing for {PATIENCE_SECONDS} s")
+                raise TimeoutError(f"it has not read its input for {PATIENCE_SECONDS} s")
             view = view[os.write(self._in.fileno(), view) :]
 
     def finish(self, timeout: float) -> int | None:
@@ -132,8 +132,8 @@ class LocalChannel:
             return Path(source).read_bytes()
         except OSError as error:
             raise HostError(
-                f"{self.name}: cannot read {source}: {error.strerror}; check the path and who may"
-                " read it"
+                f"{self.name}: cannot read {source}: {error.strerror}; check the path and its"
+                " permissions"
             ) from error
 
     def start(self, argv: Sequence[str]) -> LocalProcess:
@@ -141,8 +141,8 @@ class LocalChannel:
             return LocalProcess(argv)
         except OSError as error:
             raise HostError(
-                f"{self.name}: cannot start {argv[0]}: {error.strerror}; check that it is"
-                " executable"
+                f"{self.name}: cannot start {argv[0]}: {error.strerror}; check that it exists and"
+                " is executable"
             ) from error
 
     def start_worker(self, privileged: bool = False) -> LocalProcess:

@@ -79,7 +79,7 @@ class _Texts:
         for name in ("interface", "peer", "source", "sink"):
             if any(f"{{{name}}}" in part for part in source.target):
                 if name not in self._names:
-                    raise ValueError(f"its {name} is not known")
+                    raise ValueError(f"the {name} is not known")
                 return [
                     tuple(part.replace(f"{{{name}}}", value) for part in source.target)
                     for value in self._names[name]

@@ -101,8 +101,8 @@ class Shell:
             data = self.process.read(max(0.0, self._deadline - time.monotonic()))
         except TimeoutError as error:
             what = (
-                "the host's shell did not answer in time; check what its login scripts do, and"
-                " whether the host is overloaded"
+                "the login shell did not answer in time; check its login scripts and the host's"
+                " load"
             )
             raise HostError(f"{self.host}: {what}{self._words()}") from error
         except OSError as error:
@@ -112,21 +112,21 @@ class Shell:
 
     def _lost(self, error: OSError) -> HostError:
         return HostError(
-            f"{self.host}: {error.strerror or error}; check that the host is up and can be"
-            f" reached{self._words()}"
+            f"{self.host}: {error.strerror or error}; check that the host is up and"
+            f" reachable{self._words()}"
         )
 
     def _words(self) -> str:
         output = "; ".join([*self.remarks, *self.process.complaint().splitlines()])
-        return f"; it said: {output}" if output else ""
+        return f"; its output: {output}" if output else ""
 
     def _pass_banner(self) -> str:
         while (at := self._buffer.find(MARK)) < 0 or b"\n" not in self._buffer[at:]:
             if len(self._buffer) > NOISE_LIMIT or not self._fill():
                 self.remarks = self._buffer[-200:].decode("utf-8", "replace").split("\n")[-3:]
                 raise HostError(
-                    f"{self.host}: the login shell did not run a command{self._words()}; netbench"
-                    " needs an account whose shell can run `sh`, without a forced command"
+                    f"{self.host}: the login shell ran no command{self._words()}; use an account"
+                    " whose shell can run `sh` and that has no forced command"
                 )
         del self._buffer[: at + len(MARK)]
         return self._take_line()
@@ -196,7 +196,7 @@ def _argv(argv: Sequence[str]) -> bytes:
 def _check(host: str, *values: str) -> None:
     bad = next((value for value in values if "\0" in value), None)
     if bad is not None:
-        raise HostError(f"{host}: {bad!r} holds a NUL, which no argument or path can")
+        raise HostError(f"{host}: {bad!r} contains a NUL byte; remove it")
 
 
 def _absolute(path: str) -> str:
@@ -209,7 +209,7 @@ def start(shell: Shell, argv: Sequence[str]) -> Session:
     """
     _check(shell.host, *argv)
     if not argv or not argv[0] or argv[0].startswith("-"):
-        raise HostError(f"{shell.host}: {argv!r} names no program")
+        raise HostError(f"{shell.host}: {argv!r} has no program name; write the program first")
     shell.begin(_RUN, _argv(argv))
     answer = shell.hear()
     if answer == ["ready"]:
@@ -218,7 +218,7 @@ def start(shell: Shell, argv: Sequence[str]) -> Session:
     shell.finish()
     if answer == ["missing"]:
         raise HostError(
-            f"{shell.host}: cannot run {argv[0]}: it is no program on the host; install it there"
+            f"{shell.host}: cannot run {argv[0]}: it was not found on the host; install it there"
         )
     raise shell.failure(f"cannot run {argv[0]}")
 

@@ -127,7 +127,7 @@ def _file(kernel: Kernel, key: str, path: str) -> Path:
     place = Path(path).expanduser()
     if not place.is_file():
         raise RequestError(
-            f"kernel {kernel.name}: no file {place} on this machine; correct `{key}`"
+            f"kernel {kernel.name}: {place} does not exist on this machine; correct `{key}:`"
         )
     return place
 
@@ -147,7 +147,7 @@ def _output(kernel: Kernel, tree: Path) -> Path:
     """
     if not tree.is_dir():
         raise RequestError(
-            f"kernel {kernel.name}: no folder {tree} on this machine; correct `tree`"
+            f"kernel {kernel.name}: {tree} does not exist on this machine; correct `tree:`"
         )
     release = _tree_release(tree)
     candidates = [
@@ -240,7 +240,8 @@ def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
     program = shutil.which(argv[0], path=SYSTEM_FOLDERS)
     if program is None:
         raise RequestError(
-            f"kernel {name}: {argv[0]} is not found here; on Debian: apt install {packages}"
+            f"kernel {name}: {argv[0]} is not installed on this machine; on Debian: apt install"
+            f" {packages}"
         )
     environment = {"PATH": SYSTEM_FOLDERS, "LC_ALL": "C"}
     try:

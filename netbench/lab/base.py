@@ -69,9 +69,7 @@ class Lab:
     def host(self, name: str) -> LabHost:
         """A host by name. Errors: LabRefused."""
         if name not in self.hosts:
-            raise LabRefused(
-                f"the lab {self.name} has no host {name}, it has {', '.join(self.hosts)}"
-            )
+            raise LabRefused(f"lab {self.name} has no host {name}, only {', '.join(self.hosts)}")
         return self.hosts[name]
 
     def block(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
     reap()
     if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
-            f"hosts of lab: {spec.kind} share this machine's kernel, which is not booted; use lab:"
-            " qemu, whose guests have kernels of their own"
+            f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
+            " qemu"
         )
     lab = up(
         spec.kind,

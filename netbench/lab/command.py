@@ -77,7 +77,7 @@ class Tools:
             raise LabError(f"cannot run {' '.join(words)}: {error}") from error
 
     def run(self, argv: Iterable[str], text: str = "") -> str:
-        """Run a program to its end; its output. Errors: LabError with what it said."""
+        """Run a program to its end; its output. Errors: LabError with what it printed."""
         words = list(argv)
         done = self.attempt(words, text)
         if done.returncode:
@@ -102,7 +102,8 @@ def find(names: Iterable[str], lock: int | None = None) -> Tools:
     if missing:
         packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
         raise LabRefused(
-            f"a lab needs {', '.join(missing)}, not found here; on Debian: apt install {packages}"
+            f"a lab needs {', '.join(missing)}, not installed on this machine; on Debian: apt"
+            f" install {packages}"
         )
     return Tools({name: path for name, path in paths.items() if path}, lock)
 

@@ -58,8 +58,7 @@ def cache() -> Path:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LabRefused(
-            f"cannot make {place}: {error.strerror}; set XDG_CACHE_HOME to a folder that can be"
-            " written to"
+            f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
     return place
 
@@ -90,8 +89,7 @@ def newest(tools: Tools) -> str:
     cached = sorted(_cached_packages(""), key=order)
     if not cached:
         raise LabRefused(
-            f"apt knows no {META}, and none is in the cache: {_UPDATE}, or name a kernel of"
-            " this machine"
+            f"apt has no {META}, and the cache has none; {_UPDATE}, or use a kernel of this machine"
         )
     return cached[-1]
 
@@ -115,13 +113,13 @@ def kernel(word: str, tools: Tools) -> Path:
         raise LabRefused(why)
     if not known:
         raise LabRefused(
-            f"kernel {word}: apt knows no linux-image-*-cloud-amd64, and none is in the cache:"
+            f"kernel {word}: apt has no linux-image-*-cloud-amd64, and the cache has none;"
             f" {_UPDATE}"
         )
     available = ", ".join(dict.fromkeys(map(series, reversed(known))))
     raise LabRefused(
-        f"kernel {word}: this machine's Debian has no such cloud kernel, it has"
-        f" {available}; or give a deb, tree or image"
+        f"kernel {word}: Debian's cloud kernels on this machine are {available}; choose one of"
+        " them, or give a deb, tree or image"
     )
 
 
@@ -233,8 +231,8 @@ def unpacked(name: str, tools: Tools) -> Path:
     own = package(name, tools)
     if own is None:
         raise LabRefused(
-            f"guests need the Debian package {name}, which is not installed here and apt does not"
-            f" know: {_UPDATE}"
+            f"guests need the Debian package {name}, which is neither installed nor known to apt;"
+            f" {_UPDATE}"
         )
     place = cache() / "programs" / f"{own.name}_{own.version.replace(':', '%3a')}"
     if place.exists():

@@ -210,7 +210,7 @@ def end(lab: str, folder: Path, host: str = "") -> list[Running]:
     while left := running(lab, folder, host):
         if time.monotonic() > deadline:
             raise LabError(
-                f"these emulators did not end: {', '.join(str(one.pid) for one in left)}; end them"
+                f"cannot stop the emulators {', '.join(str(one.pid) for one in left)}; kill them"
                 " and repeat `lab down`"
             )
         for one in left:

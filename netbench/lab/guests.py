@@ -54,7 +54,8 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
         )
     except OSError as error:
         raise LabError(
-            f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}"
+            f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}; free some"
+            " space there"
         ) from error
     finally:
         root.unlink(missing_ok=True)
@@ -66,7 +67,7 @@ def _root(lab: Lab, host: LabHost, kernel: LabKernel, disk: bool) -> bytes:
         return kernel.initrd.read_bytes() + identity(lab, host, disk)
     except FileNotFoundError as error:
         raise LabError(
-            f"{error.filename} is gone from the cache: take the lab down and make it again"
+            f"{error.filename} was removed from the cache; run `lab down`, then `lab up`"
         ) from error
 
 
@@ -88,7 +89,8 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
         )
     except OSError as error:
         raise LabError(
-            f"{host.name}: cannot make its disk in {here}: {error.strerror}; free some space there"
+            f"{host.name}: cannot create its disk in {here}: {error.strerror}; free some space"
+            " there"
         ) from error
     finally:
         shutil.rmtree(content)
@@ -103,11 +105,11 @@ def find(name: str) -> Lab:
     """A lab of guests that is up. Errors: LabRefused."""
     lab = state.read(name)
     if lab is None:
-        raise LabRefused(f"no lab {name} is up; see `lab status`")
+        raise LabRefused(f"lab {name} is not up; see `lab status`")
     if lab.kind != "qemu":
         raise LabRefused(
-            f"the lab {name} is made of {lab.kind}, whose hosts share this machine's kernel:"
-            " expected one of qemu"
+            f"lab {name} is of kind {lab.kind}, whose hosts cannot be booted; use a lab of kind"
+            " qemu"
         )
     return lab
 

@@ -110,8 +110,8 @@ def _spec_of(
             raise LabRefused(f"expected a {key} above 0, got {value}")
     if name and _campaign_process(name) and name != own_name():
         raise LabRefused(
-            f"expected a name that is not one of a campaign's own lab ({OWN} and a number), got"
-            f" {name!r}"
+            f"the name {name!r} is reserved for the labs of campaigns ({OWN} and a number); choose"
+            " another name"
         )
     return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay)
 
@@ -119,8 +119,8 @@ def _spec_of(
 def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSpec:
     if spec.kind != "qemu" and (kernels or disk):
         raise LabRefused(
-            f"hosts of {spec.kind} share this machine's kernel and files: kernels and a disk are"
-            " for a lab of qemu"
+            f"a lab of kind {spec.kind} uses this machine's kernel and files; --kernels and --disk"
+            " need a lab of kind qemu"
         )
     names = [kernel.name for kernel in kernels]
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
@@ -132,18 +132,17 @@ def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSp
 def _need_root(what: str) -> None:
     if os.geteuid() != 0:
         raise LabRefused(
-            f"{what} needs root, this is user {os.geteuid()}: run it as root, for example with sudo"
+            f"{what} needs root, and this is user {os.geteuid()}; run it as root, for example with"
+            " sudo"
         )
 
 
 def _refuse_second(name: str) -> None:
     if state.read(name) is not None:
-        raise LabRefused(
-            f"the lab {name} is already up: `lab down` removes it, or give this one another name"
-        )
+        raise LabRefused(f"lab {name} is already up; run `lab down` first, or choose another name")
     if state.folder(name).exists() or state.namespaces(name):
         raise LabRefused(
-            f"the lab {name} was left by an `up` that did not finish: `lab down` removes it"
+            f"lab {name} is incomplete, because its `lab up` did not finish; run `lab down`"
         )
 
 

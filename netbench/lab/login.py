@@ -34,7 +34,7 @@ def await_login(lab: Lab, host: LabHost, tools: Tools, seconds: float = _LOGIN_S
             )
         if not emulator.running(lab.name, lab.folder, host.name):
             raise LabError(
-                f"{host.name}: its QEMU has ended; its console's last lines:"
+                f"{host.name}: its QEMU has exited; its console's last lines:"
                 f" {_last_lines(lab, host.name)}"
             )
         time.sleep(_POLL)

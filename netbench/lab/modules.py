@@ -114,6 +114,8 @@ def _read(file: Path) -> bytes:
                 return content
     except FileNotFoundError as error:
         remedy = "; on Debian: apt install zstd" if error.filename == "zstd" else ""
-        raise RequestError(f"cannot read the module {file}: no {error.filename}{remedy}") from error
+        raise RequestError(
+            f"cannot read the module {file}: {error.filename} is not installed{remedy}"
+        ) from error
     except (OSError, lzma.LZMAError, subprocess.CalledProcessError) as error:
         raise RequestError(f"cannot read the module {file}: {error}") from error

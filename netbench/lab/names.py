@@ -48,8 +48,8 @@ def host_names(hosts: Sequence[str] | int) -> tuple[str, ...]:
     for i, name in enumerate(hosts):
         if not _HOST.match(name) or name == SWITCH:
             raise LabRefused(
-                "expected a host's name of at most 63 letters, digits, dots, dashes and"
-                f" underscores, not {SWITCH}, got {name!r}"
+                "expected a host name of at most 63 letters, digits, dots, dashes and underscores,"
+                f" not {SWITCH}, got {name!r}"
             )
         if name in hosts[:i]:
             raise LabRefused(f"expected each host once, got {name} again")

@@ -107,7 +107,7 @@ def management_network(used: Iterable[IPv4Network]) -> IPv4Network:
             if not any(network.overlaps(other) for other in real):
                 return network
     raise LabError(
-        f"no /24 is free for the management link in {', '.join(map(str, POOLS))}: see `ip route"
+        f"no /24 is free for the management link in {', '.join(map(str, POOLS))}; see `ip route"
         " show table all`"
     )
 

@@ -41,7 +41,7 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     kernel's files.
     """
     if not emulator.TUN.exists():
-        raise LabRefused(f"guests need {emulator.TUN}, which is not here: modprobe tun")
+        raise LabRefused(f"guests need {emulator.TUN}, which does not exist; run `modprobe tun`")
     programs = userland(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}

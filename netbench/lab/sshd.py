@@ -151,7 +151,7 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
     done = tools.attempt(("ip", "netns", "exec", host.namespace, *shell, *server))
     if done.returncode:
         raise LabError(
-            f"{host.name}: sshd does not start: {_log_end(here / 'log') or done.stderr.strip()}"
+            f"{host.name}: sshd did not start: {_log_end(here / 'log') or done.stderr.strip()}"
         )
     deadline = time.monotonic() + _DEADLINE
     while not answers(host.management):

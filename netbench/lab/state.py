@@ -56,8 +56,8 @@ def _acquire(deadline: float) -> int:
                 return lock
         if time.monotonic() > deadline:
             raise LabError(
-                f"another lab has been going up or down for {_PATIENCE:.0f} s; see `lab status`, or"
-                " end that process"
+                f"another `lab up` or `lab down` has held the lock for {_PATIENCE:.0f} s; wait for"
+                " it, or stop it"
             )
         time.sleep(_POLL)
 
@@ -90,7 +90,8 @@ def begin(name: str) -> Path:
         folder(name).chmod(0o755)
     except OSError as error:
         raise LabError(
-            f"cannot make the lab's folder {error.filename}: {error.strerror}; check what is there"
+            f"cannot create the lab's folder {error.filename}: {error.strerror}; remove what is in"
+            " the way"
         ) from error
     return folder(name)
 

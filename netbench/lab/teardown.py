@@ -81,7 +81,7 @@ def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
         if time.monotonic() > deadline:
             names = ", ".join(f"{tenant.pid} ({tenant.program})" for tenant in left)
             raise LabError(
-                f"these processes of the lab did not end: {names}; end them and repeat `lab down`"
+                f"cannot stop the lab's processes {names}; kill them and repeat `lab down`"
             )
         _kill(left)
         left = _wait(inside, _POLL)

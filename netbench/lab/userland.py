@@ -182,8 +182,8 @@ def _program(name: str, package: str, tools: Tools) -> Program:
         if (program := root / folder.lstrip("/") / name).is_file():
             return Program(program, root, root.name.partition("_")[2].replace("%3a", ":"))
     raise LabRefused(
-        f"the Debian package {package} has no program {name} where it was expected; install it: apt"
-        f" install {package}"
+        f"the Debian package {package} lacks {name} at the expected path; install it: apt install"
+        f" {package}"
     )
 
 
@@ -215,7 +215,7 @@ def _libraries(program: Program, tools: Tools) -> list[Path]:
     )
     if "not found" in output:
         raise LabRefused(
-            f"{program.path} lacks a library here: {' '.join(output.split())}; apt install its"
-            " package"
+            f"{program.path} needs a library that is not installed: {' '.join(output.split())};"
+            " install its package with apt"
         )
     return [Path(path) for path in _LOADED.findall(output)]

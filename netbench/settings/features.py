@@ -34,8 +34,7 @@ class Feature(Setting):
         if not features:
             name = what or self.pattern
             raise ValueError(
-                f"{place.interface} has no feature {name}; `ethtool -k {place.interface}` names"
-                " what it has"
+                f"{place.interface} has no feature {name}; see `ethtool -k {place.interface}`"
             )
         return features
 

@@ -26,7 +26,5 @@ class Governor(KernelFiles):
             name for name in place.read("list", FOLDER).split() if name.startswith("policy")
         ]
         if not policies:
-            raise ValueError(
-                f"no CPU of {place.host} has a governor: its kernel does not manage frequencies"
-            )
+            raise ValueError(f"{place.host} has no cpufreq governor")
         return [f"{FOLDER}/{name}/scaling_governor" for name in policies]

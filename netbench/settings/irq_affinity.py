@@ -20,7 +20,9 @@ class IrqAffinity(KernelFiles):
     def files(self, place: SettingContext) -> list[str]:
         device = f"/sys/class/net/{place.interface}/device"
         if "device" not in place.read("list", f"/sys/class/net/{place.interface}").split():
-            raise ValueError(f"{place.interface} has no interrupts: no device is behind it")
+            raise ValueError(
+                f"{place.interface} has no interrupts, because it is a virtual interface"
+            )
         if "msi_irqs" not in place.read("list", device).split():
             raise ValueError(f"{place.interface} has no message-signalled interrupts of its own")
         return [

@@ -44,7 +44,7 @@ class Nfs(Setting):
     levels = "off, on, or options of nfs(5) such as rsize=32K or {rsize: 32K, vers: 4.1}"
     cost = LINK
     whole_kernel = True
-    not_ready = "its NFS server accepts no open (the grace period after its start)"
+    not_ready = "its NFS server refused to open files (grace period after its start)"
 
     def parse(self, level: str) -> str:
         if level in _SWITCH:
@@ -57,7 +57,7 @@ class Nfs(Setting):
         if None in matches or len(options) < len(matches):
             raise ValueError(self.levels)
         for name in options.keys() & OURS:
-            raise ValueError(f"options without {name}, which netbench gives itself")
+            raise ValueError(f"options of nfs(5) other than {name}, which netbench sets itself")
         return ",".join(
             name if value is None else f"{name}={_as_shown(name, value)}"
             for name, value in options.items()
@@ -133,8 +133,8 @@ class Nfs(Setting):
         folders = dict.fromkeys(str(PurePosixPath(file).parent) for file in place.peers.files)
         if len(folders) != 1 or not next(iter(folders)).startswith("/"):
             raise ValueError(
-                "nfs exports one folder: write source: {file: PATH} with paths from / on, all in"
-                " the same folder"
+                "nfs exports one folder: write source: {file: PATH} with absolute paths in the"
+                " same folder"
             )
         return next(iter(folders))
 

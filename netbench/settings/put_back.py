@@ -50,7 +50,7 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
     _, now = worker.operate(change.op, change.target, _settable(change.before))
     if now != change.before:
         what = f"{change} reads {now!r}, was {change.before!r}"
-        raise EngineError(0, 0, "restore", what, "put it back by hand")
+        raise EngineError(0, 0, "restore", what, "restore it by hand")
     return "put back"
 
 

@@ -108,8 +108,8 @@ class HostSettings:
         for key, level in self._differing(wanted, read).items():
             self.undo()
             raise SettingRefused(
-                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} beside the"
-                " others; leave one out"
+                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} once the other"
+                " settings are applied; remove one of them"
             )
         moved = {name: values for layer in self._held for name, values in layer.moved.items()}
         return Held(read, moved)
@@ -189,7 +189,7 @@ class HostSettings:
                     self._wait_until_ready(setting)
                 now = setting.reading(what, level.value, self.place)
             if now != level.value:
-                why = "the host rounds it, or something else sets it"
+                why = "the host rounds it, or another program sets it"
                 raise SettingRefused(
                     f"{self.place.host}: {key} was set to {level}, but reads {now}; {why}"
                 )
@@ -237,7 +237,8 @@ class HostSettings:
             if time.monotonic() > deadline:
                 why = setting.not_ready.replace("{interface}", self.place.interface)
                 raise SettingRefused(
-                    f"{self.place.host}: {why} within {READY_SECONDS:.0f} s; see `dmesg` there"
+                    f"{self.place.host}: {why} within {READY_SECONDS:.0f} s; see `dmesg` on the"
+                    " host"
                 )
             time.sleep(READY_PAUSE)
 

@@ -134,14 +134,14 @@ def test_a_worker_refuses_a_controller_of_another_layout(hello: bytes) -> None:
             ProtocolError,
             "not netbench's protocol.*Welcome",
         ),
-        ((frames.frame(Frame.READY, 0),), ProtocolError, "began with READY, expected HELLO"),
+        ((frames.frame(Frame.READY, 0),), ProtocolError, "sent READY first, expected HELLO"),
         ((frames.frame(Frame.HELLO, 0, b"short"),), ProtocolError, "5 bytes long"),
         (
             (HEADER.pack(FRAME_MAX + 1, Frame.HELLO, 0),),
             ProtocolError,
             "not netbench's protocol",
         ),
-        ((), WorkerLost, "closed the connection; it said: segmentation fault"),
+        ((), WorkerLost, "closed the connection; its output: segmentation fault"),
         ((b"\x08\0",), WorkerLost, "closed the connection"),
     ],
 )
@@ -172,14 +172,14 @@ JOB = {"role": "observe", "duration": 1}
     ("answer", "expected"),
     [
         (frames.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
-        (frames.frame(Frame.READY, 1, b"xxx"), "3 bytes are left over"),
+        (frames.frame(Frame.READY, 1, b"xxx"), "3 bytes follow the last vector"),
         (
             frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
-            "a vector of 34359738360 bytes where 0 are left",
+            "a vector of 34359738360 bytes does not fit into the remaining 0",
         ),
         (
             frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 1, 0, 2**32 - 1, 0)),
-            "where 0 are left",
+            "does not fit into the remaining 0",
         ),
         (frames.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
     ],
@@ -201,7 +201,7 @@ def test_a_worker_that_says_nothing_is_lost(hello: bytes) -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\0" * 4, b"\x09" + b"\0" * 7, b"\0" * 9])
 def test_an_edge_that_is_none_is_refused(payload: bytes) -> None:
-    with pytest.raises(ProtocolError, match="names no edge"):
+    with pytest.raises(ProtocolError, match="has no valid edge"):
         frames.decode_edge(payload)
 
 

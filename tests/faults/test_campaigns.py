@@ -197,7 +197,7 @@ def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     worker = Worker(channel.start(channel.worker_argv()), "here")
     os.kill(worker.hello.pid, signal.SIGSTOP)
     with pytest.raises(
-        WorkerLost, match=r"here: .*writing to it failed \(it has read nothing for 0.2 s\)"
+        WorkerLost, match=r"here: .*writing to it failed \(it has not read its input for 0.2 s\)"
     ):
         worker.operate("exec", ["echo", "x" * (1 << 20)])
     os.kill(worker.hello.pid, signal.SIGKILL)

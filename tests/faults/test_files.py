@@ -304,7 +304,7 @@ def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(
     assert code == 1
     assert f"netbench: cannot write {campaign.folder / hit}" in said
     assert (
-        "No space left on device; free some space there, then `resume` goes on: all records are safe"
+        "No space left on device; free some space there, then `resume` the campaign: all records are safe"
         in said
     )
     kept = stored_records(campaign.folder)
@@ -330,7 +330,7 @@ def test_a_results_disk_that_fails_in_mid_campaign(ext4: Path, tmp_path: Path) -
     code, said = campaign.end()
     assert code == 1
     assert (
-        "Read-only file system; make it writable, then `resume` goes on: all records are safe"
+        "Read-only file system; make it writable, then `resume` the campaign: all records are safe"
         in said
     )
     subprocess.run(["umount", ext4], check=True)
@@ -351,7 +351,7 @@ def test_a_result_that_is_moved_in_mid_campaign_goes_on_where_it_is(tmp_path: Pa
     campaign.folder.rename(tmp_path / "elsewhere")
     code, said = campaign.end()
     assert code == 1
-    assert "the folder was moved or removed; `resume` goes on where it is now" in said
+    assert "was the folder moved? give `resume` its new path" in said
     assert resumed(tmp_path / "elsewhere") == list(range(1, 41))
 
 
@@ -397,7 +397,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
         done = on_read_only(folder, words)
     assert (done.returncode, done.stdout) == (2, "")
     says = f"{why}; make it writable, or choose another place with --results"
-    assert done.stderr.splitlines()[-1].startswith("netbench: cannot make the result folder")
+    assert done.stderr.splitlines()[-1].startswith("netbench: cannot create the result folder")
     assert done.stderr.splitlines()[-1].endswith(says)
     assert list(folder.iterdir()) == []
 
@@ -418,7 +418,7 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
     resume = on_read_only(tmp_path / "r", ["resume", conclusion.path])
     assert resume.returncode == 1
     assert (
-        "records.jsonl: Read-only file system; make it writable, then `resume` goes on"
+        "records.jsonl: Read-only file system; make it writable, then `resume` the campaign"
         in resume.stderr
     )
     assert (conclusion.path / "records.jsonl").read_bytes() == before

@@ -404,7 +404,7 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: 
     assert statuses(campaign) == ["interrupted"]
     assert "the worker is gone" in campaign.records()[0]["reason"]
     assert "tried again for 1 s" in said
-    assert f"`resume {campaign.folder}` goes on from here" in said
+    assert f"`resume {campaign.folder}` continues it" in said
 
 
 # Who is let in
@@ -420,7 +420,7 @@ def test_a_host_with_another_key_is_refused(pair: Lab, begin: Begin, tmp_path: P
     code, said = campaign.end()
     assert code == 1
     shown = output("ssh-keygen", "-lf", pair.folder / "hosts" / "snd" / "host_key.pub").split()[1]
-    assert f"its host key has changed: it shows ssh-ed25519 {shown}, but {known}:1 has" in said
+    assert f"its host key has changed: it offers ssh-ed25519 {shown}, but {known}:1 has" in said
     assert not campaign.results.exists()
 
 

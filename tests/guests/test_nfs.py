@@ -66,7 +66,7 @@ def test_a_level_is_off_on_or_options_as_the_kernel_shows_them(level: str, meant
     ],
 )
 def test_what_is_no_level_is_refused(level: str) -> None:
-    with pytest.raises(ValueError, match=r"off, on, or options|netbench gives itself|size"):
+    with pytest.raises(ValueError, match=r"off, on, or options|netbench sets itself|size"):
         Nfs().parse(level)
 
 
@@ -353,7 +353,7 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None
         said, _ = process.communicate(timeout=200)
         assert "is using this host" not in said
         assert guests.records()[0]["status"] == "failed", said
-        assert "the worker lives, but did not answer in time" in guests.records()[0]["reason"]
+        assert "the worker runs, but did not answer in time" in guests.records()[0]["reason"]
     finally:
         process.kill()
         guests.ssh("snd", "ip link set data0 up")

@@ -414,7 +414,7 @@ def test_a_delay_is_real_or_refused(untouched: None) -> None:
 def test_a_second_lab_of_that_name_is_refused(pair: Lab) -> None:
     with pytest.raises(
         LabRefused,
-        match=f"^the lab {pair.name} is already up: `lab down` removes it, or give this one another name$",
+        match=f"^lab {pair.name} is already up; run `lab down` first, or choose another name$",
     ):
         lab.up("netns", 2, name=pair.name)
     assert ssh(pair, "snd", "echo", "still here") == "still here\n"
@@ -461,7 +461,7 @@ def test_a_kill_before_any_of_its_commands_leaves_nothing_after_down(untouched: 
         assert known is not None
         assert known.state == "unfinished"
         with pytest.raises(
-            LabRefused, match="was left by an `up` that did not finish: `lab down` removes it"
+            LabRefused, match="is incomplete, because its `lab up` did not finish; run `lab down`"
         ):
             lab.up("netns", 2, name=NAME)
         assert lab.down(NAME) != []
@@ -562,7 +562,7 @@ def test_what_fails_on_the_way_up_is_taken_away_and_told(
         "netbench.lab.sshd._SERVER", "NoSuchOption {address} {port} {place} {folder} {pam}\n"
     )
     with pytest.raises(
-        LabError, match=r"^a: sshd does not start: .*Bad configuration option: NoSuchOption"
+        LabError, match=r"^a: sshd did not start: .*Bad configuration option: NoSuchOption"
     ):
         lab.up("netns", ["a"], name=NAME)
 
@@ -651,7 +651,7 @@ def test_without_root_it_is_refused(untouched: None) -> None:
         return forked(change)[1]
 
     assert as_nobody(lambda: lab.up("netns", 2, name=NAME)) == (
-        "LabRefused: making a lab needs root, this is user 65534: run it as root, for example with sudo"
+        "LabRefused: making a lab needs root, and this is user 65534; run it as root, for example with sudo"
     )
     assert as_nobody(lambda: lab.down(NAME)).startswith("LabRefused: removing a lab needs root")
 
@@ -680,7 +680,7 @@ def test_missing_tools_are_named_with_their_packages(
     with pytest.raises(LabRefused) as refusal:
         lab.up("netns", 2, name=NAME, rate=10**9)
     assert str(refusal.value) == (
-        "a lab needs ip, sshd, ssh-keygen, tc, not found here; on Debian: apt install iproute2 openssh-server openssh-client"
+        "a lab needs ip, sshd, ssh-keygen, tc, not installed on this machine; on Debian: apt install iproute2 openssh-server openssh-client"
     )
 
 
@@ -723,7 +723,7 @@ def test_wrong_requests_are_refused(untouched: None, wrong: dict[str, Any], said
 def test_wrong_names_of_hosts_are_refused(untouched: None, name: str) -> None:
     with pytest.raises(
         LabRefused,
-        match="expected a host's name of at most 63 letters, digits, dots, dashes and underscores",
+        match="expected a host name of at most 63 letters, digits, dots, dashes and underscores",
     ):
         lab.up("netns", ["ok", name], name=NAME)
 

@@ -233,7 +233,7 @@ def test_levels_that_exclude_each_other_are_refused(
     held = holder(place, worker, [])
     with pytest.raises(
         SettingRefused,
-        match=f"here: {TX} was set to on, but reads off beside the others; leave one out",
+        match=f"here: {TX} was set to on, but reads off once the other settings are applied; remove one of them",
     ):
         held.hold(parsed(wanted))
     assert state(interface) == before

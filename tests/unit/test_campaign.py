@@ -465,7 +465,7 @@ def test_set_of_an_alias_does_not_change_the_anchor() -> None:
         (["about=[a"], "c.yaml: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence (from --set about=[a)"),
         (["about=!!str a"], "c.yaml: expected a word without a tag, got the tag !!str (from --set about=!!str a)"),
         (["repeat.min=9", "repeat.max=3"], "c.yaml: repeat.min: expected at most repeat.max, which is 3, got 9 (from --set repeat.min=9)"),
-        (["transfer.send=mmap"], "c.yaml: transfer.send: send is swept, so this changes nothing; expected sweep.send=[...] (from --set transfer.send=mmap)"),
+        (["transfer.send=mmap"], "c.yaml: transfer.send: send is swept, so this has no effect; expected sweep.send=[...] (from --set transfer.send=mmap)"),
     ],
 )  # fmt: skip
 def test_a_wrong_set_is_told_with_its_words(sets: list[str], expected: str) -> None:
@@ -616,7 +616,7 @@ def test_wrong_words_of_one_transfer_are_told_together() -> None:
         transfer_cell(["chunk=1Q", "x", "sweep.send=[write]"], catalogue())
     assert str(caught.value).splitlines() == [
         "transfer: expected PATH=VALUE, got 'x'",
-        "transfer: sweep: transfer runs one cell, expected a campaign file for more",
+        "transfer: sweep: `transfer` runs one cell; write a campaign file for more",
         "transfer: transfer.chunk: expected file or a size such as 64K, 1M or 300kB, got '1Q' (from chunk=1Q)",
     ]
 

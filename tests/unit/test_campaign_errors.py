@@ -77,7 +77,7 @@ CASES = [
     (
         "a merge key",
         H + "transfer:\n  <<: {send: write}\n",
-        ["4: transfer: expected a key, got the merge key <<; write the keys out"],
+        ["4: transfer: expected a key, got the merge key <<; write each key instead"],
     ),
     (
         "an unknown alias",
@@ -532,7 +532,7 @@ CASES = [
         "an include that adds nothing",
         H + "sweep: {chunk: [1K]}\ninclude:\n- {chunk: 1K}\n",
         [
-            "5: include[0]: this adds nothing: expected a key that is not swept beside its swept levels"
+            "5: include[0]: this adds nothing: expected a key that is not swept in addition to the swept levels"
         ],
     ),
     (
@@ -604,7 +604,7 @@ CASES = [
         "a CPU metric without meters",
         H + "meters: []\nrepeat: {metrics: [sender_cpu]}\n",
         [
-            "4: repeat.metrics[0]: expected a metric by a meter, and meters names none that accounts CPU, got 'sender_cpu'"
+            "4: repeat.metrics[0]: expected a metric by a meter that accounts CPU time, and `meters:` has none, got 'sender_cpu'"
         ],
     ),
     (

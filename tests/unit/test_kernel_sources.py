@@ -147,11 +147,11 @@ def test_the_digest_of_a_folder_changes_with_names_and_contents(tmp_path: Path) 
     [
         (
             Kernel("k", deb="{}/none.deb"),
-            "kernel k: no file {}/none.deb on this machine; correct `deb`",
+            "kernel k: {}/none.deb does not exist on this machine; correct `deb:`",
         ),
         (
             Kernel("k", tree="{}/none"),
-            "kernel k: no folder {}/none on this machine; correct `tree`",
+            "kernel k: {}/none does not exist on this machine; correct `tree:`",
         ),
         (
             Kernel("k", tree="{}"),

@@ -187,7 +187,9 @@ def test_a_key_that_is_missing_is_named(path: str) -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_its_path(path: str, value: object, why: str) -> None:
-    with pytest.raises(StoreError, match=rf"^{WHERE}: not a record .*\({why}.*put back a copy"):
+    with pytest.raises(
+        StoreError, match=rf"^{WHERE}: not a record .*\({why}.*restore it from a copy"
+    ):
         parse_record(damage.replaced(WHOLE, tuple(path.split(".")), value), WHERE)
 
 

@@ -48,7 +48,7 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file is in the way")
-    with pytest.raises(StoreError, match=r"cannot make the result folder .*--results"):
+    with pytest.raises(StoreError, match=r"cannot create the result folder .*--results"):
         Store.create(tmp_path / "results", "name", "", {})
 
 
@@ -139,7 +139,7 @@ def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
         [sys.executable, "-c", code, store.path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "is being written by another netbench" in done.stdout
+    assert "is in use by another netbench" in done.stdout
 
 
 def test_a_full_disk_says_so_and_keeps_what_was_written(store: Store) -> None:
@@ -152,7 +152,7 @@ def test_a_full_disk_says_so_and_keeps_what_was_written(store: Store) -> None:
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match="holds no result"):
+    with pytest.raises(ReportError, match="is not a result folder"):
         Store.open(tmp_path)
 
 

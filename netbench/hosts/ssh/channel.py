@@ -85,7 +85,7 @@ class SshChannel:
             if not isinstance(error, SessionRefused):
                 link.close()  # the next attempt connects anew
             raise HostError(
-                f"{self.name} ({link.destination}): the host opens no session ({reason(error)});"
+                f"{self.name} ({link.destination}): the host refused a session ({reason(error)});"
                 " check that its sshd responds, and how many sessions it allows (MaxSessions)"
             ) from error
         return SshProcess(session, link)

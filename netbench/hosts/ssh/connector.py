@@ -71,7 +71,7 @@ class Connector:
         if hops:
             label = f"{self._name}: jump host {destination.given} ({destination})"
         if hops > MAX_HOPS:
-            raise HostError(f"{label}: more than {MAX_HOPS} jump hosts; is ProxyJump a circle?")
+            raise HostError(f"{label}: more than {MAX_HOPS} jump hosts; does ProxyJump loop?")
         if destination.revoked_keys:
             raise HostError(
                 f"{label}: its SSH configuration has RevokedHostKeys, which netbench cannot check;"

@@ -67,7 +67,8 @@ def check_destination(destination: str) -> None:
         or _UNSAFE.search(destination)
     ):
         raise HostError(
-            f"{destination!r} is not an SSH destination; write [user@]host, ssh://[user@]host[:port]"
+            f"{destination!r} is not an SSH destination; write [user@]host,"
+            " ssh://[user@]host[:port]"
             " or an alias"
         )
 
@@ -92,8 +93,8 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
         ) from error
     except subprocess.TimeoutExpired as error:
         raise HostError(
-            f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; check its `Match"
-            " exec`"
+            f"`ssh -G {destination}` took longer than {RESOLVE_SECONDS:.0f} s; check `Match exec`"
+            " in the SSH configuration"
         ) from error
     if done.returncode:
         words = [line for line in done.stderr.splitlines() if "seudo-terminal" not in line]
@@ -111,8 +112,8 @@ def _expand(text: str, tokens: Mapping[str, str]) -> str:
     def token(match: re.Match[str]) -> str:
         if match[1] not in tokens:
             raise HostError(
-                f"the SSH configuration has {text!r}: netbench does not know the token %{match[1]};"
-                " write it out"
+                f"the SSH configuration has {text!r}; netbench does not support the token"
+                f" %{match[1]}: write its value"
             )
         return tokens[match[1]]
 

@@ -61,7 +61,7 @@ def _read(file: Path) -> Iterator[Line]:
         return
     except OSError as error:
         raise HostError(
-            f"{file}: known hosts cannot be read: {error.strerror}; check who may read them"
+            f"cannot read the known hosts in {file}: {error.strerror}; check its permissions"
         ) from error
     for number, line in enumerate(text.splitlines(), 1):
         parsed = _parse(file, number, line)
@@ -157,13 +157,13 @@ class KnownHosts:
         problem = (
             "its host key has changed"
             if same
-            else f"it shows a key of another kind ({kind}) than the one that is known"
+            else f"it offers a key of another type ({kind}) than the known one"
         )
         raise HostKeyError(
-            f"{self._label}: {problem}: it shows {kind} {fingerprint(key)}, but {line.place} has"
-            f" {line.kind} {fingerprint(line.key)}. Either the host was installed anew, or"
-            " something else answers in its place. If you know why, forget the old key\n "
-            f" {forget}\nand accept the new one with\n  {accept}",
+            f"{self._label}: {problem}: it offers {kind} {fingerprint(key)}, but {line.place} has"
+            f" {line.kind} {fingerprint(line.key)}. Either the host was reinstalled, or another"
+            f" machine answers. If you know why, remove the old key with\n  {forget}\nand accept"
+            f" the new one with\n  {accept}",
             fingerprint(key),
             f"{forget} && {accept}",
         )

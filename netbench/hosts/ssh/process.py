@@ -52,13 +52,13 @@ class SshProcess:
             except TimeoutError:
                 if time.monotonic() > deadline:
                     raise TimeoutError(
-                        f"the program takes no input for {STALL_SECONDS:.0f} s"
+                        f"the program has not read its input for {STALL_SECONDS:.0f} s"
                     ) from None
                 continue
             except SSH_ERRORS as error:
                 raise BrokenPipeError(str(error) or self._lost()) from error
             if not sent:
-                raise BrokenPipeError("the program is gone")
+                raise BrokenPipeError("the program has exited")
             view = view[sent:]
             deadline = time.monotonic() + STALL_SECONDS
 

@@ -59,6 +59,6 @@ def over_proxy(destination: Destination, label: str) -> tuple[Wire, Proxy]:
         proxy = Proxy(destination.proxy)
     except OSError as error:
         raise HostError(
-            f"{label}: ProxyCommand cannot be run: {error.strerror}; correct it, or SHELL"
+            f"{label}: cannot run ProxyCommand: {error.strerror}; correct it, or the variable SHELL"
         ) from error
     return Wire(proxy.socket, proxy.close), proxy

@@ -49,7 +49,7 @@ class Wire:
             except TimeoutError:
                 if time.monotonic() > deadline:
                     break
-        raise EOFError("the peer takes no more data")
+        raise EOFError("the peer reads no more data")
 
     def settimeout(self, seconds: float) -> None:
         """Timeouts are the wire's own."""

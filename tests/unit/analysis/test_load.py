@@ -100,7 +100,7 @@ def test_any_other_bad_line_is_an_error_with_its_number(
 def test_a_folder_that_is_no_result(tmp_path: Path, gone: str) -> None:
     folder = Synth(runs=1).write(tmp_path / "r")
     (folder / gone).unlink()
-    with pytest.raises(ReportError, match="holds no result"):
+    with pytest.raises(ReportError, match="is not a result folder"):
         load(folder)
 
 
