@@ -108,7 +108,7 @@ def _os_error(error: OSError) -> int:
     if error.filename is None:
         return _defect(error)
     _complain(
-        f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and who may read it"
+        f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
     )
     return RequestError.exit_code
 

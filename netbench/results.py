@@ -151,7 +151,7 @@ class Results:
         levels = self._levels(factor)
         if baseline is not None and baseline not in levels:
             raise ReportError(
-                f"{baseline!r} is no level of {factor}; its levels: {', '.join(levels)}"
+                f"{factor} has no level {baseline!r}; its levels: {', '.join(levels)}"
             )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
         return pd.DataFrame([_comparison(c) for c in family])

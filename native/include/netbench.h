@@ -127,7 +127,7 @@ enum nb_code {
 	NB_ERR_SYSTEM,	    /* a system call failed: see errno */
 	NB_ERR_PEER,	    /* the other side closed or never came */
 	NB_ERR_PROTOCOL,    /* a frame was malformed, too long or out of order */
-	NB_ERR_ABORTED,	    /* given up on request */
+	NB_ERR_ABORTED,	    /* aborted by the controller */
 	NB_ERR_MEMORY,
 };
 

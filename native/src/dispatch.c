@@ -86,7 +86,7 @@ static int fail_closed(const struct nb_run *run, struct nb_error *error)
 			       "the connection was closed after %llu of %llu bytes",
 			       (unsigned long long)arrived, (unsigned long long)run->job.bytes);
 	return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-		       "the connection was closed before the measured window was");
+		       "the connection was closed before the end of the measured window");
 }
 
 /* All flows of a bytes-bounded run have ended: their window ends with them. */
@@ -132,7 +132,7 @@ static int fail_tool(const struct nb_run *run, struct nb_error *error)
 	    length = errors->used < 150 ? (int)errors->used : 150; /* it has no NUL */
 
 	return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
-		       "%.40s ended with status %d before the measured window was closed: %.*s",
+		       "%.40s exited with status %d before the end of the measured window: %.*s",
 		       run->job.argv,
 		       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 		       length ? length : 150, length ? errors->text : "it printed no error");

@@ -74,7 +74,7 @@ const char *nb_strcode(int code)
 	case NB_ERR_PROTOCOL:
 		return "malformed frame";
 	case NB_ERR_ABORTED:
-		return "given up on request";
+		return "aborted by the controller";
 	case NB_ERR_MEMORY:
 		return "out of memory";
 	default:

@@ -77,7 +77,7 @@ int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error 
 	if (theirs.magic != NB_MAGIC || theirs.byte_order != NB_BYTE_ORDER)
 		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
 			       "controller and worker need the same byte order",
-			       "the frame is no hello, or its byte order differs");
+			       "the frame is not a hello, or its byte order differs");
 	if (theirs.version != NB_PROTOCOL || theirs.layout != NB_LAYOUT)
 		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
 			       "deploy the worker again from this controller",

@@ -24,7 +24,7 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 	memcpy(into, text, length);
 	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "remove it",
-			       "%s holds a NUL byte", row->name);
+			       "%s contains a NUL byte", row->name);
 	return 0;
 }
 
@@ -32,8 +32,8 @@ static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error 
 {
 	if (number >= row->minimum && number <= row->maximum)
 		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose a value inside the bounds",
-		       "%s is %llu, it must lie between %llu and %llu", row->name,
+	return nb_fail(error, NB_ERR_REQUEST, "decode job", "choose a value within the limits",
+		       "%s is %llu; it must be between %llu and %llu", row->name,
 		       (unsigned long long)number, (unsigned long long)row->minimum,
 		       (unsigned long long)row->maximum);
 }
@@ -81,7 +81,7 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job",
 			       "use the same netbench version on both sides",
-			       "%s is a number, but the text '%.*s' came", row->name,
+			       "%s must be a number, got '%.*s'", row->name,
 			       (int)(value->bytes < 40 ? value->bytes : 40), text);
 	if (row->type == NB_WORD) {
 		status = word_number(row, text, value->bytes, &number, error);
@@ -150,8 +150,9 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 				      job->method_name);
 	if (!job->method)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job",
-			       "`netbench list methods` names what there is", "no %s method '%s'",
-			       job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+			       "run `netbench list methods` to see the methods",
+			       "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive",
+			       job->method_name);
 	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
 			       "an option belongs to another method than %s", job->method_name);

@@ -103,7 +103,7 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 	default:
 		nb_fail(&error, NB_ERR_PROTOCOL, "read frame",
 			"use the same netbench version on both sides",
-			"a worker accepts no frame of type %u", frame->type);
+			"a worker does not accept frame type %u", frame->type);
 		nb_reply_error(worker, frame->tag, &error);
 		return -NB_ERR_PROTOCOL;
 	}

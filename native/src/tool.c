@@ -39,7 +39,7 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	memcpy(copy, job->argv, sizeof(copy));
 	if (!nb_program_arguments(copy, sizeof(copy), arguments))
 		return nb_fail(error, NB_ERR_REQUEST, "start tool",
-			       "write tool: {argv: [program, ...]}", "no program is named");
+			       "write tool: {argv: [program, ...]}", "the command is empty");
 	if (open_output(&tool->output, OUTPUT_ROOM, &out) ||
 	    open_output(&tool->errors, ERRORS_ROOM, &err))
 		number = errno;

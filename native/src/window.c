@@ -38,7 +38,7 @@ static int check_meters(const struct nb_job *job, struct nb_error *error)
 			i++;
 		if (!nb_meters[i])
 			return nb_fail(error, NB_ERR_REQUEST, "open meter",
-				       "`netbench list meters` names what there is",
+				       "run `netbench list meters` to see the meters",
 				       "no meter '%s'", at);
 	}
 	return 0;

@@ -175,13 +175,13 @@ int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_
 	if (left < sizeof(*value))
 		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
 			       "use the same netbench version on both sides",
-			       "%zu bytes are left over behind the last value", left);
+			       "%zu bytes follow the last value", left);
 	memcpy(value, *at, sizeof(*value));
 	left -= sizeof(*value);
 	if (value->bytes > left || padded(value->bytes) > left)
 		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
 			       "use the same netbench version on both sides",
-			       "a text of %u bytes in a value where %zu are left", value->bytes,
+			       "a text of %u bytes exceeds the %zu that remain", value->bytes,
 			       left);
 	*text = (const char *)*at + sizeof(*value);
 	*at += sizeof(*value) + padded(value->bytes);

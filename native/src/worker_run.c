@@ -127,7 +127,7 @@ void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
 	if (!worker->run)
 		return; /* the run has just failed: its error and this order crossed each other */
 	if (frame->type == NB_ABORT) {
-		nb_fail(&error, NB_ERR_ABORTED, "run", "", "given up on request");
+		nb_fail(&error, NB_ERR_ABORTED, "run", "", "aborted by the controller");
 		fail_run(worker, frame->tag, &error);
 		return;
 	}

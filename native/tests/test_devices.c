@@ -164,8 +164,8 @@ static void a_root_that_is_the_kernels_own_comes_back(void **state)
 	op_restore("qdisc va", before);
 	op_restore("qdisc va", before);
 	op_must_fail("qdisc va", "no_such_kind", NB_ERR_UNSUPPORTED, "no qdisc 'no_such_kind'");
-	op_must_fail("qdisc va", "root pfifo", NB_ERR_REQUEST, "is no qdisc");
-	op_must_fail("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is no qdisc");
+	op_must_fail("qdisc va", "root pfifo", NB_ERR_REQUEST, "is not a qdisc");
+	op_must_fail("qdisc va", "root pfifo 1: abc", NB_ERR_REQUEST, "is not a qdisc");
 	assert_string_equal(before, op_get("qdisc va"));
 }
 
@@ -246,7 +246,7 @@ static void a_lock_is_taken_once(void **state)
 
 	(void)state;
 	op_must_fail("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
-	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "not the name of a holder");
+	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "not a valid lock holder");
 	need_namespace();
 	assert_string_equal("", op_get("lock host"));
 	op_set("lock host", "me");

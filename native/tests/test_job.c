@@ -92,7 +92,7 @@ static void numbers_must_lie_in_their_bounds(void **state)
 			struct nb_writer writer = sound("receive", "read");
 
 			put_number(&writer, row->name, row->minimum - 1);
-			refuse(&writer, "must lie between");
+			refuse(&writer, "must be between");
 			bounded++;
 		}
 	}

@@ -262,7 +262,8 @@ static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **st
 	assert_true(file_holds(choice, "madvise", 7) && file_holds(plain, "a [b] c\nd", 9));
 	assert_string_equal("undo", error.operation);
 	assert_non_null(strstr(error.message, choice));
-	assert_non_null(strstr(error.message, "reads 'madvise', it was 'always [madvise] never'"));
+	assert_non_null(strstr(error.message,
+			       "reads 'madvise' after the undo, but was 'always [madvise] never'"));
 	assert_null(strstr(error.message, "more"));
 	forget_file(choice);
 	forget_file(plain);
@@ -417,7 +418,7 @@ static void wrong_requests_are_refused(void **state)
 		&(struct operation){
 			.op = "file", .target = "/no/such/file", .value = "x", .hold = 1 },
 		"No such file");
-	must_not(&(struct operation){ .op = "exec", .target = "" }, "no program is named");
+	must_not(&(struct operation){ .op = "exec", .target = "" }, "the command is empty");
 	must_not(&(struct operation){ .op = "link", .target = "lo" },
 		 "the target of link is 2 words, not 1");
 	must_not(&(struct operation){ .op = "file",

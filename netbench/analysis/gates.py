@@ -53,13 +53,13 @@ def parse(text: str) -> Gate:
     """
     match = _GATE.match(text)
     if match is None:
-        raise ValueError(f"{text!r} is no gate: expected METRIC, < or >, and a change, {_EXAMPLE}")
+        raise ValueError(f"{text!r} is not a gate; write METRIC, < or >, and a change, {_EXAMPLE}")
     metric, side, sign, number, percent = match.groups()
     known_metric(metric)
     limit = float(number) * (-1 if sign == "-" else 1) / (100 if percent else 1)
     if not math.isfinite(limit) or limit <= -1:
         raise ValueError(
-            f"{text!r}: nothing can be {abs(limit):.0%} less; expected a change above -100%,"
+            f"{text!r}: a metric cannot fall by {abs(limit):.0%}; write a change above -100%,"
             f" {_EXAMPLE}"
         )
     return Gate(text, metric, side == "<", limit)

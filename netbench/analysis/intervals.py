@@ -110,7 +110,7 @@ def column_intervals(table: Numbers, confidence: float) -> list[Interval]:
         return [Interval(0)] * columns
     means = table.mean(axis=0)
     if not np.isfinite(means).all():
-        raise ValueError("a mean of values that are not all finite numbers")
+        raise ValueError("cannot compute a mean: some values are not finite")
     if n == 1:
         return [Interval(1, mean) for mean in means.tolist()]
     sds = table.std(axis=0, ddof=1)

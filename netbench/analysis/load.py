@@ -106,9 +106,9 @@ class _Reader:
     def add(self, record: Record) -> None:
         """Take in a record. Errors: ValueError for one that does not fit the others or the plan."""
         if record.run in self.seen:
-            raise ValueError(f"run {record.run} is there twice")
+            raise ValueError(f"run {record.run} is recorded twice")
         if record.cell not in self.known:
-            raise ValueError(f"cell {record.cell!r} is none of the plan's")
+            raise ValueError(f"cell {record.cell!r} is not in plan.json")
         self.seen.add(record.run)
         counted_in = self._epoch(record) if record.status == "ok" else None
         self.counted_in.append(counted_in)

@@ -86,7 +86,7 @@ class Boots:
         if not why and (rejected := self._ask(accept)):
             why = self._boot_again(wanted, accept, rejected)
         if why:
-            self._give_up(kernel or "as it came", why)
+            self._give_up(kernel or "original kernel", why)
         return self.number
 
     def _boot_again(self, kernel: Kernel | None, accept: Callable[[int], str], why: str) -> str:

@@ -73,15 +73,13 @@ def _hosts(
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
     for name in wanted:
         if name not in known:
-            yield Finding(
-                "error", host, f"meters: {name} is not there", "`list meters` names what is"
-            )
+            yield Finding("error", host, f"meters: there is no meter {name}", "run `list meters`")
         elif known[name].row.why:
             yield Finding(
                 "error",
                 host,
                 f"meters: {name} cannot run here: {known[name].row.why}",
-                "write meters: without it",
+                "remove it from `meters:`",
             )
 
 
@@ -106,14 +104,17 @@ def _units(
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
     if name not in known:
         yield Finding(
-            "error", host, f"{side}: {name} is not built yet", "`list methods` names what can run"
+            "error",
+            host,
+            f"{side}: {name} is not built yet",
+            "run `list methods` to see which methods can run",
         )
     elif known[name].row.why:
         yield Finding(
             "error",
             host,
             f"{side}: {name} cannot run here: {known[name].row.why}",
-            "`list methods` names what can",
+            "run `list methods` to see which methods can run",
         )
 
 
@@ -126,8 +127,8 @@ def _iperf3(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "",
-            f"cell {unit.cell.id}: iperf3 cannot do it: {why}",
-            "the cell will be unsupported; exclude it",
+            f"cell {unit.cell.id}: iperf3 cannot run it: {why}",
+            "`exclude:` the cell, or it is reported as unsupported",
         )
     for worker in pool.pair_workers(unit.pair):
         try:
@@ -136,8 +137,8 @@ def _iperf3(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 worker.host,
-                "iperf3 is not there",
-                "install it (apt-get install iperf3) or leave its cells out",
+                "iperf3 is not installed",
+                "install it (apt-get install iperf3), or `exclude:` its cells",
             )
 
 

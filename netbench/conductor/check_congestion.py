@@ -29,14 +29,14 @@ def check_congestion(congestion: str | None, worker: Worker) -> Iterator[Finding
             yield Finding(
                 "warning",
                 host,
-                "the default congestion control, bbr, paces",
-                "write congestion: cubic to see what the CPU can do",
+                "the default congestion control, bbr, paces the sender",
+                "set congestion: cubic to measure what the CPU can do",
             )
     elif congestion not in available.split():
         yield Finding(
             "error",
             host,
-            f"congestion: {congestion} is not there; the kernel has {available.strip()}",
+            f"congestion: the kernel does not have {congestion}, only {available.strip()}",
             f"load its module (modprobe tcp_{congestion})",
         )
     else:
@@ -57,12 +57,12 @@ def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
     if not int(fields(status).get("CapEff", "0"), 16) & NET_ADMIN:
         known = allowed.strip()
         remedy = (
-            "let the worker be root, or allow it there: sysctl"
+            "log in as root, or allow it on the host: sysctl"
             f" net.ipv4.tcp_allowed_congestion_control='{known} {name}'"
         )
         yield Finding(
             "error",
             worker.host,
-            f"congestion: the worker's user may not choose {name}, only {known}",
+            f"congestion: an ordinary user may not select {name}, only {known}",
             remedy,
         )

@@ -40,25 +40,25 @@ def _readable(worker: Worker, path: str) -> Iterator[Finding]:
         yield Finding(
             "error",
             host,
-            f"source: {path} is not there",
-            "name a file on the sender, in a folder open to its worker",
+            f"source: {path} does not exist, or its folder is not accessible",
+            "check the path on the sender and its permissions",
         )
     elif not _test(worker, "-r", path):
         yield Finding(
             "error",
             host,
-            f"source: {path} may not be read by the worker's user",
-            "let it read it, or name another",
+            f"source: {path} is not readable by the worker's user",
+            "change its permissions, or use another file",
         )
     elif not _test(worker, "-b", path) and not _test(worker, "-f", path):
         yield Finding(
             "error",
             host,
             f"source: {path} is neither a file nor a block device",
-            "name a file on the sender",
+            "use a file on the sender",
         )
     elif _test(worker, "-f", path) and not _test(worker, "-s", path):
-        yield Finding("error", host, f"source: {path} is empty", "name a file that holds data")
+        yield Finding("error", host, f"source: {path} is empty", "use a file with data in it")
 
 
 def _writable(worker: Worker, path: str, overwrite: bool) -> Iterator[Finding]:
@@ -77,6 +77,6 @@ def _writable(worker: Worker, path: str, overwrite: bool) -> Iterator[Finding]:
         yield Finding(
             "error",
             host,
-            f"sink: {path} cannot be written",
-            "name a file in a folder of the receiver that can be",
+            f"sink: {path} is not writable by the worker's user",
+            "use a file in a writable folder of the receiver",
         )

@@ -132,8 +132,8 @@ def _refuse_another_plan(store: Store, plan: Plan) -> None:
     for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
         if stored.get(name) != json.loads(json.dumps(planned[name])):
             raise StoreError(
-                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs; put"
-                " the file back, or run the changed campaign anew"
+                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
+                " restore campaign.yaml, or run the changed campaign as a new one"
             )
 
 
@@ -271,7 +271,7 @@ class Conductor:
             self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
         except BootError as error:
             self._pool.start_all()
-            reason = f"boot: {step.kernel or 'as it came'}: {error}"
+            reason = f"boot: {step.kernel or 'original kernel'}: {error}"
             for unit in self._wanted():
                 self._recorder.keep_unmeasured(unit, "failed", reason)
             return

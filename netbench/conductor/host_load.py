@@ -185,7 +185,8 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
         yield HostWarning(
             host,
             what,
-            "see whether they grow (`ethtool -S`); the report says what moves during each block",
+            "check whether they grow (`ethtool -S`); the report shows what changes during each"
+            " block",
         )
     if facts.get("duplex") == "half":
         yield HostWarning(

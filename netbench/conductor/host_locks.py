@@ -20,8 +20,9 @@ LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
 BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
 HANGS = (
-    "a worker of this campaign that was lost has not ended within {:.0f} s: it waits in the kernel"
-    " (for a device, or an NFS server that is gone); see `dmesg` there, and go on when it has ended"
+    "a lost worker of this campaign has not exited within {:.0f} s: it waits in the kernel for a"
+    " device, or for an NFS server that does not answer; see `dmesg` on the host, and run `resume`"
+    " when the worker has exited"
 )
 
 

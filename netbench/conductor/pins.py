@@ -30,7 +30,7 @@ def choose(
     others = [cpu for cpu in receiver.allowed if cpu != first]
     if not others:
         raise RequestError(
-            "pin: apart needs two CPUs, this host lets the worker use one; use pin: none or same"
+            "pin: apart needs two CPUs, and the worker may use only one; use pin: none or same"
         )
     cores = [cpu for cpu in others if cpu not in sender.siblings.get(first, ())]
     return first, (cores or others)[0]
@@ -39,6 +39,4 @@ def choose(
 def _check(cpu: int | None, cpus: Cpus, side: str) -> None:
     if cpu is not None and cpu not in cpus.allowed:
         allowed = ", ".join(map(str, cpus.allowed))
-        raise RequestError(
-            f"pin: {side}: CPU {cpu} is not there or not allowed; the worker may use {allowed}"
-        )
+        raise RequestError(f"pin: {side}: the worker may not use CPU {cpu}, only {allowed}")

@@ -22,6 +22,6 @@ def retry(act: Callable[[], T], recover: Callable[[WorkerLost], None]) -> T:
             return act()
         except WorkerLost as error:
             if attempt == ATTEMPTS:
-                raise WorkerLost(f"{error}; {ATTEMPTS} times in a row") from error
+                raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
             recover(error)
     raise AssertionError  # the last attempt returns or raises

@@ -111,7 +111,7 @@ def _replay(store: Store, ledger: Ledger) -> None:
             # The ledger would walk through all blocks between.
             raise unreadable(
                 f"{store.path / 'records.jsonl'}:{number}",
-                f"block {record.block} cannot be that of record {number}",
+                f"block {record.block} is out of order in record {number}",
             )
         ledger.add(record)
 

@@ -72,8 +72,8 @@ def _usable(name: str, meters: Mapping[str, Named]) -> Named:
     alone = [meter for meter, named in meters.items() if not named.has("always")]
     if name not in alone:
         near = get_close_matches(name, alone, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(alone)}"
-        raise RequestError(f"no meter {name!r} that can run alone; {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(alone)}"
+        raise RequestError(f"meter {name!r} cannot run alone; {hint}")
     if why := meters[name].row.why:
-        raise EngineError(0, 0, name, why, "`list meters` names what can run here")
+        raise EngineError(0, 0, name, why, "run `list meters` to see which meters work here")
     return meters[name]

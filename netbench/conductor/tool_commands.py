@@ -90,7 +90,7 @@ def _iperf3(
 ) -> Commands:
     why = unable(transfer)
     if why:
-        raise RequestError(f"iperf3 cannot do this cell: {why}; exclude it")
+        raise RequestError(f"iperf3 cannot run this cell: {why}; `exclude:` it")
     client = [
         "iperf3",
         "-c",

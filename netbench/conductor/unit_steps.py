@@ -85,5 +85,5 @@ class UnitSteps:
             self._settings.enter(unit)
 
     def _replace_workers(self, unit: Unit, error: WorkerLost) -> None:
-        self._store.note(f"{unit.cell.id} {unit.pair.name}: new workers: {error}")
+        self._store.note(f"{unit.cell.id} {unit.pair.name}: replaced the workers: {error}")
         self._pool.dismiss_pair(unit.pair)

@@ -52,7 +52,7 @@ def _question(
     swept = ", ".join(result.swept) or "nothing was swept"
     if factor is None and asked is None:
         raise ReportError(
-            f"{result.path}: its campaign compares nothing; --factor says what to compare ({swept})"
+            f"{result.path}: its campaign has no `compare:`; name a factor with --factor ({swept})"
         )
     chosen = factor or (asked.factor if asked else "")
     if chosen not in result.swept:
@@ -64,7 +64,7 @@ def _question(
     base = baseline or (same_factor.baseline if same_factor else levels[0])
     if base not in levels:
         raise ReportError(
-            f"{result.path}: {base!r} is no level of {chosen}; its levels: {', '.join(levels)}"
+            f"{result.path}: {chosen} has no level {base!r}; its levels: {', '.join(levels)}"
         )
     return chosen, base, margin if margin is not None or same_factor is None else same_factor.margin
 
@@ -81,7 +81,7 @@ def of_two(
     """
     cells = matching.match(a.result, b.result)
     if not cells.matches:
-        why = "; ".join(cells.notes) or "they swept nothing alike"
+        why = "; ".join(cells.notes) or "their factors have no level in common"
         raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
     families = {
         name: independent.compared(a.result, b.result, cells, name, margin)

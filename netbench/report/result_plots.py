@@ -52,7 +52,9 @@ class Plots:
         every = self._samples()
         rows = every.loc[every["run"] == run]
         if rows.empty:
-            raise ReportError(f"run {run} has no samples; transfer.sample sets their interval")
+            raise ReportError(
+                f"run {run} has no samples; set their interval with `transfer: {{sample: ...}}`"
+            )
         if counter is not None and counter not in rows:
             raise ReportError(
                 f"the samples of run {run} have no {counter}; they have"

@@ -171,7 +171,7 @@ def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None
     text = BASE + f"transfer: {{send: sendfile, source: {{file: {tmp_path}/nothing}}}}\n"
     with pytest.raises(
         RequestError,
-        match="nothing is not there; name a file on the sender, in a folder open to its worker",
+        match="nothing does not exist, or its folder is not accessible; check the path on the sender",
     ):
         run(text, tmp_path / "results")
     assert not (tmp_path / "results").exists()
@@ -236,7 +236,7 @@ def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
     with WorkerPool(found) as pool:
         errors = [str(f) for f in check(found, pool) if f.level == "error"]
     assert len(errors) == 1
-    assert "congestion: tahoe is not there; the kernel has" in errors[0]
+    assert "congestion: the kernel does not have tahoe, only" in errors[0]
 
 
 AS_ANYONE = 'mount --bind "$0" /proc/sys/net/ipv4/tcp_allowed_congestion_control && exec "$@"'
@@ -264,7 +264,7 @@ def test_a_congestion_control_that_the_user_may_not_choose_is_an_error_of_check(
     with WorkerPool(found, lambda host: LocalChannel(host.name, argv)) as pool:
         errors = [str(f) for f in check(found, pool) if f.level == "error"]
     assert len(errors) == says
-    what = "error: here: congestion: the worker's user may not choose reno, only tahoe; let the worker be root, or allow it there: "
+    what = "error: here: congestion: an ordinary user may not select reno, only tahoe; log in as root, or allow it on the host: "
     assert (
         errors == []
         or errors[0] == what + "sysctl net.ipv4.tcp_allowed_congestion_control='tahoe reno'"

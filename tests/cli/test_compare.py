@@ -89,7 +89,7 @@ def test_the_campaigns_comparison_is_the_default(netbench: Command, folder: Path
     done = netbench("compare", folder / "boots")
     assert done.returncode == 2
     assert (
-        "its campaign compares nothing; --factor says what to compare (kernel, send)" in done.stderr
+        "its campaign has no `compare:`; name a factor with --factor (kernel, send)" in done.stderr
     )
 
 
@@ -179,7 +179,7 @@ def test_two_results_as_json(netbench: Command, folder: Path) -> None:
         (["--factor", "tso"], "no factor 'tso'; there are kernel, send"),
         (
             ["--factor", "kernel", "--baseline", "5.4"],
-            "'5.4' is no level of kernel; its levels: 6.1, 6.12",
+            "kernel has no level '5.4'; its levels: 6.1, 6.12",
         ),
         (["--factor", "kernel", "--metric", "throughput.soak"], "did you mean throughput?"),
         (["--factor", "kernel", "--metric", "mood"], "no metric 'mood'"),
@@ -189,7 +189,7 @@ def test_two_results_as_json(netbench: Command, folder: Path) -> None:
         ),
         (
             ["--factor", "kernel", "--fail-if", "throughput<=2"],
-            "is no gate: expected METRIC, < or >, and a change",
+            "is not a gate; write METRIC, < or >, and a change",
         ),
         (["--factor", "kernel", "--fail-if", "mood<2%"], "no metric 'mood'"),
         (["--factor", "kernel", "--fail-if", "steps<2%"], "no metric 'steps' was measured"),

@@ -191,7 +191,7 @@ def test_an_option_belongs_to_its_method_and_is_checked(toys: Path) -> None:
     """Its bounds hold, and another method's job does not take it."""
     answer = python(toys, REFUSED)
     assert isinstance(answer, list)
-    assert "more is 2, it must lie between 0 and 1" in answer[0]
+    assert "more is 2; it must be between 0 and 1" in answer[0]
     assert "belongs to another method" in answer[1]
 
 

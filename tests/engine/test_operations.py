@@ -824,7 +824,7 @@ def test_a_holder_without_a_name_is_waited_for_then_refused(
 
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
-        assert "not the name of a holder" in str(refusal(worker, "lock", "host", name))
+        assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
     assert "no lock 'planet'" in str(refusal(worker, "lock", "planet"))
     assert read(worker, "lock", "host") == ""
     assert take(worker, "host", "x" * 60) == "x" * 60

@@ -305,7 +305,7 @@ EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
         (
             ["meter", "procstat"],
             1,
-            "procstat: /proc/stat counts no CPU time; `list meters` names what can run here",
+            "procstat: /proc/stat counts no CPU time; run `list meters` to see which meters work here",
         ),
         (["list", "meters"], 0, "CANNOT RUN HERE: /proc/stat counts no CPU time"),
         (["run", "f.yaml", "--set", "meters=[rusage]"], 0, "throughput"),

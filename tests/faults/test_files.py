@@ -93,10 +93,10 @@ def ext4(tmp_path: Path) -> Iterator[Path]:
     [
         (
             lambda path: None,
-            "is not there; name a file on the sender, in a folder open to its worker",
+            "does not exist, or its folder is not accessible; check the path on the sender and its permissions",
         ),
-        (Path.touch, "is empty; name a file that holds data"),
-        (Path.mkdir, "is neither a file nor a block device; name a file on the sender"),
+        (Path.touch, "is empty; use a file with data in it"),
+        (Path.mkdir, "is neither a file nor a block device; use a file on the sender"),
     ],
 )
 def test_a_source_that_cannot_be_sent_is_refused_before_anything_is_run(
@@ -121,9 +121,9 @@ def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
     (source.parent if folder else source).chmod(0)
     text = f"transfer: {{send: sendfile, source: {{file: {source}}}, {SHORT}}}\n"
     says = (
-        "is not there; name a file on the sender, in a folder open"
+        "does not exist, or its folder is not accessible"
         if folder
-        else "may not be read by the worker's user; let it read it"
+        else "is not readable by the worker's user; change its permissions"
     )
     with pytest.raises(RequestError, match=f"error: here: source: {source} {says}"):
         run(text, tmp_path / "r", powerless)

@@ -8,13 +8,13 @@ from tools.messages import c_messages, main, python_messages
 
 
 def test_every_failure_of_the_engine_says_what_to_do() -> None:
-    """Operation, message and remedy; what was given up on request needs none."""
+    """Operation, message and remedy; one aborted by the controller needs no remedy."""
     found = list(c_messages())
     assert len(found) > 80
     assert [
         str(m)
         for m in found
-        if len([text for text in m.texts if text]) < 3 and m.texts[1] != "given up on request"
+        if len([text for text in m.texts if text]) < 3 and m.texts[1] != "aborted by the controller"
     ] == []
 
 

@@ -45,6 +45,6 @@ def test_what_is_not_there_is_refused_with_what_is() -> None:
         choose(Pin("apart"), ONE, ONE, True)
     with pytest.raises(
         RequestError,
-        match="receiver: CPU 9 is not there or not allowed; the worker may use 0, 1, 2, 3",
+        match="receiver: the worker may not use CPU 9, only 0, 1, 2, 3",
     ):
         choose(Pin("cpus", 0, 9), FOUR, FOUR, True)

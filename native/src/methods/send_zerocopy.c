@@ -170,7 +170,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 
 	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
 		return nb_fail_errno(error, "set SO_ZEROCOPY",
-				     "use Linux 4.19 or later, which takes it on a connected "
+				     "use Linux 4.19 or later, which accepts it on a connected "
 				     "socket, or another send method",
 				     "on stream %u", flow->index);
 	return 0;
@@ -337,16 +337,15 @@ static int drain(struct nb_flow *flow)
 		if (status || unacknowledged(flow))
 			looks = 0;
 		if (looks > POLLS)
-			return nb_fail(
-				&flow->error, NB_ERR_SYSTEM, "wait for completions",
-				"check for a driver that keeps what it has sent (virtio_net "
-				"without napi_tx)",
-				"everything has arrived, but %llu of %llu sends are not completed "
-				"after %d s",
-				(unsigned long long)pending(flow),
-				(unsigned long long)atomic_load_explicit(&flow->proof[OWED],
-									 memory_order_relaxed),
-				POLLS * POLL_MS / 1000);
+			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for completions",
+				       "the driver may hold sent packets (virtio_net without "
+				       "napi_tx): use another method",
+				       "the receiver has everything, but %llu of %llu sends have "
+				       "no completion after %d s",
+				       (unsigned long long)pending(flow),
+				       (unsigned long long)atomic_load_explicit(
+					       &flow->proof[OWED], memory_order_relaxed),
+				       POLLS * POLL_MS / 1000);
 		if (!status)
 			status = await_notice(flow, POLL_MS);
 		if (status < 0)

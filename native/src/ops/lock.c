@@ -194,7 +194,7 @@ static int run_in_namespace(struct lock_request *request)
 		return run_in_kernel(request);
 	if (strcmp(request->what, "host") != 0)
 		return nb_fail(request->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel",
-			       "there is no lock '%.40s'", request->what);
+			       "unknown lock '%.40s'", request->what);
 	run(request);
 	return request->status;
 }
@@ -220,7 +220,7 @@ static int set_lock(const struct nb_target *target, const char *value, struct nb
 		length++;
 	if (!length || length > HOLDER_MAX || value[length])
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
-			       "'%.70s' is not the name of a holder", value);
+			       "'%.70s' is not a valid lock holder", value);
 	return run_in_namespace(&request);
 }
 

@@ -224,8 +224,8 @@ static int set_mount(const struct nb_target *target, const char *value, struct n
 		return unmount(target->words, error);
 	if (!value[length])
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
-			       "write a source, a line's end, and options",
-			       "'%.70s' is not a mount", value);
+			       "write the source, a newline, and the options",
+			       "'%.70s' is not a mount request", value);
 	if (!is_gone(target->words))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "unmount it (umount -f -l)",
 			       "something is mounted at %s already", target->words);

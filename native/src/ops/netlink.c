@@ -286,7 +286,7 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
 		return nb_fail(error, NB_ERR_REQUEST, operation,
-			       "an interface is called something like eth0",
+			       "give an interface name such as eth0",
 			       "'%.40s' is not the name of an interface", name);
 	index = if_nametoindex(name);
 	if (index && index <= INT32_MAX)

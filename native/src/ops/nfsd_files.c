@@ -77,7 +77,7 @@ int nb_nfsd_mount(const struct nb_nfsd *nfsd)
 {
 	if (nb_nfsd_is_mounted(nfsd))
 		return nb_fail(nfsd->error, NB_ERR_REQUEST, "export",
-			       "run `netbench restore`: it undoes what an earlier run left",
+			       "run `netbench restore`: it removes what an earlier run left",
 			       "%s is mounted already", nfsd->place);
 	if ((mkdir(nfsd->place, 0700) && errno != EEXIST) ||
 	    mount("nfsd", nfsd->place, "nfsd", 0, NULL))

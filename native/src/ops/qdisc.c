@@ -120,7 +120,7 @@ static int check_restorable(const struct nb_place *place, const struct nb_root *
 	if (!lost && replace(place, &like, &why))
 		lost = why.message;
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			      "remove it yourself, or leave this setting out",
+			      "remove it by hand, or leave this setting out",
 			      "the %s of %s could not be restored: %s", root->kind,
 			      place->interface, lost)
 		    : 0;

@@ -127,7 +127,7 @@ static const char *root_line(const char *text)
 int nb_qdisc_fail_text(const char *text, struct nb_error *error)
 {
 	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write the name of a kind such as fq",
-		       "'%.60s' is no qdisc", text);
+		       "'%.60s' is not a qdisc", text);
 }
 
 static int read_options(const char *hex, struct nb_root *root)

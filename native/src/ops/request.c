@@ -32,7 +32,7 @@ static int take_value(struct nb_op_request *request, const char *text, size_t le
 {
 	if (memchr(text, 0, length))
 		return nb_fail(error, NB_ERR_REQUEST, "operation", "write a text",
-			       "a value with a NUL in it");
+			       "the value contains a NUL byte");
 	free(request->value);
 	request->value = nb_text_copy(text, length);
 	return request->value ? 0 : nb_op_fail_memory(error, "a value");

@@ -100,8 +100,8 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 	name_entry(entry, name, sizeof(name));
 	return nb_fail(error, NB_ERR_SYSTEM, "undo",
 		       "another program has changed it since: restore it by hand",
-		       "%s reads '%.*s', it was '%.*s'", name, shown(reads), reads, shown(was),
-		       was);
+		       "%s reads '%.*s' after the undo, but was '%.*s'", name, shown(reads), reads,
+		       shown(was), was);
 }
 
 static int restore(const struct nb_undo_entry *entry, struct nb_text *text, struct nb_error *error)

@@ -68,8 +68,8 @@ def test_a_last_line_without_newline_is_left_out_as_resume_will(tmp_path: Path) 
         ("[]", "not a JSON object"),
         ('{"schema": 1}', "expected schema 2"),
         ('{"schema": 2, "run": 5}', "not a record"),
-        ("SECOND", "run 2 is there twice"),
-        ("UNPLANNED", "'nowhere' is none of the plan's"),
+        ("SECOND", "run 2 is recorded twice"),
+        ("UNPLANNED", "'nowhere' is not in plan.json"),
         ("NUMBERS", "not a record"),
     ],
 )
