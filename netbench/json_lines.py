@@ -100,6 +100,8 @@ def cannot(what: str, path: Path, error: OSError) -> StoreError:
 
 def remedy_of(error: OSError) -> str:
     """What to do where a file cannot be written."""
+    if error.errno == errno.ENAMETOOLONG:
+        return "give a shorter name"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "free some space there" if full else "make it writable"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netbench.campaign.tree import Listing, Node, Table, Word
-from netbench.campaign.yaml_tree import parse_value
+from netbench.campaign.yaml_tree import DEPTH_MAX, UNPRINTABLE, parse_value
 from netbench.errors import CampaignError, Problem
 
 QUICK = {
@@ -16,10 +16,16 @@ QUICK = {
 }
 WHOLE_KEYS = ("settings", "sweep")  # mappings whose keys have dots of their own
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
+ORIGIN_SHOWN = 80  # characters of an option in a message
 
 
 def split_set(words: str, source: str, option: str = "--set ") -> tuple[str, str]:
     """PATH and VALUE of one `PATH=VALUE`. Errors: CampaignError."""
+    bad = UNPRINTABLE.search(words)
+    if bad:
+        shown = words.encode("unicode_escape").decode("ascii")
+        message = f"expected text, got the control character U+{ord(bad[0]):04X}"
+        raise CampaignError(source, [Problem(0, "", f"{message} (from {option}{shown})")])
     path, equals, value = words.partition("=")
     if not equals or not path.strip() or path.strip() != path:
         raise CampaignError(
@@ -30,12 +36,16 @@ def split_set(words: str, source: str, option: str = "--set ") -> tuple[str, str
 
 def put(tree: Table, path: str, value: Node, source: str) -> None:
     """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when an index
-    is out of range.
+    is out of range, or the path is longer than a file may be deep.
     """
     holder: Table | Listing = tree
     key, rest = _step(tree, path, "")
-    top = key
+    top, depth = key, 1
     while rest:
+        depth += 1
+        if depth > DEPTH_MAX:
+            message = f"expected at most {DEPTH_MAX} levels of nesting, got more"
+            raise CampaignError(source, [Problem(0, top, f"{message} (from {_cut(value.origin)})")])
         inner = _child(holder, key, path, value, source)
         if not isinstance(inner, Table | Listing):
             inner = Table(flow=False)
@@ -44,6 +54,10 @@ def put(tree: Table, path: str, value: Node, source: str) -> None:
         key, rest = _step(holder, rest, top)
     _child(holder, key, path, value, source)
     _place(holder, key, value)
+
+
+def _cut(origin: str) -> str:
+    return origin if len(origin) <= ORIGIN_SHOWN else f"{origin[: ORIGIN_SHOWN - 3]}..."
 
 
 def _step(holder: Table | Listing, steps: str, top: str) -> tuple[str, str]:

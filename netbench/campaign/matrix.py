@@ -135,6 +135,7 @@ class Matrix:
     ) -> list[Combination]:
         extended = [dict(cell) for cell in crossed]
         added: list[Combination] = []
+        extending: set[int] = set()
         for i, written in enumerate(include):
             entry = self.reader.entry(written, ("include", i))
             if len(entry) < len(written):
@@ -157,9 +158,25 @@ class Matrix:
                     "this adds nothing: expected a key that is not swept in addition to the swept"
                     " levels",
                 )
+            else:
+                extending.add(i)
             for n in matches:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})
+        self._refuse_overwritten(extending, extended)
         return extended + added
+
+    def _refuse_overwritten(self, extending: set[int], cells: Sequence[Combination]) -> None:
+        """Rows of include of which no cell keeps a level, as later rows have the same keys."""
+        lasting = {
+            level.at[1] for cell in cells for level in cell.values() if level.at[0] == "include"
+        }
+        overwritten = sorted(extending - lasting)
+        if overwritten:
+            more = f" (and {len(overwritten) - 1} more rows)" if len(overwritten) > 1 else ""
+            self.problems.add(
+                ("include", overwritten[0]),
+                f"this changes nothing: a later row overwrites all that it adds{more}",
+            )
 
     def _refuse_repeated(self, cells: Sequence[Combination]) -> None:
         seen: set[str] = set()

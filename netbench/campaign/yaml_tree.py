@@ -20,7 +20,11 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BYTES_MAX = 1024 * 1024
 NODES_MAX = 100_000
 DEPTH_MAX = 32
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Besides control characters those that hide text or turn its direction (Unicode TR 36, 2.10.2).
+UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    "|[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f]"
+)
 
 
 class TreeBuilder:
@@ -104,7 +108,7 @@ class TreeBuilder:
     def _value(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.ScalarEvent):
             nothing = not event.style and event.value in ("", "~")
-            bad = _UNPRINTABLE.search(event.value)
+            bad = UNPRINTABLE.search(event.value)
             if bad:
                 self._note(
                     event, loc, f"expected text, got the control character U+{ord(bad[0]):04X}"
@@ -200,7 +204,7 @@ def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
     """The tree of a campaign file, and the problems that still leave a tree. Errors: CampaignError
     for the others.
     """
-    bad = _UNPRINTABLE.search(text)
+    bad = UNPRINTABLE.search(text)
     if bad:
         line = text.count("\n", 0, bad.start()) + 1
         raise CampaignError(
@@ -224,7 +228,7 @@ def parse_value(text: str, source: str, origin: str) -> Node:
     """The tree of one value given outside a file (line 0). Errors: CampaignError naming
     its origin.
     """
-    bad = _UNPRINTABLE.search(text)
+    bad = UNPRINTABLE.search(text)
     if bad:
         message = (
             f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"

@@ -131,14 +131,14 @@ CASES = [
         "a bad name",
         "netbench: 1\nname: -x y\n",
         [
-            "2: name: expected a name of letters, digits, dots, dashes and underscores, such as sosend-2, got '-x y'"
+            "2: name: expected a name of at most 100 letters, digits, dots, dashes and underscores, such as sosend-2, got '-x y'"
         ],
     ),
     (
         "an empty name",
         "netbench: 1\nname:\n",
         [
-            "2: name: expected a name of letters, digits, dots, dashes and underscores, such as sosend-2, got nothing"
+            "2: name: expected a name of at most 100 letters, digits, dots, dashes and underscores, such as sosend-2, got nothing"
         ],
     ),
     (
@@ -193,7 +193,7 @@ CASES = [
     (
         "no time at all",
         H + "transfer: {duration: 0}\n",
-        ["3: transfer.duration: expected a time of at least 1ns, got '0'"],
+        ["3: transfer.duration: expected a time of at least 1ms, got '0'"],
     ),
     (
         "a rate without unit",
@@ -321,7 +321,7 @@ CASES = [
         "a host's name",
         H + "hosts: {a b: local}\n",
         [
-            "3: hosts.a b: expected a host's name of letters, digits, dots, dashes and underscores, got 'a b'"
+            "3: hosts.a b: expected a host's name of at most 63 letters, digits, dots, dashes and underscores, got 'a b'"
         ],
     ),
     (

@@ -9,7 +9,7 @@ from pydantic import create_model
 
 from netbench.campaign.messages import expected
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import HOSTS, LAB, NAME, PairKeys
+from netbench.campaign.schema.hosts import HOSTS, LAB, PairKeys, name_pattern
 from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
@@ -31,8 +31,11 @@ def _version(value: Plain) -> int:
     raise expected("netbench: 1, the version of the file's format", value)
 
 
+_NAME_MAX = 100  # characters: with a suffix it is still the name of a folder and of a file
 _NAME = kinds.matching(
-    "a name of letters, digits, dots, dashes and underscores, such as sosend-2", NAME
+    f"a name of at most {_NAME_MAX} letters, digits, dots, dashes and underscores, such as"
+    " sosend-2",
+    name_pattern(_NAME_MAX),
 )
 _LEVELS = dict[str, Annotated[str, kinds.level()]]
 _ANY = Kind(lambda value: value, {})

@@ -14,10 +14,20 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import BootSpec, Lab
 
-NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+NAME_MAX = 63  # characters, as of a label in DNS (RFC 1035)
+
+
+def name_pattern(most: int) -> str:
+    """A regular expression of names: letters, digits, dots, dashes and underscores."""
+    return f"[A-Za-z0-9][A-Za-z0-9._-]{{0,{most - 1}}}"
+
+
+NAME = name_pattern(NAME_MAX)
 LABS = ("netns", "qemu")
 BOOT_METHODS = ("kexec", "grub")
-HOST_NAME = kinds.matching("a host's name of letters, digits, dots, dashes and underscores", NAME)
+HOST_NAME = kinds.matching(
+    f"a host's name of at most {NAME_MAX} letters, digits, dots, dashes and underscores", NAME
+)
 _LAB_NAME = kinds.matching("the name of a lab", NAME)
 _DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
 _INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")

@@ -224,7 +224,10 @@ def argv() -> Kind:
     """A program and its arguments: a line, split as a shell would, or a list of words."""
 
     def parse(value: Plain) -> tuple[str, ...]:
-        written = shlex.split(value) if isinstance(value, str) else value
+        try:
+            written = shlex.split(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise expected("a program and its arguments, with every quote closed", value) from error
         words = [w for w in written if isinstance(w, str) and w] if written else []
         if isinstance(written, list) and words and len(words) == len(written):
             return tuple(words)

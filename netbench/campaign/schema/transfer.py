@@ -24,6 +24,7 @@ PLANNED_SEND = ("vmsplice", "uring")
 PLANNED_RECEIVE = ("splice", "mmap", "vmsplice", "zerocopy", "uring")
 PLANNED_METERS = ("soak", "perf")
 STREAMS_MAX = 128
+SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
 """Keys that were written and what they mean; options of methods by their word."""
 
@@ -129,7 +130,9 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         ),
         "rate": _Key(kinds.keyword({"none": None}, rate), "offered load per pair", "1Gb/s", "none"),
         "ip": _Key(kinds.enumerated({"4": 4, "6": 6}), "IP version", 6, "4"),
-        "duration": _Key(time("duration", 1), "length of the measured window", "30s", "10s"),
+        "duration": _Key(
+            time("duration", SHORTEST_WINDOW), "length of the measured window", "30s", "10s"
+        ),
         "bytes": _Key(
             size("bytes", 1), "bytes to move, over all streams, instead of a duration", "16G"
         ),

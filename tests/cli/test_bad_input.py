@@ -1,0 +1,134 @@
+"""Input that must end as a plain error with exit status 2, through the command line.
+
+A new case is one row: a campaign file, the words of the command, and what the message says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.local import netbench_argv
+
+TOP = "netbench: 1\nname: x\n"
+PLAN = ("plan", "c.yaml")
+DEEP = ".".join(["a"] * 3000)
+LONG_NAME = "a" * 300
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file, a command line, and what standard error says about them."""
+
+    says: str
+    file: str = ""
+    words: Sequence[str | bytes] = PLAN
+    without: Sequence[str] = field(default=())
+
+
+CASES = {
+    # --set PATH=VALUE
+    "a path of 3,000 steps": Bad("at most 32 levels", "", (*PLAN, "--set", f"{DEEP}=1")),
+    "3,000 steps below a known key": Bad(
+        "at most 32 levels", "", (*PLAN, "--set", f"transfer.{DEEP}=1")
+    ),
+    "3,000 steps below an item": Bad(
+        "at most 32 levels", "include: [{}]\n", (*PLAN, "--set", f"include.0.{DEEP}=1")
+    ),
+    "a transfer with 3,000 steps": Bad("at most 32 levels", "", ("transfer", f"{DEEP}=1")),
+    "a key that is not UTF-8": Bad("U+DCFF", "", (*PLAN, "--set", b"a\xff=1")),
+    "a setting that is not UTF-8": Bad("U+DCFF", "", (*PLAN, "--set", b"settings.sysctl.\xff=1")),
+    "a value that is not UTF-8": Bad("U+DCFF", "", (*PLAN, "--set", b"about=\xff")),
+    "a transfer's key that is not UTF-8": Bad("U+DCFF", "", ("transfer", b"a\xff=1")),
+    "a key that moves the cursor": Bad(
+        "U+001B", "", (*PLAN, "--set", "a\x1b[2J=1"), without=["\x1b"]
+    ),
+    "a key that turns the writing": Bad(
+        "U+202E", "", (*PLAN, "--set", "a\u202e=1"), without=["\u202e"]
+    ),
+    # times and names
+    "a window of 1 ns": Bad(
+        "duration: expected a time of at least 1ms", "transfer: {duration: 1ns}\n"
+    ),
+    "a window of 999 us": Bad(
+        "duration: expected a time of at least 1ms", "transfer: {duration: 999us}\n"
+    ),
+    "a swept window of 1 us": Bad(
+        "sweep.duration[0]: expected a time of at least 1ms", "sweep: {duration: [1us, 1s]}\n"
+    ),
+    "a transfer of 1 ns": Bad(
+        "duration: expected a time of at least 1ms", "", ("transfer", "duration=1ns")
+    ),
+    "a campaign's name of 300 letters": Bad(
+        "name: expected a name of at most 100 letters", f"netbench: 1\nname: {LONG_NAME}\n"
+    ),
+    "a host's name of 300 letters": Bad(
+        "expected a host's name of at most 63 letters", f"hosts: {{{LONG_NAME}: {{ssh: y}}}}\n"
+    ),
+    "a folder of results with a name of 300 letters": Bad(
+        "File name too long; give a shorter name",
+        "transfer: {duration: 10ms, warmup: 0}\nrepeat: {min: 1, max: 1}\n",
+        ("run", "c.yaml", "--results", LONG_NAME),
+        without=["make it writable"],
+    ),
+    # characters that make a text look like another one
+    **{
+        f"a text with U+{ord(mark):04X}": Bad(
+            f"3: expected text, got the control character U+{ord(mark):04X}",
+            f'about: "abc {mark} def"\n',
+            without=[mark],
+        )
+        for mark in "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u200b\u2028"
+    },
+    "a text with an escaped U+202E": Bad(
+        "about: expected text, got the control character U+202E", 'about: "abc \\u202e def"\n'
+    ),
+    # rows of include
+    "rows that overwrite one cell": Bad(
+        "include[0]: this changes nothing: a later row overwrites all that it adds",
+        "sweep: {send: [write]}\ninclude:\n"
+        + "".join(f"- {{send: write, chunk: {size}}}\n" for size in range(1, 3001)),
+    ),
+    # quotes
+    "a command without its closing quote": Bad(
+        "command.mine.apply: expected a program and its arguments, with every quote closed",
+        'command: {mine: {apply: "\'abc", read: [x], undo: [x]}}\n',
+        without=["Value error"],
+    ),
+    "a boot command without its closing quote": Bad(
+        "hosts.a.boot.command: expected a program and its arguments, with every quote closed",
+        'hosts: {a: {ssh: y, boot: {command: "\'abc"}}}\n',
+        without=["Value error"],
+    ),
+    "a command that ends in a backslash": Bad(
+        "command.mine.read: expected a program and its arguments, with every quote closed",
+        "command: {mine: {apply: [x], read: 'abc \\', undo: [x]}}\n",
+        without=["Value error"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_bad_input_is_an_error_that_names_it(tmp_path: Path, case: Bad) -> None:
+    text = case.file if case.file.startswith("netbench") else TOP + case.file
+    (tmp_path / "c.yaml").write_text(text)
+    argv = [*netbench_argv([]), *map(os.fsencode, case.words)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    message = " ".join(done.stderr.decode(errors="replace").split())
+    assert (done.returncode, done.stdout) == (2, b""), message
+    assert case.says in message
+    assert [part for part in ("defect", *case.without) if part in message] == []
+
+
+def test_letters_of_other_scripts_are_text(tmp_path: Path) -> None:
+    about = "שלום, μs, 中文, सहयोग, 👩‍🔬"
+    (tmp_path / "c.yaml").write_text(f"{TOP}about: {about}\n")
+    done = subprocess.run(
+        netbench_argv(PLAN), cwd=tmp_path, capture_output=True, check=True, text=True
+    )
+    assert about in done.stdout
