@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict
 
 from netbench import codec
-from netbench.codec import Flaw, about
+from netbench.codec import Integer, JsonObject, about
 from netbench.json_lines import JsonLines, now
 
 Why = Literal["done", "limit", "interrupted", "lost"]
@@ -26,11 +28,17 @@ _BOOT_ID = about("/proc/sys/kernel/random/boot_id")
 _RELEASE = about("the kernel's release, as `uname -r` prints it")
 
 
+class _Entry(JsonObject):
+    """What has `time` and `kind` on disk beside its fields."""
+
+    head: ClassVar = {"time": str, "kind": str}
+
+
 @dataclass(frozen=True)
-class Change:
+class Change(_Entry):
     """A change of a host, written before it is made."""
 
-    number: int = field(metadata=_NUMBER)
+    number: Integer = field(metadata=_NUMBER)
     host: str = field(metadata=_HOST)
     boot_id: str = field(metadata=about("the boot of the host that the change is made in"))
     setting: str = field(metadata=about("the setting's name, without its side"))
@@ -50,15 +58,15 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Restored:
+class Restored(_Entry):
     """Changes of a host that are undone."""
 
-    numbers: tuple[int, ...] = field(metadata=about("the numbers of the changes"))
+    numbers: tuple[Integer, ...] = field(metadata=about("the numbers of the changes"))
     host: str = field(metadata=_HOST)
 
 
 @dataclass(frozen=True)
-class MadeSink:
+class MadeSink(_Entry):
     """A file that this campaign made, and may write again."""
 
     path: str = field(metadata=about("the file's path on the host"))
@@ -66,14 +74,14 @@ class MadeSink:
 
 
 @dataclass(frozen=True)
-class Ended:
+class Ended(_Entry):
     """How a controller ended."""
 
     why: Why = field(metadata=about("`done`, `limit`, `interrupted` or `lost`"))
 
 
 @dataclass(frozen=True)
-class OriginalKernel:
+class OriginalKernel(_Entry):
     """What a host ran before it was first booted; written before it is touched."""
 
     host: str = field(metadata=_HOST)
@@ -83,10 +91,10 @@ class OriginalKernel:
 
 
 @dataclass(frozen=True)
-class BootBegun:
+class BootBegun(_Entry):
     """A boot of a host, written before the host is told to boot."""
 
-    number: int = field(metadata=_BOOT)
+    number: Integer = field(metadata=_BOOT)
     kernel: str = field(metadata=about('the kernel\'s name in the campaign; "": the original one'))
     host: str = field(metadata=_HOST)
     release: str = field(metadata=about("the release that is expected"))
@@ -94,17 +102,17 @@ class BootBegun:
 
 
 @dataclass(frozen=True)
-class Booted:
+class Booted(_Entry):
     """A host runs the kernel that it was booted on."""
 
-    number: int = field(metadata=_BOOT)
+    number: Integer = field(metadata=_BOOT)
     host: str = field(metadata=_HOST)
     boot_id: str = field(metadata=_BOOT_ID)
     release: str = field(metadata=_RELEASE)
 
 
 @dataclass(frozen=True)
-class Back:
+class Back(_Entry):
     """A host runs its original kernel and command line again."""
 
     host: str = field(metadata=_HOST)
@@ -130,6 +138,7 @@ _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 class _Head:
     """What every entry has."""
 
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="ignore")
     time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
     kind: str = field(metadata=about("what the entry says: one of ENTRIES"))
 
@@ -141,16 +150,11 @@ def entry_json(entry: Entry, time: str) -> dict[str, Any]:
 
 def parse_entry(line: bytes, where: object) -> Entry:
     """A line of the journal. Errors: StoreError with `where` (`FILE:LINE`)."""
-    raw = codec.parse(line, where)
-    if type(raw) is not dict:
-        raise codec.unreadable(where, "not a JSON object")
-    try:
-        head = codec.read_as(_Head, {key: raw.pop(key) for key in ("time", "kind") if key in raw})
-        if head.kind not in ENTRIES:
-            raise Flaw(f"unknown kind {head.kind!r}; kinds: {', '.join(ENTRIES)}")
-        return codec.read_as(ENTRIES[head.kind], raw)
-    except Flaw as flaw:
-        raise codec.flawed(where, "an entry of the journal", flaw) from flaw
+    what = "an entry of the journal"
+    kind = codec.read(_Head, line, where, what).kind
+    if kind not in ENTRIES:
+        raise codec.flawed(where, what, f"unknown kind {kind!r}; kinds: {', '.join(ENTRIES)}")
+    return codec.read(ENTRIES[kind], line, where, what)
 
 
 class Journal:

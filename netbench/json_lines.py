@@ -5,6 +5,7 @@ all.
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +14,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from netbench.codec import to_line
 from netbench.errors import StoreError
 
 _STEP = 65536  # bytes looked at together when the last newline is searched
@@ -75,6 +75,11 @@ class JsonLines:
                     return
                 end = start
             raw.truncate(0)
+
+
+def to_line(value: Mapping[str, Any]) -> bytes:
+    """A JSON object as one line."""
+    return (json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 
 def add_line(descriptor: int, value: Mapping[str, Any]) -> None:

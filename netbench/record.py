@@ -11,153 +11,107 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache, partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from netbench import codec
-from netbench.codec import HIGHEST, LOWEST, Flaw, about
+from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, TextPair, about
 
-SCHEMA = 2
 Status = Literal["ok", "failed", "refused", "unsupported", "interrupted"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 SideName = Literal["sender", "receiver"]
 SIDES: tuple[SideName, ...] = get_args(SideName)
-Counters = Mapping[str, Any]
-"""Counter or proof -> its values at the edges of the window: [opening, closing], of a proof also
-[opening, closing, drained]. A value is a whole number, or a list with one for each stream."""
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
-def _meters(raw: Any) -> Mapping[str, Counters]:
-    """Counters by meter, each at two edges. Raw lists are kept: a record has some forty counters,
-    and tuples of them would cost as much as reading the JSON.
-    """
-    for meter, counters in raw.items():
-        try:  # what nearly all counters look like; the complete check takes three times as long
-            for edges in counters.values():
-                opening, closing = edges
-                if type(opening) is list:
-                    (opening,), (closing,) = edges
-                if type(opening) is not int or type(closing) is not int:
-                    break
-                if not 0 <= opening <= closing <= HIGHEST:
-                    break
-            else:
-                continue
-        except (AttributeError, TypeError, ValueError):
-            pass
-        _check_counters(counters, (2,), meter)
-    return raw  # type: ignore[no-any-return]
+def _check_time(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        raise ValueError("not in ISO 8601")
+    datetime.fromisoformat(text)
+    return text
 
 
-def _proof(raw: Any) -> Counters:
-    """Counters of one side's proof, each at up to three edges."""
-    try:  # as in _meters
-        for edges in raw.values():
-            opening, closing, drained = edges
-            if type(opening) is list:
-                (opening,), (closing,), (drained,) = edges
-            if not type(opening) is type(closing) is type(drained) is int:
-                break
-            if not 0 <= opening <= closing <= drained <= HIGHEST:
-                break
-        else:
-            return raw  # type: ignore[no-any-return]
-    except (AttributeError, TypeError, ValueError):
-        pass
-    _check_counters(raw, (1, 2, 3))
-    return raw  # type: ignore[no-any-return]
-
-
-def _check_counters(counters: Any, edge_counts: tuple[int, ...], meter: str = "") -> None:
-    """Refuse counters that are not 64-bit numbers, or lists of as many of them, at each edge.
-    Errors: Flaw.
-    """
-    if type(counters) is not dict:
-        raise Flaw(f"expected an object of counters, found {codec.shown(counters)}", meter)
-    for name, edges in counters.items():
-        if type(edges) is not list or len(edges) not in edge_counts or not _are_numbers(edges):
-            path = f"{meter}.{name}" if meter else name
-            raise Flaw("expected whole numbers at the window's edges", path)
-
-
-def _are_numbers(edges: list[Any]) -> bool:
-    if type(edges[0]) is not list:
-        return all(map(_is_number, edges))
-    size = len(edges[0])
-    return all(
-        type(streams) is list and len(streams) == size and all(map(_is_number, streams))
-        for streams in edges
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int and LOWEST <= value <= HIGHEST
-
-
-def _value(raw: Any) -> Any:
-    """What a setting was asked or read as: a text, a number, a list of numbers, or None."""
-    if raw is None or (type(raw) is str and raw.isascii()):
-        return raw
-    if type(raw) is list:
-        return [codec.whole_number(each) for each in raw]
-    return codec.text(raw) if type(raw) is str else codec.number(raw)
-
-
-def _time(raw: Any) -> str:
-    try:
-        if _TIME.fullmatch(raw):
-            datetime.fromisoformat(raw)
-            return raw  # type: ignore[no-any-return]
-    except (TypeError, ValueError):
-        pass
-    raise Flaw("expected a time such as 2026-03-01T12:00:00.123456Z")
-
-
-def _number_from(least: int) -> codec.Check:
-    """A whole number that a column of 64 bits takes, and that is not less than `least`."""
-
-    def check(raw: Any) -> Any:
-        if type(raw) is not int or not least <= raw < 2**63:
-            raise Flaw(f"expected a whole number from {least} on")
-        return raw
-
-    return check
+def _check_streams(edges: list[list[int]]) -> list[list[int]]:
+    if len({len(streams) for streams in edges}) != 1:
+        raise ValueError("not as many streams at each edge")
+    return edges
 
 
 @dataclass(frozen=True)
-class ToolReading:
+class _Edges:
+    """In an Annotated type: a counter's values at so many edges of the window."""
+
+    least: int
+    most: int
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        count = Field(min_length=self.least, max_length=self.most)
+        # Nearly all counters have one number, or those of one stream: no Python is called for them.
+        one_stream = Annotated[list[Integer], Field(min_length=1, max_length=1)]
+        return handler.generate_schema(
+            Annotated[
+                Annotated[list[Integer], count, Field(fail_fast=True)]
+                | Annotated[list[one_stream], count, Field(fail_fast=True)]
+                | Annotated[list[list[Integer]], count, AfterValidator(_check_streams)],
+                Field(union_mode="left_to_right"),
+                Expected("whole numbers at the window's edges"),
+            ]
+        )
+
+
+Time = Annotated[
+    str, AfterValidator(_check_time), Expected("a time such as 2026-03-01T12:00:00.123456Z")
+]
+RunNumber = Annotated[int, Field(ge=1, lt=2**63), Expected("a whole number from 1 on")]
+Count = Annotated[int, Field(ge=0, lt=2**63), Expected("a whole number from 0 on")]
+SettingValue = Annotated[
+    str | Integer | list[Integer] | None, Expected("a text, a whole number, or a list of them")
+]
+Counters = Mapping[str, Annotated[Any, _Edges(2, 2)]]
+"""Counter -> [opening, closing]: its values at the edges of the window. A value is a whole number,
+or a list with one for each stream. Lists stay lists: a record has some forty counters.
+"""
+ProofCounters = Mapping[str, Annotated[Any, _Edges(1, 3)]]
+"""Proof -> [opening, closing, drained], as in Counters."""
+
+
+@dataclass(frozen=True)
+class ToolReading(JsonObject):
     """What an external tool said it moved: bytes and seconds, or a rate in its own words."""
 
-    bytes: int | None = field(default=None, metadata=about("what it moved", "bytes"))
+    bytes: Integer | None = field(default=None, metadata=about("what it moved", "bytes"))
     seconds: float | None = field(default=None, metadata=about("how long it took", "s"))
     rate: str | None = field(default=None, metadata=about("its rate, as it printed it"))
 
 
 @dataclass(frozen=True)
-class SideCounters:
+class SideCounters(JsonObject):
     """Raw counters of one side of a run, and notes on it."""
 
     host: str = field(metadata=about("the host's name in the campaign"))
-    time_ns: tuple[int, int] | None = field(
+    time_ns: IntegerPair | None = field(
         default=None,
         metadata=about("CLOCK_MONOTONIC of the worker at the window's edges", "ns"),
     )
-    resident: int | None = field(
+    resident: Integer | None = field(
         default=None,
         metadata=about("bytes of the source in the page cache before the run", "bytes"),
     )
-    source_size: int | None = field(
+    source_size: Integer | None = field(
         default=None, metadata=about("bytes of the source in all", "bytes")
     )
     cache: str = field(default="", metadata=about("what was asked: `warm` or `cold`"))
-    rejected_connections: int = field(
+    rejected_connections: Integer = field(
         default=0,
         metadata=about(
             "connections to the data port that did not send the run's token", "connections"
         ),
     )
-    samples_lost: int = field(
+    samples_lost: Integer = field(
         default=0, metadata=about("interval samples that did not fit the worker's memory")
     )
     tool: ToolReading | None = field(
@@ -169,58 +123,31 @@ class SideCounters:
             "by meter (`flow tcp rusage procstat` and others), each a key of the side: counter ->"
             " [opening, closing], with one number for each stream where it counts by stream",
             rest=True,
-            check=_meters,
         ),
     )
 
 
 @dataclass(frozen=True)
-class SettingNote:
+class SettingNote(JsonObject):
     """A setting as it was asked and as the kernel said when it was read back."""
 
-    asked: Any = field(
-        metadata=about("what was asked; null where it was left to the kernel", check=_value)
+    asked: SettingValue = field(
+        metadata=about("what was asked; null where it was left to the kernel")
     )
-    read: Any = field(metadata=about("what was read back", check=_value))
+    read: SettingValue = field(metadata=about("what was read back"))
     after: str | None = field(
         default=None,
         metadata=about("what was read after the run, where that was something else"),
     )
 
 
-@lru_cache(4096, typed=True)
-def _note(asked: Any, read: Any) -> SettingNote:
-    """A note without `after`. Runs of a campaign share few different ones."""
-    return SettingNote(_value(asked), _value(read))
-
-
-def _notes(raw: Any) -> Mapping[str, SettingNote]:
-    """Notes by setting: as codec.read_as reads them, in a third of the time."""
-    try:
-        return {
-            name: _note(note["asked"], note["read"])
-            if len(note) == 2
-            else codec.read_as(SettingNote, note)
-            for name, note in raw.items()
-        }
-    except (AttributeError, KeyError, TypeError, Flaw):  # numbers by stream, or a flaw
-        return _ANY_NOTES(raw)  # type: ignore[no-any-return]
-
-
-_ANY_NOTES = codec.mapping_of(partial(codec.read_as, SettingNote))
-
-
 @dataclass(frozen=True)
-class Settings:
+class Settings(JsonObject):
     """Settings of a run, read back."""
 
-    sender: Mapping[str, SettingNote] = field(
-        metadata=about("by setting, of the sender", check=_notes)
-    )
-    receiver: Mapping[str, SettingNote] = field(
-        metadata=about("by setting, of the receiver", check=_notes)
-    )
-    moved: Mapping[str, tuple[str, str]] = field(
+    sender: Mapping[str, SettingNote] = field(metadata=about("by setting, of the sender"))
+    receiver: Mapping[str, SettingNote] = field(metadata=about("by setting, of the receiver"))
+    moved: Mapping[str, TextPair] = field(
         metadata=about("`HOST.NAME` -> what it was before and after a change that moved it along")
     )
 
@@ -230,13 +157,13 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(JsonObject):
     """What each method counted: by counter [opening, closing, drained], one number a stream."""
 
-    sender: Counters = field(metadata=about("of the send method", check=_proof))
-    receiver: Counters = field(metadata=about("of the receive method", check=_proof))
+    sender: ProofCounters = field(metadata=about("of the send method"))
+    receiver: ProofCounters = field(metadata=about("of the receive method"))
 
-    def of(self, side: SideName) -> Counters:
+    def of(self, side: SideName) -> ProofCounters:
         """One side's proofs."""
         return self.sender if side == "sender" else self.receiver
 
@@ -245,25 +172,21 @@ NO_SETTINGS, NO_PROOF = Settings({}, {}, {}), Proof({}, {})
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(JsonObject):
     """One run. Runs that did not get so far have no sides, settings or proof."""
 
-    run: int = field(
-        metadata=about("counts from 1 in the order of execution", check=_number_from(1))
-    )
+    head: ClassVar = {"schema": Literal[SCHEMA]}
+    run: RunNumber = field(metadata=about("counts from 1 in the order of execution"))
     cell: str = field(metadata=about("the cell's id: its levels, `send=sendfile,pin=apart`"))
     pair: str = field(metadata=about("`sender>receiver`"))
-    block: int = field(metadata=about("counts from 0", check=_number_from(0)))
-    boot: int = field(
-        metadata=about(
-            "the boot that the hosts were in: from 1 where netbench boots them, else 0",
-            check=_number_from(0),
-        )
+    block: Count = field(metadata=about("counts from 0"))
+    boot: Count = field(
+        metadata=about("the boot that the hosts were in: from 1 where netbench boots them, else 0")
     )
     factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
     status: Status = field(metadata=about("how the run ended"))
     reason: str = field(metadata=about('why it is not ok; "" where it is'))
-    started: str = field(metadata=about("UTC in ISO 8601", check=_time))
+    started: Time = field(metadata=about("UTC in ISO 8601"))
     sender: SideCounters | None = field(default=None, metadata=about("the sender's counters"))
     receiver: SideCounters | None = field(default=None, metadata=about("the receiver's counters"))
     settings: Settings = field(
@@ -281,20 +204,6 @@ class Record:
         ),
     )
 
-    @staticmethod
-    def from_json(raw: object, where: object) -> Record:
-        """A record from its JSON object. `where`: `FILE:LINE`. Errors: StoreError with it."""
-        if type(raw) is not dict:
-            raise codec.unreadable(where, "not a JSON object")
-        if raw.get("schema") != SCHEMA:
-            raise codec.other_schema(where, SCHEMA)
-        values = raw.copy()
-        del values["schema"]
-        try:
-            return codec.read_as(Record, values)
-        except Flaw as flaw:
-            raise codec.flawed(where, "a record", flaw) from flaw
-
     def to_json(self) -> dict[str, Any]:
         """The JSON object of this record: settings and proof are there wherever a side is."""
         raw: dict[str, Any] = {"schema": SCHEMA, **codec.to_json(self)}
@@ -309,4 +218,4 @@ class Record:
 
 def parse_record(line: bytes, where: object) -> Record:
     """A line of records.jsonl. Errors: StoreError with `where`."""
-    return Record.from_json(codec.parse(line, where), where)
+    return codec.read(Record, line, where, "a record")

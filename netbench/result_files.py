@@ -9,40 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+import pydantic
+from pydantic_core import from_json
 
 from netbench import codec
-from netbench.codec import Flaw, about
+from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar, about
 from netbench.json_lines import JsonLines, cannot_read
-from netbench.record import SCHEMA
 
 NOISE = "samples/noise.jsonl"
 
 
-def _ticks(raw: Any) -> Any:
-    if type(raw) is not int or not 1 <= raw <= 10**6:
-        raise Flaw("expected clock ticks in a second, such as 100")
-    return raw
-
-
-def _scalar(raw: Any) -> Any:
-    if raw is None or type(raw) is bool:
-        return raw
-    return codec.text(raw) if type(raw) is str else codec.number(raw)
-
-
-def _gauge(raw: Any) -> Any:
-    """A number or a text, or a list of numbers."""
-    if type(raw) is list:
-        return [None if each is None else codec.number(each) for each in raw]
-    return _scalar(raw)
-
-
-_gauges = codec.mapping_of(codec.tuple_of(_gauge, 2))
+Ticks = Annotated[
+    int,
+    pydantic.Field(ge=1, le=10**6),
+    Expected("clock ticks in a second, such as 100"),
+]
+Gauge = Annotated[Scalar | list[float | None], Expected("a number, a text, or a list of numbers")]
+GaugePair = Annotated[tuple[Gauge, Gauge], Expected("a list of 2 numbers, texts or lists")]
 
 
 @dataclass(frozen=True)
-class PlannedCell:
+class PlannedCell(JsonObject):
     """A cell of the plan."""
 
     cell: str = field(metadata=about("the cell's id"))
@@ -50,28 +39,28 @@ class PlannedCell:
 
 
 @dataclass(frozen=True)
-class PlannedBoot:
+class PlannedBoot(JsonObject):
     """A boot of the plan."""
 
-    boot: int = field(metadata=about("its number, from 1"))
+    boot: Integer = field(metadata=about("its number, from 1"))
     kernel: str = field(metadata=about("the level of `kernel`"))
-    blocks: int = field(metadata=about("how many blocks are run in it"))
+    blocks: Integer = field(metadata=about("how many blocks are run in it"))
 
 
 @dataclass(frozen=True)
-class PlannedRepeat:
+class PlannedRepeat(JsonObject):
     """`repeat` of the campaign."""
 
-    min: int = field(metadata=about("the least number of runs of a cell"))
-    max: int = field(metadata=about("the largest number of runs of a cell"))
+    min: Integer = field(metadata=about("the least number of runs of a cell"))
+    max: Integer = field(metadata=about("the largest number of runs of a cell"))
     confidence: float = field(metadata=about("of the intervals, a fraction of 1"))
     precision: float = field(metadata=about("half-width over mean at which a cell closes"))
     metrics: tuple[str, ...] = field(metadata=about("the metrics that must be precise"))
-    boots: int = field(default=1, metadata=about("boots of each kernel"))
+    boots: Integer = field(default=1, metadata=about("boots of each kernel"))
 
 
 @dataclass(frozen=True)
-class PlannedCompare:
+class PlannedCompare(JsonObject):
     """`compare` of the campaign."""
 
     factor: str = field(metadata=about("the factor whose levels are compared"))
@@ -82,7 +71,7 @@ class PlannedCompare:
 
 
 @dataclass(frozen=True)
-class EngineRow:
+class EngineRow(JsonObject):
     """A descriptor that the engine gave: what is needed to read records."""
 
     kind: str = field(metadata=about("`send receive meter counter proof`"))
@@ -95,11 +84,12 @@ class EngineRow:
 
 
 @dataclass(frozen=True)
-class PlanFile:
+class PlanFile(JsonObject):
     """plan.json: the campaign as it was planned."""
 
+    head: ClassVar = {"schema": Literal[SCHEMA]}
     name: str = field(metadata=about("the campaign's name"))
-    seed: int = field(metadata=about("what the order of cells and boots follows from"))
+    seed: Integer = field(metadata=about("what the order of cells and boots follows from"))
     pairs: tuple[str, ...] = field(metadata=about("`sender>receiver`"))
     cells: tuple[PlannedCell, ...] = field(metadata=about("in the order of the campaign"))
     order: tuple[str, ...] = field(metadata=about("cell ids of the first `repeat.min` blocks"))
@@ -121,25 +111,23 @@ class PlanFile:
 
 
 @dataclass(frozen=True)
-class HostEntry:
+class HostEntry(JsonObject):
     """What was known of a host from one run on: an entry of facts.json."""
 
-    boot: int = field(metadata=about("counts the boots that a host was seen in"))
+    boot: Integer = field(metadata=about("counts the boots that a host was seen in"))
     boot_id: str = field(metadata=about("/proc/sys/kernel/random/boot_id"))
-    clock_ticks: int = field(metadata=about("sysconf(_SC_CLK_TCK), in a second", check=_ticks))
-    facts: Mapping[str, Any] = field(
-        metadata=about(
-            "fact -> value; null where it could not be read", check=codec.mapping_of(_scalar)
-        )
+    clock_ticks: Ticks = field(metadata=about("sysconf(_SC_CLK_TCK), in a second"))
+    facts: Mapping[str, Scalar] = field(
+        metadata=about("fact -> value; null where it could not be read")
     )
     missing: Mapping[str, str] = field(
         default_factory=dict, metadata=about("fact -> why it could not be read")
     )
-    cpus: int = field(default=0, metadata=about("CPUs that the worker may use"))
+    cpus: Integer = field(default=0, metadata=about("CPUs that the worker may use"))
     architecture: str = field(default="", metadata=about("`uname -m`"))
     engine: str = field(default="", metadata=about("the engine's version"))
     layout: str = field(default="", metadata=about("the hash of the engine's descriptors"))
-    from_run: int | None = field(
+    from_run: Integer | None = field(
         default=None, metadata=about("the number of the first run that it holds for")
     )
     on: str | None = field(
@@ -154,38 +142,43 @@ Hosts = dict[str, list[RawEntry]]
 """The entries of facts.json by host."""
 
 
+HostEntries = Annotated[tuple[HostEntry, ...], pydantic.Field(min_length=1)]
+"""The entries of a host, one or more."""
+
+
 @dataclass(frozen=True)
-class FactsFile:
+class FactsFile(JsonObject):
     """facts.json."""
 
-    hosts: Mapping[str, tuple[HostEntry, ...]] = field(
+    head: ClassVar = {"schema": Literal[SCHEMA]}
+    hosts: Mapping[str, HostEntries] = field(
         metadata=about("by host, an entry for each boot and for each change of a fact")
     )
 
 
 @dataclass(frozen=True)
-class NoiseEntry:
+class NoiseEntry(JsonObject):
     """What was read around a block on one host, before and after it: a line of noise.jsonl."""
 
     time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
-    block: int = field(metadata=about("the block"))
+    block: Integer = field(metadata=about("the block"))
     host: str = field(metadata=about("the host"))
-    ns: tuple[int, int] = field(metadata=about("CLOCK_MONOTONIC of the controller"))
-    counters: Mapping[str, tuple[int, int]] = field(
+    ns: IntegerPair = field(metadata=about("CLOCK_MONOTONIC of the controller"))
+    counters: Mapping[str, IntegerPair] = field(
         default_factory=dict, metadata=about("counters that moved, though they should stand still")
     )
     kernel: tuple[str, ...] = field(
         default=(),
         metadata=about("the hosts of this kernel, where this entry speaks for it"),
     )
-    cpu: Mapping[str, tuple[int, int]] = field(
+    cpu: Mapping[str, IntegerPair] = field(
         default_factory=dict, metadata=about("/proc/stat, in ticks")
     )
-    own: tuple[int, int] | None = field(
+    own: IntegerPair | None = field(
         default=None, metadata=about("ticks that workers and controller have used")
     )
-    gauges: Mapping[str, Any] = field(
-        default_factory=dict, metadata=about("readings that are no counters", check=_gauges)
+    gauges: Mapping[str, GaugePair] = field(
+        default_factory=dict, metadata=about("readings that are no counters")
     )
     missing: Mapping[str, str] = field(
         default_factory=dict, metadata=about("what could not be read, and why")
@@ -204,9 +197,6 @@ def read_facts(file: Path) -> Hosts:
     if not file.exists():
         return {}
     hosts: Hosts = _checked(file, FactsFile, "facts")["hosts"]
-    for name, entries in hosts.items():
-        if not entries:
-            raise codec.flawed(file, "facts", Flaw(f"hosts.{name}: no entry"))
     return hosts
 
 
@@ -215,29 +205,23 @@ def read_noise(file: Path) -> list[NoiseEntry]:
     file and line.
     """
     lines = JsonLines(file)
-    entries = []
-    for number, line in lines if file.exists() else ():
-        where = lines.where(number)
-        try:
-            entries.append(codec.read_as(NoiseEntry, codec.parse(line, where)))
-        except Flaw as flaw:
-            raise codec.flawed(where, "readings of noise", flaw) from flaw
-    return entries
+    return [
+        parse_noise(line, lines.where(number)) for number, line in (lines if file.exists() else ())
+    ]
+
+
+def parse_noise(line: bytes, where: object) -> NoiseEntry:
+    """A line of noise.jsonl. Errors: StoreError with `where` (`FILE:LINE`)."""
+    return codec.read(NoiseEntry, line, where, "readings of noise")
 
 
 def _checked(file: Path, kind: type, what: str) -> dict[str, Any]:
     """A JSON file of this schema, raw, once it is known to have the shape of `kind`."""
     try:
-        raw = codec.parse(file.read_bytes(), file)
+        data = file.read_bytes()
     except OSError as error:
         raise cannot_read(file, error) from error
-    if type(raw) is not dict:
-        raise codec.unreadable(file, "not a JSON object")
-    if raw.get("schema") != SCHEMA:
-        raise codec.other_schema(file, SCHEMA)
-    values = {key: value for key, value in raw.items() if key != "schema"}
-    try:
-        codec.read_as(kind, values)
-    except Flaw as flaw:
-        raise codec.flawed(file, what, flaw) from flaw
-    return values
+    codec.read(kind, data, file, what)
+    raw: dict[str, Any] = from_json(data)
+    del raw["schema"]
+    return raw

@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from netbench.codec import to_line, unreadable
+from netbench.codec import SCHEMA, unreadable
 from netbench.errors import PlaceError, ReportError, StoreError
 from netbench.journal import Journal
-from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of
-from netbench.record import SCHEMA, Record, parse_record
+from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of, to_line
+from netbench.record import Record, parse_record
 from netbench.result_files import NOISE, Hosts, RawEntry, read_facts, read_plan
 
 

@@ -34,11 +34,11 @@ def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     for name, (before, after) in entry.counters.items():
         if after > before:
             yield Sign(_kind(name), name, after - before)
-    for name, (before, after) in entry.gauges.items():
-        if name == "mhz" and isinstance(before, list):
-            yield from _frequency(before, after)
-        elif name in ("governor", "irqbalance") and before != after:
-            words = f"{name} was {before or 'not running'}, then {after or 'not running'}"
+    for name, (reading, later) in entry.gauges.items():
+        if name == "mhz" and isinstance(reading, list) and isinstance(later, list):
+            yield from _frequency(reading, later)
+        elif name in ("governor", "irqbalance") and reading != later:
+            words = f"{name} was {reading or 'not running'}, then {later or 'not running'}"
             yield Sign("clock" if name == "governor" else name, name, 0.0, words)
 
 
@@ -79,7 +79,7 @@ def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
         yield Sign("steal", "steal", stolen / ticks / seconds)
 
 
-def _frequency(before: Sequence[float], after: Sequence[float]) -> Iterator[Sign]:
+def _frequency(before: Sequence[float | None], after: Sequence[float | None]) -> Iterator[Sign]:
     readings = [value for value in (*before, *after) if value]
     if readings and max(readings) > min(readings) * (1 + SPREAD):
         yield Sign("clock", "frequency", 0.0, f"{min(readings):.0f} to {max(readings):.0f} MHz")

@@ -23,7 +23,6 @@ from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
 from netbench.analysis.load import load
 from netbench.analysis.noise import signs
-from netbench.codec import read_as
 from netbench.conductor import conductor, host_load, noise_counters
 from netbench.conductor.check import check
 from netbench.conductor.host_facts import read_all
@@ -32,12 +31,13 @@ from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import LabError, StoreError
+from netbench.json_lines import to_line
 from netbench.lab import Lab
 from netbench.model import Campaign, Host, Pair
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result_files import NoiseEntry
+from netbench.result_files import parse_noise
 from netbench.store import Store
 from tests.support.local import FAR, NEAR, PEER, out
 from tests.support.needs import needs
@@ -195,7 +195,7 @@ def test_load_from_others_is_seen_and_our_own_is_not() -> None:
     used = sum(edges[name][1] - edges[name][0] for name in ("user", "nice", "system"))
     assert own[1] - own[0] >= 0.5 * ticks * 0.8, "what this process used is ours"
     assert used - (own[1] - own[0]) >= 0.1 * ticks, "what the other one used is not"
-    entry = read_as(NoiseEntry, {"time": "", **entries[0]})
+    entry = parse_noise(to_line({"time": "", **entries[0]}), "test")
     (sign,) = [sign for sign in signs(entry, ticks) if sign.kind == "load"]
     assert 0.1 < sign.amount < (os.cpu_count() or 1) + 0.1
 

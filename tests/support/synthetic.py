@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from netbench.record import SCHEMA
+from netbench.codec import SCHEMA
 
 Record = dict[str, Any]
 TICKS = 100

@@ -11,19 +11,12 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {
-    "errors",
-    "units",
-    "model",
-    "facts",
-    "codec",
-    "json_lines",
-    "record",
-    "result_files",
-    "journal",
-}
+BASE_LAYER = {"errors", "units", "model", "facts", "json_lines"}
+# What a result folder holds: types that pydantic checks.
+FILES_LAYER = {"codec", "record", "result_files", "journal"}
 CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
-REPORT = BASE_LAYER | {"analysis", "report"}
+BELOW = BASE_LAYER | FILES_LAYER
+REPORT = BELOW | {"analysis", "report"}
 
 # Part -> netbench parts that it may import (a name covers what lies below it). What is missing here
 # may import nothing of netbench.
@@ -33,25 +26,25 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "facts": set(),
     "model": set(),
     "codec": {"errors"},
-    "record": {"errors", "codec"},
-    "result_files": {"errors", "codec", "json_lines", "record"},
-    "json_lines": {"errors", "codec"},
-    "journal": {"errors", "codec", "json_lines"},
+    "record": {"codec"},
+    "result_files": {"codec", "json_lines"},
+    "json_lines": {"errors"},
+    "journal": {"codec", "json_lines"},
     "plan": BASE_LAYER,
     "campaign": BASE_LAYER | CATALOGUES | {"campaign"},
     "hosts": BASE_LAYER | {"hosts"},
-    "store": BASE_LAYER,
-    "settings": BASE_LAYER | {"settings", "hosts.base"},
+    "store": BELOW,
+    "settings": BELOW | {"settings", "hosts.base"},
     "engine": BASE_LAYER | {"engine"},
-    "analysis": BASE_LAYER | {"analysis", "store"},
+    "analysis": BELOW | {"analysis", "store"},
     "report": REPORT,
     "results": REPORT,
     "kernels": BASE_LAYER | {"kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
     "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store"},
-    "conductor": BASE_LAYER
+    "conductor": BELOW
     | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"},
-    "api": BASE_LAYER
+    "api": BELOW
     | {
         "plan",
         "campaign",
@@ -63,7 +56,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "lab",
     },
     "listing": {"model", "store", "settings", "engine", "conductor"},
-    "cli": BASE_LAYER
+    "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"lab", "listing"},
     "__main__": {"errors", "cli"},
@@ -122,6 +115,14 @@ def test_the_base_layer_imports_only_the_standard_library(name: str) -> None:
     assert modules, f"no file of the base layer is named {name}"
     outside = {module.split(".")[0] for module in modules} - {"netbench", "__future__"}
     assert outside <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("name", sorted(FILES_LAYER))
+def test_the_files_layer_adds_only_pydantic(name: str) -> None:
+    modules = {module for file in FILES if part(file) == name for module in imports(file)}
+    assert modules, f"no file of the files layer is named {name}"
+    outside = {module.split(".")[0] for module in modules} - {"netbench", "__future__"}
+    assert outside <= {*sys.stdlib_module_names, "pydantic", "pydantic_core"}
 
 
 @pytest.mark.parametrize("package", sorted(ONLY))

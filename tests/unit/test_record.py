@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.codec import to_line
+from netbench.codec import SCHEMA
 from netbench.errors import StoreError
+from netbench.json_lines import to_line
 from netbench.record import (
-    SCHEMA,
     STATUSES,
     Proof,
     Record,
@@ -174,7 +174,7 @@ def test_a_key_that_is_missing_is_named(path: str) -> None:
         ("factors.send", None, "factors.send: expected a text"),
         ("sender", "x", "sender: expected an object, found 'x'"),
         ("sender.time_ns", [1], "sender.time_ns: expected a list of 2"),
-        ("sender.flow", [1], "sender.flow: expected an object of counters"),
+        ("sender.flow", [1], "sender.flow: expected an object, found"),
         ("sender.flow.bytes", [[1, 2], [1]], "sender.flow.bytes: expected whole numbers"),
         ("sender.flow.bytes", [1, 2, 3], "sender.flow.bytes: expected whole numbers"),
         ("sender.rusage.cpu_ns", [1, 2**64], "sender.rusage.cpu_ns: expected whole numbers"),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from netbench.codec import SCHEMA
 from netbench.errors import StoreError
-from netbench.record import SCHEMA
 from netbench.result_files import read_facts, read_noise, read_plan
 from tests.support import damage
 
@@ -109,11 +109,11 @@ def test_a_damaged_line_of_noise_is_an_error_that_names_it_or_an_entry_still(
 @pytest.mark.parametrize(
     ("name", "path", "why"),
     [
-        ("plan.json", "cells.0.factors", r"cells: no 'factors'"),
+        ("plan.json", "cells.0.factors", r"cells.0: no 'factors'"),
         ("plan.json", "repeat.min", r"repeat: no 'min'"),
         ("plan.json", "schema", r"expected schema 2"),
-        ("facts.json", "hosts.here.0.boot_id", r"hosts.here: no 'boot_id'"),
-        ("facts.json", "hosts.here.0", r"hosts.here: no entry"),
+        ("facts.json", "hosts.here.0.boot_id", r"hosts.here.0: no 'boot_id'"),
+        ("facts.json", "hosts.here.0", r"hosts.here: expected one entry or more"),
         ("noise.jsonl", "ns", r"no 'ns'"),
     ],
 )

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from netbench.codec import to_line
 from netbench.errors import ReportError, StoreError
 from netbench.journal import MadeSink, Restored
+from netbench.json_lines import to_line
 from netbench.record import Record
 from netbench.store import Store
 from tests.support.needs import needs

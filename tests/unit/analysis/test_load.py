@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from netbench import record as netbench_record
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.load import load
 from netbench.errors import ReportError, StoreError
+from netbench.json_lines import to_line
+from netbench.record import parse_record
 from netbench.store import Store
 from tests.support.synthetic import Record, Synth, failed
 
 
 def run_metrics(raw: Record) -> dict[str, float]:
-    return metrics_of(netbench_record.Record.from_json(raw, "test"), {"here": 100}, shared=True)
+    return metrics_of(parse_record(to_line(raw), "test"), {"here": 100}, shared=True)
 
 
 def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:

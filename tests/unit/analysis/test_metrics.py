@@ -15,7 +15,9 @@ import pytest
 from netbench.analysis.accounts import ACCOUNTS, Account, accounts_of
 from netbench.analysis.derive import demand, metrics_of
 from netbench.analysis.metrics import METRICS, Metric, describe
-from netbench.record import SCHEMA, Record
+from netbench.codec import SCHEMA
+from netbench.json_lines import to_line
+from netbench.record import parse_record
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
 # receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",
@@ -73,7 +75,7 @@ def metrics(
     accounts: Mapping[str, Account] = ACCOUNTS,
 ) -> dict[str, float]:
     """The metrics of a record with these sides."""
-    return metrics_of(Record.from_json(HEAD | raw, "test"), ticks, shared, accounts)
+    return metrics_of(parse_record(to_line(HEAD | raw), "test"), ticks, shared, accounts)
 
 
 def record() -> dict[str, Any]:
