@@ -81,7 +81,7 @@ class FileKeys(Keys):
         "what the campaign asks, in a sentence", "Is the new sosend cheaper?", default=""
     )
     hosts: Annotated[HOSTS, mapping_of("a mapping of hosts such as {here: local}")] = optional(
-        "machines by name; left out: one host, `here: local`",
+        "machines by name; left out: one host, `here: local`; with `lab`: `snd` and `rcv`",
         {"snd": {"ssh": "root@snd.example"}, "rcv": "local"},
         default={},
     )
@@ -89,7 +89,11 @@ class FileKeys(Keys):
         "a file of OpenSSH's configuration for the hosts, in place of ~/.ssh/config",
         "./ssh_config",
     )
-    lab: Annotated[Lab | None, LAB] = optional("makes the hosts on this machine", "netns")
+    lab: Annotated[Lab | None, LAB] = optional(
+        "makes the hosts on this machine, by the names in `hosts`, which may be as short as"
+        " {a: {}, b: {}}: `ssh`, `address` and `interface` are not used then",
+        "netns",
+    )
     pairs: Annotated[
         list[PairKeys], list_of("a list of pairs such as [{sender: snd, receiver: rcv}]")
     ] = optional(

@@ -89,7 +89,8 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         ),
         "source": _Key(
             transfer_values.SOURCE,
-            "where the sender takes bytes from",
+            "where the sender takes bytes from: {file: PATH}, or {files: N, size: S} that netbench"
+            " makes; not every send method takes files",
             {"file": "/srv/image.iso"},
             "memory",
         ),
