@@ -11,10 +11,12 @@ are on its kernel.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from netbench.model import Campaign, Cell, Pair, Repeat
 
@@ -80,14 +82,14 @@ class Plan:
 
     campaign: Campaign
 
-    @property
+    @cached_property
     def units(self) -> tuple[Unit, ...]:
         """Every cell on every pair, in file order."""
         return tuple(
             Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
         )
 
-    @property
+    @cached_property
     def boots(self) -> bool:
         """Whether hosts are booted at all."""
         return bool(self.campaign.kernels) or self.campaign.repeat.boots > 1
@@ -107,7 +109,7 @@ class Plan:
             else None
         )
 
-    @property
+    @cached_property
     def repeat(self) -> Repeat:
         """When a cell closes: as the campaign says, or, where boots settle the number of runs, with
         that many.
@@ -116,7 +118,7 @@ class Plan:
         runs = repeat.boots * self.blocks_a_boot
         return replace(repeat, min=runs, max=runs) if self.boots else repeat
 
-    @property
+    @cached_property
     def _kernels(self) -> list[str]:
         """Kernels that cells are on, in file order; "" is the one that hosts come with."""
         return list(dict.fromkeys(cell.kernel or "" for cell in self.campaign.cells))
@@ -126,52 +128,58 @@ class Plan:
         if not self.boots:
             return None
         number = block // self.blocks_a_boot
-        at = number % len(self._kernels)
-        kernels = self._kernels
-        random.Random(f"netbench {self.campaign.seed} boots {number // len(kernels)}").shuffle(
-            kernels
-        )
+        round_, at = divmod(number, len(self._kernels))
+        kernels = self._kernels.copy()
+        random.Random(f"netbench {self.campaign.seed} boots {round_}").shuffle(kernels)
         return Boot(number + 1, kernels[at])
 
-    def _order(self, block: int) -> list[Unit]:
-        """All units in this block's order: strata shuffled, then the units within each."""
-        chance = random.Random(f"netbench {self.campaign.seed} {block}")
+    @cached_property
+    def _costly(self) -> tuple[str, ...]:
+        return tuple(factor.name for factor in self.campaign.factors if factor.costly)
+
+    def _order(self, block: int, units: Iterable[Unit]) -> list[Unit]:
+        """Those of some units that belong to a block, in its order: strata shuffled, then the units
+        within each.
+
+        Each has a place drawn for it alone, so that some of the units are in the same order as
+        among all of them.
+        """
         boot = self.boot(block)
-        strata: dict[tuple[str, ...], list[Unit]] = {}
-        costly = [factor.name for factor in self.campaign.factors if factor.costly]
-        for unit in self.units:
-            if boot is None or (unit.cell.kernel or "") == boot.kernel:
-                strata.setdefault(
-                    tuple(unit.cell.factors.get(name, "") for name in costly), []
-                ).append(unit)
-        order = list(strata.values())
-        chance.shuffle(order)
-        for units in order:
-            chance.shuffle(units)
-        return [unit for units in order for unit in units]
+        start = hashlib.blake2b(f"netbench {self.campaign.seed} {block}".encode(), digest_size=16)
+
+        def draw(*words: str) -> bytes:
+            drawn = start.copy()
+            drawn.update("\0".join(words).encode())
+            return drawn.digest()
+
+        strata: dict[tuple[str, ...], bytes] = {}
+        places: dict[Key, tuple[bytes, bytes]] = {}
+        mine = [u for u in units if boot is None or (u.cell.kernel or "") == boot.kernel]
+        for unit in mine:
+            levels = tuple(unit.cell.factors.get(name, "") for name in self._costly)
+            if levels not in strata:
+                strata[levels] = draw("stratum", *levels)
+            places[unit.key] = strata[levels], draw("unit", *unit.key)
+        return sorted(mine, key=lambda unit: places[unit.key])
 
     def block(
         self,
         number: int,
         is_open: Callable[[Key], bool],
-        done: Collection[Key] = (),
+        keys: Iterable[Key] | None = None,
         boot: int = 0,
         pairs: Collection[Pair] | None = None,
     ) -> Iterator[Step]:
-        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come; `done` are
-        units that were measured in it already.
-
-        `boot` is the number of the boot that the hosts are in. `pairs` are those to be served; all
-        are by default.
+        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come. `keys` are
+        the units that the block still has to run, `pairs` those to be served; all are by default.
+        `boot` is the number of the boot that the hosts are in.
         """
         place = 0
         first = self._first(number)
-        for unit in self._order(number):
-            if (
-                unit.key in done
-                or (pairs is not None and unit.pair not in pairs)
-                or not is_open(unit.key)
-            ):
+        units = self.units if keys is None else [self._by_key[key] for key in keys]
+        served = [unit for unit in units if pairs is None or unit.pair in pairs]
+        for unit in self._order(number, served):
+            if not is_open(unit.key):
                 continue
             if self.campaign.settings or unit.cell.settings:
                 yield Apply(unit)
@@ -180,6 +188,10 @@ class Plan:
             if is_open(unit.key):
                 yield Run(unit, number, boot, place)
                 place += 1
+
+    @cached_property
+    def _by_key(self) -> Mapping[Key, Unit]:
+        return {unit.key: unit for unit in self.units}
 
     def _first(self, block: int) -> bool:
         """Whether the cells of a block have their first turn in it."""
@@ -194,7 +206,12 @@ class Plan:
         self, block: int, is_open: Callable[[Key], bool], done: Collection[Key]
     ) -> list[Unit]:
         """What a block still has to do."""
-        return [unit for unit in self._order(block) if unit.key not in done and is_open(unit.key)]
+        units = [unit for unit in self.units if unit.key not in done and is_open(unit.key)]
+        return self._order(block, units)
+
+    @property
+    def _boots_in_all(self) -> int:
+        return len(self._kernels) * self.campaign.repeat.boots if self.boots else 0
 
     def all_boots(self) -> list[Boot]:
         """Every boot, in order; none where hosts are left as they are."""
@@ -206,16 +223,16 @@ class Plan:
         hosts came with included.
         """
         now = self.boot(block)
-        return (
-            BOOT_SECONDS * (1 + sum(boot.number > now.number for boot in self.all_boots()))
-            if now
-            else 0.0
-        )
+        return BOOT_SECONDS * (1 + self._boots_in_all - now.number) if now else 0.0
 
     def order(self) -> list[str]:
-        """Cell ids in the order of the first `repeat.min` blocks."""
-        blocks = self.repeat.min if self.blocks is None else self.blocks
-        return [unit.cell.id for block in range(blocks) for unit in self._order(block)]
+        """Cell ids in the order of the first block."""
+        return [unit.cell.id for unit in self._order(0, self.units)]
+
+    @property
+    def runs_total(self) -> int:
+        """How many runs there are if every unit has `repeat.min`."""
+        return len(self.units) * self.repeat.min
 
     def seconds(self) -> tuple[float, float]:
         """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are
@@ -223,14 +240,14 @@ class Plan:
         """
         once = sum(run_seconds(unit) for unit in self.units)
         fixed = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
-        fixed += BOOT_SECONDS * (len(boots) + 1) if (boots := self.all_boots()) else 0.0
+        fixed += BOOT_SECONDS * (self._boots_in_all + 1) if self.boots else 0.0
         least, most = (fixed + once * runs for runs in (self.repeat.min, self.repeat.max))
         limit = self.campaign.limit / 1e9 if self.campaign.limit else most
         return min(least, limit), min(most, limit)
 
     def to_json(self) -> dict[str, object]:
-        """`{cells: [{cell, factors}], order: [...], seconds}`, and what a reader of the result
-        needs beside it.
+        """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what a reader of the
+        result needs beside it.
         """
         campaign = self.campaign
         compare = campaign.compare
@@ -242,6 +259,7 @@ class Plan:
             "held": {key: level.written for key, level in campaign.settings.items()},
             "cells": [{"cell": cell.id, "factors": dict(cell.factors)} for cell in campaign.cells],
             "order": self.order(),
+            "runs_total": self.runs_total,
             "seconds": round(self.seconds()[0], 1),
             "seconds_at_most": round(self.seconds()[1], 1),
             "boots": [

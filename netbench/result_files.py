@@ -92,9 +92,12 @@ class PlanFile(JsonObject):
     seed: Integer = field(metadata=about("what the order of cells and boots follows from"))
     pairs: tuple[str, ...] = field(metadata=about("`sender>receiver`"))
     cells: tuple[PlannedCell, ...] = field(metadata=about("in the order of the campaign"))
-    order: tuple[str, ...] = field(metadata=about("cell ids of the first `repeat.min` blocks"))
+    order: tuple[str, ...] = field(metadata=about("cell ids of the first block"))
     repeat: PlannedRepeat = field(metadata=about("how often a cell is run"))
     compare: PlannedCompare | None = field(default=None, metadata=about("what is compared"))
+    runs_total: int = field(
+        default=0, metadata=about("runs in all, if every cell has `repeat.min` on every pair")
+    )
     swept: tuple[str, ...] = field(default=(), metadata=about("the factors of `sweep:`"))
     held: Mapping[str, str] = field(
         default_factory=dict, metadata=about("the campaign's `settings:`")

@@ -17,7 +17,7 @@ import numpy as np
 
 from netbench.analysis.intervals import mean_interval, sequential_confidence
 from netbench.analysis.pairs import Rounds, Series, differences, rounds
-from netbench.analysis.stopping import assess, most
+from netbench.analysis.stopping import Assessment, assess, most
 from netbench.model import Compare, Repeat
 
 Key = tuple[str, str]  # cell, pair
@@ -40,6 +40,21 @@ class Standing:
     boots: Mapping[int, int] = field(default_factory=dict)
     lost: int = 0
 
+    def alone(self, repeat: Repeat) -> Assessment:
+        """Where it stands by its own intervals."""
+        boots = {
+            name: [self.boots.get(block, 0) for block in values]
+            for name, values in self.values.items()
+        }
+        values = {name: list(each.values()) for name, each in self.values.items()}
+        return assess(values, repeat, boots, self.lost)
+
+    def is_precise_against(self, base: Standing, repeat: Repeat, order: Rounds) -> bool:
+        """Whether its ratio to the baseline is as precise as asked in every chosen metric that both
+        have, and there is one.
+        """
+        return ratios_precise(self, base, repeat, order)
+
 
 def closings(
     cells: Mapping[Key, Standing],
@@ -56,30 +71,47 @@ def closings(
     """
     order = order or _rounds(cells.values(), compare)
     closed: dict[Key, str] = {}
-    for group in _groups(cells, swept, compare):
-        reasons = {
-            key: cells[key].closed or _reason(key, group, cells, compare, repeat, order)
-            for key in group
-        }
-        together = all(reasons.values())
-        for key, reason in reasons.items():
-            closed[key] = reason if together or reason != "converged" else ""
+    factors = {key: cell.factors for key, cell in cells.items()}
+    for group in groups(factors, swept, compare):
+        closed |= group_closings({key: cells[key] for key in group}, compare, repeat, order)
     return closed
 
 
-def _groups(
-    cells: Mapping[Key, Standing], swept: Iterable[str], compare: Compare | None
+def group_closings(
+    group: Mapping[Key, Standing], compare: Compare | None, repeat: Repeat, order: Rounds
+) -> dict[Key, str]:
+    """`closings` of cells that close together."""
+    base = None
+    if compare is not None:
+        levels = (
+            key
+            for key, cell in group.items()
+            if cell.factors.get(compare.factor) == compare.baseline
+        )
+        base = next(levels, None)
+    reasons = {
+        key: cell.closed or _reason(key, group, base, repeat, order) for key, cell in group.items()
+    }
+    together = all(reasons.values())
+    return {
+        key: reason if together or reason != "converged" else "" for key, reason in reasons.items()
+    }
+
+
+def groups(
+    cells: Mapping[Key, Mapping[str, str]], swept: Iterable[str], compare: Compare | None
 ) -> list[list[Key]]:
-    """Cells that close together. Keys that `include` attached belong to their level and do not keep
-    cells apart.
+    """Cells that close together, given the factors of each. Keys that `include` attached belong to
+    their level and do not keep cells apart.
     """
     if compare is None:
         return [[key] for key in cells]
     others = [name for name in swept if name != compare.factor]
-    groups: dict[tuple[str | None, ...], list[Key]] = {}
-    for key, cell in cells.items():
-        groups.setdefault((key[1], *(cell.factors.get(name) for name in others)), []).append(key)
-    return list(groups.values())
+    by_context: dict[tuple[str | None, ...], list[Key]] = {}
+    for key, factors in cells.items():
+        context = key[1], *(factors.get(name) for name in others)
+        by_context.setdefault(context, []).append(key)
+    return list(by_context.values())
 
 
 def _rounds(cells: Iterable[Standing], compare: Compare | None) -> Rounds:
@@ -92,41 +124,22 @@ def _rounds(cells: Iterable[Standing], compare: Compare | None) -> Rounds:
 
 
 def _reason(
-    key: Key,
-    group: list[Key],
-    cells: Mapping[Key, Standing],
-    compare: Compare | None,
-    repeat: Repeat,
-    order: Rounds,
+    key: Key, group: Mapping[Key, Standing], base: Key | None, repeat: Repeat, order: Rounds
 ) -> str:
-    mine = cells[key]
-    boots = {
-        name: [mine.boots.get(block, 0) for block in values] for name, values in mine.values.items()
-    }
-    alone = assess(
-        {name: list(values.values()) for name, values in mine.values.items()},
-        repeat,
-        boots,
-        mine.lost,
-    )
+    mine = group[key]
+    alone = mine.alone(repeat)
     exhausted = "max" if alone.spent or mine.runs + mine.lost >= most(repeat) else ""
-    base = None
-    if compare is not None:
-        levels = (
-            other for other in group if cells[other].factors.get(compare.factor) == compare.baseline
-        )
-        base = next(levels, None)
-    if base is None or len(group) == 1 or cells[base].closed:
+    if base is None or len(group) == 1 or group[base].closed:
         return alone.reason if alone.closed else exhausted
+    if alone.n + mine.lost < repeat.min:
+        return exhausted
     judged = (
-        [other for other in group if other != base and not cells[other].closed]
+        [cell for other, cell in group.items() if other != base and not cell.closed]
         if key == base
-        else [key]
+        else [mine]
     )
-    precise = all(ratios_precise(cells[other], cells[base], repeat, order) for other in judged)
-    if precise and alone.n + mine.lost >= repeat.min:
-        return "converged"
-    return exhausted
+    precise = all(cell.is_precise_against(group[base], repeat, order) for cell in judged)
+    return "converged" if precise else exhausted
 
 
 def ratios_precise(mine: Standing, base: Standing, repeat: Repeat, order: Rounds) -> bool:
@@ -141,14 +154,8 @@ def ratios_precise(mine: Standing, base: Standing, repeat: Repeat, order: Rounds
         if (here.values <= 0).any() or (there.values <= 0).any():
             return False  # no ratio
         unit, log_differences = differences(here, there, repeat.boots, order)
-        plain = unit == "boot"  # the number of boots is not chosen by looking
-        confidence = (
-            repeat.confidence
-            if plain
-            else sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        )
+        confidence, enough = ratio_target(unit == "boot", mine, base, repeat)
         interval = mean_interval(log_differences, confidence)
-        enough = repeat.boots if plain else repeat.min - max(mine.lost, base.lost)
         if (
             len(log_differences) < enough
             or not interval.known
@@ -157,6 +164,18 @@ def ratios_precise(mine: Standing, base: Standing, repeat: Repeat, order: Rounds
             return False
         judged += 1
     return judged > 0
+
+
+def ratio_target(
+    by_boot: bool, mine: Standing, base: Standing, repeat: Repeat
+) -> tuple[float, int]:
+    """The confidence of a ratio's interval, and how many differences it must be of. The number of
+    boots is not chosen by looking, so nothing is widened there.
+    """
+    if by_boot:
+        return repeat.confidence, repeat.boots
+    confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+    return confidence, repeat.min - max(mine.lost, base.lost)
 
 
 def _series(cell: Standing, metric: str) -> Series:

@@ -58,6 +58,19 @@ class Epochs:
         hosts = record.pair.split(">")
         return tuple(self._number(host, record.run, record.boot) for host in hosts)
 
+    def extend(self, earlier: Epochs) -> bool:
+        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
+        each run until then is what it was.
+        """
+        return self._filled.keys() == earlier._filled.keys() and all(
+            begun is not None
+            and known is not None
+            and begun[: len(known)] == known
+            and self._numbers[host][: len(known)] == earlier._numbers[host]
+            for host, known in earlier._from_run.items()
+            for begun in (self._from_run[host],)
+        )
+
     def _number(self, host: str, run: int, boot: int) -> int:
         numbers = self._numbers.get(host, ())
         return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
@@ -128,6 +141,10 @@ class Latest:
         """Take in a record."""
         if record.status == "ok":
             self._latest[stratum(record)] = self._epochs.of(record)
+
+    def go_on_with(self, epochs: Epochs) -> None:
+        """Tell runs apart by epochs that extend those so far."""
+        self._epochs = epochs
 
     def epoch(self, place: Stratum) -> Epoch | None:
         """That of a stratum; None where no run is ok."""

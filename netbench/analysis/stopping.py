@@ -59,23 +59,46 @@ def assess(
     many there are.
     """
     units = _boots(boots, repeat)
-    present = {name: list(each) for name, each in values.items() if len(each)}
-    if units is None:
-        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        intervals = {name: mean_interval(each, confidence) for name, each in present.items()}
-    else:
-        intervals = {
-            name: mean_interval(_means(each, units[name]), repeat.confidence)
-            for name, each in present.items()
-        }
-    n = max(map(len, present.values()), default=0)
-    asked = [name for name in repeat.metrics if name in present]
-    enough = bool(asked) and all(len(present[name]) + lost >= repeat.min for name in asked)
+    intervals = intervals_of(values, repeat, units)
     visited = (
         len({boot for each in units.values() for boot in each})
         if units is not None
         else repeat.boots
     )
+    return decide(
+        intervals, {name: len(each) for name, each in values.items()}, visited, repeat, lost
+    )
+
+
+def intervals_of(
+    values: Mapping[str, Sequence[float]], repeat: Repeat, units: Boots | None
+) -> dict[str, Interval]:
+    """The interval of each metric that has a value; over the means of `units`, where there are
+    any.
+    """
+    present = {name: each for name, each in values.items() if len(each)}
+    if units is None:
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        return {name: mean_interval(each, confidence) for name, each in present.items()}
+    return {
+        name: mean_interval(_means(each, units[name]), repeat.confidence)
+        for name, each in present.items()
+    }
+
+
+def decide(
+    intervals: Mapping[str, Interval],
+    counts: Mapping[str, int],
+    visited: int,
+    repeat: Repeat,
+    lost: int,
+) -> Assessment:
+    """The rule of `assess`, given the intervals, how many values each metric has, and how many
+    boots were visited (repeat.boots where boots do not matter).
+    """
+    n = max(counts.values(), default=0)
+    asked = [name for name in repeat.metrics if counts.get(name)]
+    enough = bool(asked) and all(counts[name] + lost >= repeat.min for name in asked)
     spent = n + lost >= most(repeat) and visited >= repeat.boots
     if (
         enough

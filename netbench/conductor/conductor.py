@@ -239,16 +239,17 @@ class Conductor:
         """One pass over the open units, in as many lanes as can run side by side; False when the
         time is up.
         """
-        done = frozenset(self._recorder.ledger.done)
+        ledger = self._recorder.ledger
+        keys = [key for key in ledger.open_keys if key not in ledger.done]
 
         def act(pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
-            return self._lane(done, pairs, stop)
+            return self._lane(keys, pairs, stop)
 
         return side_by_side(self._lanes, act, self._pool.interrupt)
 
-    def _lane(self, done: frozenset[Key], pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
+    def _lane(self, keys: Sequence[Key], pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
         ledger, boot = self._recorder.ledger, self._recorder.boot
-        for step in self._plan.block(ledger.block, ledger.is_open, done, boot, pairs):
+        for step in self._plan.block(ledger.block, ledger.is_open, keys, boot, pairs):
             if self._out_of_time():
                 return False
             if stop():

@@ -5,16 +5,17 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from netbench.analysis.accounts import Account
-from netbench.analysis.closing import Standing, closings
+from netbench.analysis.closing import group_closings, groups
 from netbench.analysis.derive import metrics_of
-from netbench.analysis.epochs import Entries, Epoch, Epochs, Latest
-from netbench.analysis.stopping import Assessment, assess
-from netbench.model import Campaign
-from netbench.plan import Key, Plan
+from netbench.analysis.epochs import KERNEL, Entries, Epoch, Epochs, Latest, Stratum, stratum
+from netbench.analysis.pairs import Rounds, rounds
+from netbench.analysis.stopping import Assessment
+from netbench.analysis.tally import Ratio, Running, Tally
+from netbench.plan import Key, Plan, Unit
 from netbench.record import Record
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
@@ -22,27 +23,41 @@ FINAL = ("unsupported", "refused")
 HOPELESS = ("verify:", "boot:")  # how reasons begin that another run would meet too
 
 
-@dataclass
-class _Tally:
-    """What was measured in one epoch: its runs are pooled with no others."""
-
-    by_block: dict[str, dict[int, float]] = field(default_factory=dict)
-    boots: dict[int, int] = field(default_factory=dict)  # of each block
-    runs: int = 0  # that are ok, whatever they measured
-    closed: str = ""  # the reason, "" while open
-
-
-@dataclass
 class _Account:
-    tallies: dict[Epoch | None, _Tally] = field(default_factory=dict)
-    failures: int = 0
-    lost: int = 0  # runs that failed and are not repeated, since boots settle how many there are
-    given_up: str = ""  # the reason, in whatever epoch
+    """What became of one unit, in whatever epoch."""
+
+    __slots__ = ("failures", "given_up", "lost", "place", "ratio", "tallies", "unit")
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.place: Stratum = unit.pair.name, unit.cell.factors.get(KERNEL, "")
+        self.tallies: dict[Epoch | None, Tally] = {}
+        self.ratio: Ratio | None = None
+        self.failures = 0  # in a row
+        self.lost = (
+            0  # runs that failed and are not repeated, since boots settle how many there are
+        )
+        self.given_up = ""  # the reason
+
+    def tally(self, epoch: Epoch | None) -> Tally:
+        """That of an epoch."""
+        tally = self.tallies.get(epoch)
+        if tally is None:
+            tally = self.tallies[epoch] = Tally()
+        return tally
+
+    def against(self, mine: Tally, base: Running) -> Ratio:
+        """The ratio of this unit's tally to a baseline's."""
+        if self.ratio is None or not self.ratio.is_of(mine, base.tally):
+            self.ratio = Ratio(mine, base.tally)
+        return self.ratio
 
 
 class Ledger:
     """Units' values and whether they are closed; evaluated between blocks, as DESIGN section 9
     asks.
+
+    What a record costs does not grow with the records before it, nor with the number of units.
     """
 
     def __init__(
@@ -53,18 +68,44 @@ class Ledger:
         accounts: Mapping[str, Account],
         hosts: Mapping[str, Entries] | None = None,
     ) -> None:
-        """`hosts`: the entries of facts.json; without them all runs are of one epoch."""
-        self._campaign: Campaign = plan.campaign
+        """`ticks`: of each host, in a second. `shared`: of each pair, whether both ends are on one
+        kernel. `hosts`: the entries of facts.json; without them all runs are of one epoch.
+        """
+        self._compare = plan.campaign.compare
+        self._handled = plan.campaign.handled
         self._repeat = plan.repeat
         self._blocks = plan.blocks
-        self._units = {unit.key: unit for unit in plan.units}
-        self._accounts = {key: _Account() for key in self._units}
         self._ticks, self._shared, self._metering = ticks, shared, accounts
-        self._epochs = Epochs(hosts or {}, self._campaign.handled)
+        self._units = {unit.key: unit for unit in plan.units}
+        self._accounts = {key: _Account(unit) for key, unit in self._units.items()}
+        self._of_place: dict[Stratum, list[Key]] = {}
+        for key, account in self._accounts.items():
+            self._of_place.setdefault(account.place, []).append(key)
+        self._epochs = Epochs(hosts or {}, self._handled)
         self._latest = Latest(self._epochs)
+        self._groups = groups(
+            {key: unit.cell.factors for key, unit in self._units.items()},
+            [factor.name for factor in plan.campaign.factors],
+            self._compare,
+        )
+        self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
+        self._number_of = {key: number for number, key in enumerate(self._accounts)}
+        self._open = set(self._accounts)
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
+
+    def go_on_with(self, later: Ledger) -> bool:
+        """Take over what `later`, which has no records, knows of the hosts. Returns False where it
+        would see the runs so far in another light: then they must be replayed.
+        """
+        if (later._ticks, later._shared) != (self._ticks, self._shared):
+            return False
+        if not later._epochs.extend(self._epochs):
+            return False
+        self._epochs = later._epochs
+        self._latest.go_on_with(later._epochs)
+        return True
 
     def add(self, record: Record) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks settled."""
@@ -76,76 +117,98 @@ class Ledger:
         if account is None or record.status == "interrupted":
             return
         self.done.add(key)
-        self._latest.see(record)
         if record.status == "ok":
-            account.failures = 0
-            tally = account.tallies.setdefault(self._epochs.of(record), _Tally())
-            tally.runs += 1
-            if record.boot:
-                tally.boots[record.block] = record.boot
-            self._take(tally, record)
+            self._add_ok(account, record)
             return
         account.failures += 1
         account.lost += self._blocks is not None and record.status == "failed"
         hopeless = record.status in FINAL or record.reason.startswith(HOPELESS)
         if hopeless or account.failures >= FAILURES_IN_A_ROW:
             account.given_up = record.status
+            self._open.discard(key)
 
-    def _tally(self, key: Key) -> _Tally:
-        """What counts of a unit now."""
-        place = key[1], self._units[key].cell.factors.get("kernel", "")
-        return self._accounts[key].tallies.setdefault(self._latest.epoch(place), _Tally())
-
-    def _take(self, tally: _Tally, record: Record) -> None:
+    def _add_ok(self, account: _Account, record: Record) -> None:
+        account.failures = 0
+        place, epoch = stratum(record), self._epochs.of(record)
+        if self._latest.epoch(place) != epoch:
+            self._latest.see(record)
+            self._reopen(place)
         shared = self._shared.get(record.pair, False)
-        for name, value in metrics_of(record, self._ticks, shared, self._metering).items():
-            tally.by_block.setdefault(name, {})[record.block] = value
+        metrics = metrics_of(record, self._ticks, shared, self._metering)
+        account.tally(epoch).add(record.block, record.boot, metrics, self._repeat.metrics)
+
+    def _reopen(self, place: Stratum) -> None:
+        """Other tallies count in a stratum now, which may be closed or not."""
+        for key in self._of_place.get(place, ()):
+            account = self._accounts[key]
+            if account.given_up or self._tally(account).closed:
+                self._open.discard(key)
+            else:
+                self._open.add(key)
+
+    def _tally(self, account: _Account) -> Tally:
+        """What counts of a unit now."""
+        return account.tally(self._latest.epoch(account.place))
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs."""
-        return not self._closed(key)
-
-    def _closed(self, key: Key) -> str:
-        return self._accounts[key].given_up or self._tally(key).closed
+        return key in self._open
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        tally = self._tally(key)
-        values = {name: list(blocks.values()) for name, blocks in tally.by_block.items()}
-        boots = {
-            name: [tally.boots.get(block, 0) for block in blocks]
-            for name, blocks in tally.by_block.items()
-        }
-        return assess(values, self._repeat, boots, self._accounts[key].lost)
+        return self._running(self._accounts[key]).alone(self._repeat)
+
+    def _running(self, account: _Account) -> Running:
+        tally = self._tally(account)
+        return Running(
+            account.unit.cell.factors,
+            tally.values,
+            account.given_up or tally.closed,
+            tally.runs,
+            tally.boots,
+            account.lost,
+            tally=tally,
+            block=self.block,
+            against=partial(account.against, tally),
+            rounds=self._rounds,
+        )
+
+    def _rounds(self) -> Rounds:
+        """The rounds of boots by the compared factor's levels."""
+        by_level: dict[str | None, set[int]] = {}
+        for account in self._accounts.values() if self._compare else ():
+            level = account.unit.cell.factors.get(self._compare.factor) if self._compare else None
+            by_level.setdefault(level, set()).update(self._tally(account).visited)
+        return rounds(by_level.values())
 
     def next_block(self) -> None:
         """Close what is settled and begin the next block."""
-        tallies = {key: self._tally(key) for key in self._accounts}
-        standings = {
-            key: Standing(
-                self._units[key].cell.factors,
-                tally.by_block,
-                self._closed(key),
-                tally.runs,
-                tally.boots,
-                self._accounts[key].lost,
-            )
-            for key, tally in tallies.items()
-        }
-        swept = [factor.name for factor in self._campaign.factors]
-        for key, reason in closings(standings, swept, self._campaign.compare, self._repeat).items():
-            tallies[key].closed = reason
+        for at in sorted({self._group_of[key] for key in self._open}):
+            if self._is_early(self._groups[at]):
+                continue
+            group = {key: self._running(self._accounts[key]) for key in self._groups[at]}
+            for key, reason in group_closings(group, self._compare, self._repeat, {}).items():
+                group[key].tally.closed = reason
+                if reason:
+                    self._open.discard(key)
+                else:
+                    self._open.add(key)
         self.block += 1
         self.done = set()
+
+    def _is_early(self, group: Iterable[Key]) -> bool:
+        """Whether no unit of a group has the least number of runs that any could close with."""
+        accounts = (self._accounts[key] for key in group)
+        return all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts)
 
     @property
     def failed(self) -> bool:
         """Whether a unit was given up, or has nothing but failures to show."""
-        nothing = (
-            a.failures and not self._tally(key).runs and not self._closed(key)
-            for key, a in self._accounts.items()
+        return any(
+            account.given_up == "failed"
+            or (account.failures and key in self._open and not self._tally(account).runs)
+            for key, account in self._accounts.items()
         )
-        return any(a.given_up == "failed" for a in self._accounts.values()) or any(nothing)
 
     def is_possible(self, block: int, records: int) -> bool:
         """Whether the last of so many records can be of that block: without boots, every block
@@ -156,13 +219,18 @@ class Ledger:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to be run."""
-        return not self.open_keys or (self._blocks is not None and self.block >= self._blocks)
+        return not self._open or (self._blocks is not None and self.block >= self._blocks)
 
     @property
     def open_keys(self) -> list[Key]:
         """Units that still want runs, in file order."""
-        return [key for key in self._units if self.is_open(key)]
+        return sorted(self._open, key=self._number_of.__getitem__)
+
+    @property
+    def open_count(self) -> int:
+        """How many units still want runs."""
+        return len(self._open)
 
     @property
     def size(self) -> int:
-        return len(self._units)
+        return len(self._accounts)

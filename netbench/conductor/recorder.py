@@ -34,23 +34,26 @@ class Recorder:
         self._progress = progress
         self._time_left = TimeLeft(plan)
         self._lock = threading.RLock()
+        self._number: int | None = None  # of the last run, once records were read
 
     def keep_facts(
         self, entries: Mapping[str, Mapping[str, Any]], boot: int | None = None
     ) -> dict[str, Any]:
         """Keep what was read of the hosts, in the boot that was just made or in the present one,
-        and replay the records under it. Returns facts.json. Errors: StoreError.
+        and replay the records where the ledger cannot go on under it. Returns facts.json. Errors:
+        StoreError.
         """
-        hosts = self._history.keep_facts(entries, boot)
-        self.ledger = self._history.ledger(hosts)
+        begun = self._number is not None
+        hosts = self._history.keep_facts(entries, boot, self._number)
+        self.ledger = self._history.ledger(hosts, self.ledger if begun else None)
         self.boot = max(int(known[-1]["boot"]) for known in hosts.values())
-        self._number = self.ledger.runs
+        self._number = max(self.ledger.runs, self._number or 0)
         return hosts
 
     def next_number(self) -> int:
         """The number of the next run."""
         with self._lock:
-            self._number += 1
+            self._number = (self._number or 0) + 1
             return self._number
 
     def keep(self, unit: Unit, result: RunResult) -> None:
@@ -82,8 +85,7 @@ class Recorder:
             self._store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
             self._progress.say(f"run {record.run}: {cell}: {what}")
         assessment = ledger.assessment(unit.key)
-        self._time_left.measured(unit.key, assessment)
-        still_open = ledger.open_keys
-        left = self._time_left.seconds(ledger.block, still_open, ledger.assessment)
+        self._time_left.measured(unit.key, assessment, ledger.is_open(unit.key))
+        left = self._time_left.seconds(ledger.block, ledger)
         text = standing(assessment, self._metrics)
-        self._progress.ran(record.run, cell, text, len(still_open), left)
+        self._progress.ran(record.run, cell, text, ledger.open_count, left)

@@ -27,30 +27,38 @@ class RunHistory:
         self._plan = plan
         self._rows = tuple(rows)
 
-    def ledger(self, hosts: Hosts) -> Ledger:
-        """A ledger that stands where the records end. `hosts`: facts.json. Errors: StoreError."""
+    def ledger(self, hosts: Hosts, present: Ledger | None = None) -> Ledger:
+        """A ledger that stands where the records end: the present one, where what is known of hosts
+        by now says nothing else of its runs. `hosts`: facts.json. Errors: StoreError.
+        """
         ledger = _ledger(self._plan, hosts, self._rows)
+        if present is not None and present.go_on_with(ledger):
+            return present
         _replay(self.store, ledger)
         return ledger
 
-    def keep_facts(self, read: Mapping[str, RawEntry], boot: int | None = None) -> Hosts:
+    def keep_facts(
+        self, read: Mapping[str, RawEntry], boot: int | None = None, last_run: int | None = None
+    ) -> Hosts:
         """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
         and for each change of its facts within one. Returns facts.json. Errors: StoreError.
 
         `boot`: the number of the boot that the campaign has just made. Without it the number goes
-        up by one where a host's boot id has changed.
+        up by one where a host's boot id has changed. `last_run`: the number of the last run, where
+        it is known; else the records are read for it.
         """
         hosts = self.store.stored_facts()
-        last = max((record.run for record in self.store.records()), default=0)
         for name, facts in read.items():
             entries = hosts.setdefault(name, [])
-            entry = {**facts, "from_run": last + 1}
+            entry = {**facts}
             if boot is not None:
                 entry["boot"] = boot
             elif entries:
                 entry["boot"] = entries[-1]["boot"] + (entries[-1]["boot_id"] != entry["boot_id"])
             if not entries or _steady(entries[-1]) != _steady(entry):
-                entries.append(entry)
+                if last_run is None:
+                    last_run = max((record.run for record in self.store.records()), default=0)
+                entries.append({**entry, "from_run": last_run + 1})
         self.store.facts(hosts)
         return hosts
 

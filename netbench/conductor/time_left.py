@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 
 from netbench.analysis.stopping import Assessment
+from netbench.conductor.ledger import Ledger
 from netbench.plan import Key, Plan, run_seconds
 
 
@@ -13,8 +13,8 @@ class TimeLeft:
     """Seconds of the runs and boots to come, if intervals shrink with the square root of the number
     of runs.
 
-    Each unit's share is kept until the unit is measured again: adding up all units after every run
-    would take longer than the run.
+    Each unit's share is kept until the unit is measured again, and so is the sum of those that are
+    open, until the next block: adding up all units after every run would take longer than the run.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -22,21 +22,33 @@ class TimeLeft:
         self._repeat = plan.repeat
         self._units = {unit.key: unit for unit in plan.units}
         self._seconds: dict[Key, float] = {}
+        self._sum = 0.0
+        self._counted: set[Key] = set()  # in the sum
+        self._block: int | None = None  # that the sum is of
 
-    def measured(self, key: Key, assessment: Assessment) -> None:
+    def measured(self, key: Key, assessment: Assessment, is_open: bool) -> None:
         """A unit has one more run."""
+        if key in self._counted:
+            self._sum -= self._seconds[key]
+            self._counted.discard(key)
         self._seconds[key] = self._runs_left(assessment) * run_seconds(self._units[key])
+        if is_open:
+            self._sum += self._seconds[key]
+            self._counted.add(key)
 
-    def seconds(
-        self, block: int, open_keys: Iterable[Key], assess: Callable[[Key], Assessment]
-    ) -> float:
+    def seconds(self, block: int, ledger: Ledger) -> float:
         """Of the runs of all open units, and of the boots after that of `block`."""
-        runs = 0.0
-        for key in open_keys:
-            if key not in self._seconds:
-                self.measured(key, assess(key))
-            runs += self._seconds[key]
-        return runs + self._plan.seconds_of_boots(block)
+        if block != self._block:
+            self._block = block
+            self._add_up(ledger)
+        return max(self._sum, 0.0) + self._plan.seconds_of_boots(block)
+
+    def _add_up(self, ledger: Ledger) -> None:
+        self._counted = set(ledger.open_keys)
+        for key in self._counted - self._seconds.keys():
+            assessment = ledger.assessment(key)
+            self._seconds[key] = self._runs_left(assessment) * run_seconds(self._units[key])
+        self._sum = math.fsum(self._seconds[key] for key in self._counted)
 
     def _runs_left(self, assessment: Assessment) -> int:
         """Runs of a unit until its least precise metric is as precise as the campaign wants it."""

@@ -1,0 +1,223 @@
+"""The ledger's running sums close the same cells at the same time as all values assessed anew."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netbench import campaign
+from netbench.analysis import tally
+from netbench.analysis.accounts import ACCOUNTS
+from netbench.analysis.closing import Standing, closings
+from netbench.analysis.derive import metrics_of
+from netbench.analysis.epochs import Epoch, Epochs, Latest
+from netbench.conductor.ledger import FAILURES_IN_A_ROW, FINAL, HOPELESS, Ledger
+from netbench.plan import Key, Plan
+from netbench.record import Record, SideCounters
+from netbench.store import now
+
+HOST = "name: c\nhosts: {h: {ssh: h, address: 192.0.2.1}}\n"
+TICKS, SHARED = {"h": 100}, {"h>h": True}
+Values = dict[str, dict[int, float]]
+
+
+class FromScratch:
+    """A ledger that keeps every value, and assesses all of them after each block."""
+
+    def __init__(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
+        self._plan = plan
+        self._epochs = Epochs(hosts, plan.campaign.handled)
+        self._latest = Latest(self._epochs)
+        self._units = {unit.key: unit for unit in plan.units}
+        self._values: dict[tuple[Key, Epoch | None], Values] = {}
+        self._boots: dict[tuple[Key, Epoch | None], dict[int, int]] = {}
+        self._runs: Counter[tuple[Key, Epoch | None]] = Counter()
+        self._closed: dict[tuple[Key, Epoch | None], str] = {}
+        self._failures: Counter[Key] = Counter()
+        self._lost: Counter[Key] = Counter()
+        self._given_up: dict[Key, str] = {}
+
+    def add(self, record: Record) -> None:
+        key = record.cell, record.pair
+        self._latest.see(record)
+        if record.status == "ok":
+            self._failures[key] = 0
+            at = key, self._epochs.of(record)
+            self._runs[at] += 1
+            if record.boot:
+                self._boots.setdefault(at, {})[record.block] = record.boot
+            for name, value in metrics_of(record, TICKS, True, ACCOUNTS).items():
+                self._values.setdefault(at, {}).setdefault(name, {})[record.block] = value
+            return
+        self._failures[key] += 1
+        self._lost[key] += self._plan.blocks is not None and record.status == "failed"
+        hopeless = record.status in FINAL or record.reason.startswith(HOPELESS)
+        if hopeless or self._failures[key] >= FAILURES_IN_A_ROW:
+            self._given_up[key] = record.status
+
+    def _at(self, key: Key) -> tuple[Key, Epoch | None]:
+        place = key[1], self._units[key].cell.factors.get("kernel", "")
+        return key, self._latest.epoch(place)
+
+    def _reason(self, key: Key) -> str:
+        return self._given_up.get(key) or self._closed.get(self._at(key), "")
+
+    @property
+    def open_keys(self) -> list[Key]:
+        return [key for key in self._units if not self._reason(key)]
+
+    def next_block(self) -> None:
+        standings = {
+            key: Standing(
+                unit.cell.factors,
+                self._values.get(self._at(key), {}),
+                self._reason(key),
+                self._runs[self._at(key)],
+                self._boots.get(self._at(key), {}),
+                self._lost[key],
+            )
+            for key, unit in self._units.items()
+        }
+        swept = [factor.name for factor in self._plan.campaign.factors]
+        compare = self._plan.campaign.compare
+        for key, reason in closings(standings, swept, compare, self._plan.repeat).items():
+            self._closed[self._at(key)] = reason
+
+
+@st.composite
+def campaigns(draw: st.DrawFn) -> str:
+    least = draw(st.integers(1, 4))
+    repeat = {
+        "min": least,
+        "max": least + draw(st.integers(0, 12)),
+        "precision": draw(st.sampled_from(["0.5%", "3%", "20%"])),
+        "metrics": draw(
+            st.sampled_from(
+                ["[throughput]", "[sender_cpu, throughput]", "[throughput, receiver_demand]"]
+            )
+        ),
+    }
+    sweep = {
+        "send": "[write, sendfile, splice]",
+        "chunk": draw(st.sampled_from(["[8K]", "[8K, 64K]"])),
+    }
+    if draw(st.booleans()):
+        repeat["boots"] = draw(st.integers(1, 3))
+        repeat["min"] = max(least, repeat["boots"])
+        repeat["max"] = max(repeat["max"], repeat["min"])
+        if draw(st.booleans()):
+            sweep["kernel"] = "[a, b]"
+    text = HOST + "".join(
+        f"{name}: {{{', '.join(f'{k}: {v}' for k, v in words.items())}}}\n"
+        for name, words in (("sweep", sweep), ("repeat", repeat))
+    )
+    factor = draw(st.sampled_from(["", "send", *(["kernel"] if "kernel" in sweep else [])]))
+    baseline = {"send": "write", "kernel": "a"}.get(factor)
+    compare = f"compare: {{factor: {factor}, baseline: {baseline}}}\n" if factor else ""
+    return f"netbench: 1\n{text}{compare}"
+
+
+def entries(chance: random.Random, boots: int) -> list[dict[str, Any]]:
+    """Facts that change with some runs, and return."""
+    return [
+        {
+            "boot": boots and 1 + i % boots,
+            "boot_id": str(i),
+            "clock_ticks": 100,
+            "from_run": start,
+            "facts": {"cpu_model": chance.choice("ab"), "kernel": "6"},
+        }
+        for i, start in enumerate([1, *sorted(chance.sample(range(2, 90), chance.randint(0, 3)))])
+    ]
+
+
+def record(
+    chance: random.Random, run: int, key: Key, block: int, boot: int, spread: float
+) -> Record:
+    fate = chance.random()
+    status, reason = "ok", ""
+    if fate < 0.06:
+        status, reason = chance.choice(
+            [
+                ("failed", "reset"),
+                ("failed", "verify: differs"),
+                ("unsupported", "x"),
+                ("interrupted", "x"),
+            ]
+        )
+    count = int(1e9 * (1 + spread * chance.gauss(0, 1))) if chance.random() > 0.003 else 0
+    flow = {"flow": {"bytes": [[0], [max(count, 0)]]}} if chance.random() > 0.03 else {}
+    busy = {"rusage": {"cpu_ns": [0, int(4e7 * (1 + spread * chance.random()))]}}
+    sides = (SideCounters("h", (0, 10**9), meters={**flow, **busy}) for _ in range(2))
+    factors = dict(word.split("=") for word in key[0].split(","))
+    return Record(run, *key, block, boot, factors, status, reason, now(), *sides)  # type: ignore[arg-type]
+
+
+def lived(
+    plan: Plan, ledger: Ledger, scratch: FromScratch, chance: random.Random
+) -> Iterator[Record]:
+    """A campaign, block by block; both ledgers must want the same cells in each."""
+    run, spread, reboot = 0, chance.choice([0.0, 0.003, 0.05]), chance.choice([2, 5, 10**9])
+    for block in range(plan.blocks or 20):
+        assert ledger.open_keys == scratch.open_keys
+        planned = plan.boot(block)
+        boot = planned.number if planned else int(block >= reboot)
+        for unit in plan.wanted(block, ledger.is_open, ()):
+            run += 1
+            one = record(chance, run, unit.key, block, boot, spread)
+            for book in (ledger, scratch):
+                if one.status != "interrupted":
+                    book.add(one)
+            yield one
+        assert ledger.open_keys == scratch.open_keys
+        ledger.next_block()
+        scratch.next_block()
+    assert ledger.open_keys == scratch.open_keys
+
+
+@given(text=campaigns(), seed=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_cells_close_as_if_assessed_from_scratch(text: str, seed: int) -> None:
+    plan, chance = Plan(campaign.parse(text, "c.yaml")), random.Random(seed)
+    hosts = {"h": entries(chance, 3 if plan.boots else 0)}
+    ledger = Ledger(plan, TICKS, SHARED, ACCOUNTS, hosts)
+    records = list(lived(plan, ledger, FromScratch(plan, hosts), chance))
+    again = Ledger(plan, TICKS, SHARED, ACCOUNTS, hosts)
+    for one in records:
+        again.add(one)
+    while again.block < ledger.block:
+        again.next_block()
+    assert again.open_keys == ledger.open_keys
+    assert [again.assessment(key).n for key in ledger.open_keys] == [
+        ledger.assessment(key).n for key in ledger.open_keys
+    ]
+
+
+def test_a_decision_within_rounding_of_its_limit_is_made_from_the_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = f"netbench: 1\n{HOST}repeat: {{min: 3, max: 9, precision: 2%}}\n"
+    plan = Plan(campaign.parse(text, "c.yaml"))
+    ledger = Ledger(plan, TICKS, SHARED, ACCOUNTS)
+    key, chance = plan.units[0].key, random.Random(1)
+    for block in range(3):
+        one = replace(record(chance, block + 1, ("send=write", "h>h"), block, 0, 0.3), cell=key[0])
+        ledger.add(replace(one, status="ok", reason=""))
+    width = ledger.assessment(key).intervals["throughput"].precision
+    asked: list[str] = []
+    exact = Standing.alone
+    monkeypatch.setattr(
+        tally.Standing, "alone", lambda self, repeat: asked.append("") or exact(self, repeat)
+    )
+    for precision, times in ((width * 1.1, 0), (width * (1 + 1e-9), 1), (width * (1 - 1e-9), 1)):
+        asked.clear()
+        ledger._repeat = replace(ledger._repeat, precision=precision)
+        assert ledger.assessment(key).closed == (precision > width)
+        assert len(asked) == times
