@@ -36,7 +36,8 @@ class Expected:
         )
 
 
-Integer = Annotated[int, pydantic.Field(ge=-(2**63), le=2**64 - 1), Expected("a whole number")]
+Int64 = Annotated[int, pydantic.Field(ge=-(2**63), le=2**64 - 1)]
+Integer = Annotated[Int64, Expected("a whole number")]
 """A whole number that the engine's u64 or i64 holds."""
 IntegerPair = Annotated[tuple[Integer, Integer], Expected("a list of 2 whole numbers")]
 TextPair = Annotated[tuple[str, str], Expected("a list of 2 texts")]

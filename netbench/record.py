@@ -17,7 +17,16 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from netbench import codec
-from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, TextPair, about
+from netbench.codec import (
+    SCHEMA,
+    Expected,
+    Int64,
+    Integer,
+    IntegerPair,
+    JsonObject,
+    TextPair,
+    about,
+)
 
 Status = Literal["ok", "failed", "refused", "unsupported", "interrupted"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -51,12 +60,12 @@ class _Edges:
     ) -> CoreSchema:
         count = Field(min_length=self.least, max_length=self.most)
         # Nearly all counters have one number, or those of one stream: no Python is called for them.
-        one_stream = Annotated[list[Integer], Field(min_length=1, max_length=1)]
+        one_stream = Annotated[list[Int64], Field(min_length=1, max_length=1)]
         return handler.generate_schema(
             Annotated[
-                Annotated[list[Integer], count, Field(fail_fast=True)]
+                Annotated[list[Int64], count, Field(fail_fast=True)]
                 | Annotated[list[one_stream], count, Field(fail_fast=True)]
-                | Annotated[list[list[Integer]], count, AfterValidator(_check_streams)],
+                | Annotated[list[list[Int64]], count, AfterValidator(_check_streams)],
                 Field(union_mode="left_to_right"),
                 Expected("whole numbers at the window's edges"),
             ]
