@@ -11,7 +11,6 @@
 
 #include "clock.h"
 #include "data_socket.h"
-#include "handshake.h"
 
 static const uint64_t CONNECT_NS = 5000000000;
 
@@ -34,8 +33,8 @@ static int wait_for(int fd, short events, uint64_t deadline)
 static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct nb_error *error)
 {
 	union nb_address address;
-	socklen_t length = sizeof(int);
 	int number = 0;
+	socklen_t length, room = sizeof(number);
 
 	if (job->local_address[0]) {
 		length = nb_address_parse(&address, job->local_address, 0);
@@ -44,14 +43,9 @@ static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct
 					     "from %s", job->local_address);
 	}
 	length = nb_address_parse(&address, job->address, job->port);
-	if (connect(fd, &address.any, length) && errno != EINPROGRESS)
-		return nb_fail_errno(error, "connect",
-				     "check the route and the firewall between the data addresses",
-				     "to %s port %llu", job->address,
-				     (unsigned long long)job->port);
-	length = sizeof(number);
-	if (wait_for(fd, POLLOUT, deadline) ||
-	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) || number) {
+	if ((connect(fd, &address.any, length) && errno != EINPROGRESS) ||
+	    wait_for(fd, POLLOUT, deadline) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &room) || number) {
 		errno = number ? number : errno;
 		return nb_fail_errno(error, "connect",
 				     "check the route and the firewall between the data addresses",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What listening and connecting share: addresses, and sockets with the options of the job. */
+/* What listening and connecting share: addresses, the handshake, and sockets with the options of
+ * the job. */
 #ifndef NB_DATA_SOCKET_H
 #define NB_DATA_SOCKET_H
 
@@ -7,6 +8,13 @@
 
 #include "fail.h"
 #include "job.h"
+
+/* What a data connection begins with: the sender writes the token and the number of the stream, the
+ * receiver answers with one byte. */
+enum {
+	NB_HANDSHAKE_BYTES = NB_TOKEN_BYTES + 8, /* token, u32 big-endian stream, u32 0 */
+	NB_ACCEPTED = 'k',
+};
 
 union nb_address {
 	struct sockaddr any;

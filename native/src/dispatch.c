@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "dispatch.h"
+#include "run.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "phase.h"
 
 static void assign_stream(struct nb_run *run, int fd, uint32_t stream)
 {

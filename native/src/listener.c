@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "data_socket.h"
 
 static const uint64_t HANDSHAKE_NS = 2000000000;
 

@@ -3,8 +3,8 @@
 #ifndef NB_LISTENER_H
 #define NB_LISTENER_H
 
+#include "data_socket.h"
 #include "fail.h"
-#include "handshake.h"
 #include "job.h"
 
 enum { NB_PENDING_MAX = 64 };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "orders.h"
+#include "run.h"
 
 #include <string.h>
 
-#include "dispatch.h"
 #include "method.h"
-#include "phase.h"
 
 static int go_tool(struct nb_run *run, struct nb_error *error)
 {

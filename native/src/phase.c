@@ -8,7 +8,7 @@
  * once its streams have stopped, the receiver waits from GO on; MARK takes both to WARMUP_DRAIN.
  * A tool with marks waits for MARK too. A tool without a duration is measured from its start on.
  */
-#include "phase.h"
+#include "run.h"
 
 #include "clock.h"
 

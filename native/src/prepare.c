@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "prepare.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

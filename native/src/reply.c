@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "reply.h"
+/* Frames that answer the controller. */
+#include "worker.h"
 
 void nb_reply_error(struct nb_worker *worker, uint16_t tag, const struct nb_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "result.h"
+#include "run.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

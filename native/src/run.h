@@ -7,10 +7,16 @@
 #ifndef NB_RUN_H
 #define NB_RUN_H
 
+#include <poll.h>
+
+#include "fail.h"
 #include "flow.h"
 #include "listener.h"
 #include "tool.h"
 #include "window.h"
+#include "wire.h"
+
+enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
 
 enum nb_phase {
 	NB_PREPARED = 0, /* before GO */
@@ -51,5 +57,45 @@ enum nb_event {
 	NB_EVENT_WARM = 4,
 	NB_EVENT_DONE = 8
 };
+
+/* Prepare the run of a decoded job: 0, or a negative code with the error filled; nb_run_free is due
+ * in either case. */
+int nb_run_prepare(struct nb_run *run, struct nb_error *error);
+/* Give up whatever is under way and free everything. */
+void nb_run_free(struct nb_run *run);
+
+/* What the controller orders: bits of enum nb_event, or a negative code with the error filled. */
+int nb_run_go(struct nb_run *run, struct nb_error *error);
+/*
+ * Open (a tool: or close) the window. `arrived`: bytes of each stream's warm-up, as the sender
+ * counted them; the window opens once they have all been received.
+ */
+int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
+		struct nb_error *error);
+int nb_run_stop(struct nb_run *run, struct nb_error *error);
+
+/* Handle what is due or has happened. Returns bits of enum nb_event, or a negative code with the
+ * error filled when the run has failed. */
+int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error);
+/* In NB_WARMUP_DRAIN: open the window once every byte of the warm-up has arrived. Returns events.
+ */
+int nb_dispatch_warmup(struct nb_run *run);
+/* When nb_run_dispatch must be called at the latest; UINT64_MAX: at no time. */
+uint64_t nb_run_due(const struct nb_run *run);
+/* The descriptors to wait for: fills at most NB_RUN_FDS entries, returns how many. */
+size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds);
+
+/* Enter the next phase: take the snapshot that belongs to it, and set the times of the next events.
+ * 0, or -NB_ERR_PROTOCOL where the run cannot go there from its present phase. */
+int nb_phase_enter(struct nb_run *run, enum nb_phase next);
+
+/* The read-backs of a prepared run. */
+void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer);
+/* What EDGE(WARM) carries besides the edge: bytes of each stream. */
+void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
+/* The result of a finished run. */
+int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
+/* Write samples from *next on until the payload is large enough; returns whether there are more. */
+int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *writer);
 
 #endif

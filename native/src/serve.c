@@ -6,12 +6,10 @@
 #include <signal.h>
 
 #include "clock.h"
-#include "dispatch.h"
 #include "hello.h"
 #include "ops/execute.h"
-#include "reply.h"
 #include "scratch_files.h"
-#include "worker_run.h"
+#include "worker.h"
 
 static const uint64_t SECOND = 1000000000;
 

@@ -3,6 +3,7 @@
 #ifndef NB_WORKER_H
 #define NB_WORKER_H
 
+#include "fail.h"
 #include "heartbeat.h"
 #include "ops/undo.h"
 #include "run.h"
@@ -18,5 +19,20 @@ struct nb_worker {
 	int greeted;	   /* its hello has been checked */
 	int leaving;
 };
+
+void nb_reply_error(struct nb_worker *worker, uint16_t tag, const struct nb_error *error);
+/* Send a payload and free the writer; one that is too long or failed is sent as an error. */
+void nb_reply(struct nb_worker *worker, enum nb_frame_type type, uint16_t tag,
+	      struct nb_writer *writer);
+
+/* Prepare the run of a NB_JOB frame's payload and answer NB_READY or NB_ERROR. */
+void nb_worker_start_run(struct nb_worker *worker, uint16_t tag, const unsigned char *payload,
+			 size_t length);
+/* Carry out GO, MARK, STOP or ABORT. */
+void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
+		     const unsigned char *payload);
+/* Handle the run's events and tell the controller. */
+void nb_worker_dispatch(struct nb_worker *worker);
+void nb_worker_end_run(struct nb_worker *worker);
 
 #endif

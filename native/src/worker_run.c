@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker_run.h"
+/* A worker's run: started by a job, driven by orders and events, answered with its result. */
+#include "worker.h"
 
 #include <stdlib.h>
 
 #include "clock.h"
-#include "dispatch.h"
 #include "job_decode.h"
-#include "orders.h"
-#include "prepare.h"
-#include "reply.h"
-#include "result.h"
 
 static void send_edge(struct nb_worker *worker, uint16_t tag, uint32_t edge)
 {

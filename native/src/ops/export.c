@@ -1,16 +1,136 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A folder, read-only, by NFS to some addresses. Where the system runs a server, that one exports
- * it (exportfs.c); otherwise the worker starts a server of its own (nfsd.c).
+ * it, through exportfs(8); otherwise the worker starts a server of its own (nfsd.c).
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../digest.h"
+#include "../exec.h"
 #include "../kernel.h"
-#include "exportfs.h"
 #include "nfsd.h"
 #include "nfsd_cache.h"
 
 static const char OPERATION[] = "export", NONE[] = "none";
+
+/* The fsid of the worker's exports of a folder: it tells them from an administrator's. */
+static unsigned int number_of(const char *folder)
+{
+	return (unsigned int)(nb_digest(NB_DIGEST_START, folder, strlen(folder)) & 0x3fffffff) |
+	       0x40000000;
+}
+
+/* Run exportfs with these words, separated by NUL. 0, or negative. */
+static int run_exportfs(const char *words, size_t length, char *output, size_t room,
+			struct nb_error *error)
+{
+	static const uint64_t limit = 8000000000;
+	int status = nb_exec(words, length, limit, output, room, error);
+
+	if (status > 0)
+		return nb_fail(error, NB_ERR_SYSTEM, "export", "try it by hand: exportfs -v",
+			       "exportfs: %.150s", output);
+	return status;
+}
+
+/* The entry of a client in what `exportfs -s` lists, "FOLDER  CLIENT(OPTIONS)": its options, or
+ * NULL. */
+static const char *entry_of(const char *list, const char *folder, const char *client, size_t length)
+{
+	size_t width = strlen(folder);
+
+	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *at = line + width;
+
+		if (strncmp(line, folder, width) != 0 || (*at != ' ' && *at != '\t'))
+			continue;
+		at += strspn(at, " \t");
+		if (!strncmp(at, client, length) && at[length] == '(')
+			return at + length;
+	}
+	return NULL;
+}
+
+static int is_ours(const char *options, unsigned int number)
+{
+	char wanted[32];
+	const char *at;
+
+	snprintf(wanted, sizeof(wanted), "fsid=%u,", number);
+	at = strstr(options, wanted);
+	return at && at < options + strcspn(options, "\n");
+}
+
+/* What the server that runs exports, one a line, for free(); NULL with the error filled. */
+static char *list_exports(struct nb_error *error)
+{
+	static const char words[] = "exportfs\0-s";
+	char *list = malloc(NB_OP_TEXT);
+
+	if (!list)
+		nb_fail(error, NB_ERR_MEMORY, "export", "free some memory", "no memory for a list");
+	if (list && run_exportfs(words, sizeof(words) - 1, list, NB_OP_TEXT, error)) {
+		free(list);
+		list = NULL;
+	}
+	return list;
+}
+
+/* Add an export to a client, or take it away. */
+static int change_export(const struct nb_export_target *target, const char *client, size_t length,
+			 int adds, struct nb_error *error)
+{
+	char words[4096 + 256], output[512];
+	int is_six = memchr(client, ':', length) != NULL, used;
+
+	if (adds)
+		used = snprintf(
+			words, sizeof(words),
+			"exportfs%c-o%cro,no_subtree_check,no_root_squash,insecure,fsid=%u%c", 0, 0,
+			number_of(target->folder), 0);
+	else
+		used = snprintf(words, sizeof(words), "exportfs%c-u%c", 0, 0);
+	used += snprintf(words + used, sizeof(words) - (size_t)used, "%s%.*s%s:%s",
+			 is_six ? "[" : "", (int)length, client, is_six ? "]" : "", target->folder);
+	return run_exportfs(words, (size_t)used, output, sizeof(output), error);
+}
+
+/* Export the folder to the clients to which it is not exported yet, or remove what was exported so;
+ * all other exports stay. */
+static int change_exports(const struct nb_export_target *target, int adds, struct nb_error *error)
+{
+	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
+	const char *at = target->clients, *client;
+	int status = list ? 0 : -NB_ERR_SYSTEM;
+	size_t length;
+
+	nb_export_escape(folder, target->folder, strlen(target->folder));
+	while (!status && (length = nb_export_next_client(&at, &client)) > 0) {
+		const char *entry = entry_of(list, folder, client, length);
+
+		if (adds ? !entry : entry && is_ours(entry, number_of(target->folder)))
+			status = change_export(target, client, length, adds, error);
+	}
+	free(list);
+	return status;
+}
+
+/* 1: the folder is exported to all clients; 0: it is not; or a negative code. */
+static int exportfs_has(const struct nb_export_target *target, struct nb_error *error)
+{
+	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
+	const char *at = target->clients, *client;
+	int all = list ? 1 : -NB_ERR_SYSTEM;
+	size_t length;
+
+	nb_export_escape(folder, target->folder, strlen(target->folder));
+	while (all > 0 && (length = nb_export_next_client(&at, &client)) > 0)
+		all = entry_of(list, folder, client, length) != NULL;
+	free(list);
+	return all;
+}
 
 static int set_export(const struct nb_target *words, const char *value, struct nb_error *error)
 {
@@ -18,7 +138,7 @@ static int set_export(const struct nb_target *words, const char *value, struct n
 	int adds = strncmp(value, NONE, strlen(NONE)) != 0;
 
 	if (nb_nfsd_runs_another(&target))
-		return adds ? nb_exportfs_add(&target, error) : nb_exportfs_remove(&target, error);
+		return change_exports(&target, adds, error);
 	return adds ? nb_nfsd_start(&target, error) : nb_nfsd_stop(&target, error);
 }
 
@@ -39,7 +159,7 @@ static int get_export(const struct nb_target *words, struct nb_text *text, struc
 	if (runs)
 		exported = nb_nfsd_is_allowed(&target);
 	else if (nb_nfsd_runs_another(&target))
-		exported = nb_exportfs_has(&target, error);
+		exported = exportfs_has(&target, error);
 	if (exported < 0)
 		return exported;
 	nb_text_add(text, "%s\n", exported ? "exported" : runs ? "broken" : NONE);

@@ -16,3 +16,10 @@ const struct nb_method nb_send_null = {
 	.flags = NB_NO_DATA | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
 	.step = step,
 };
+
+const struct nb_method nb_receive_null = {
+	.name = "null",
+	.about = "moves nothing: what the loop itself costs",
+	.flags = NB_NO_DATA | NB_TO_DISCARD,
+	.step = step,
+};
