@@ -47,6 +47,10 @@ struct nb_method {
 	void (*close)(struct nb_flow *flow);
 };
 
+/* A proof that counts system calls: its name, what it counts, NB_MUST_MOVE or other flags. */
+#define NB_CALLS(calls, text, bits)                                                                \
+	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .flags = bits }
+
 /* The method tables end with NULL. */
 extern const struct nb_method *const nb_send_methods[];
 extern const struct nb_method *const nb_receive_methods[];

@@ -21,10 +21,7 @@ enum { READS, PASSES, SERVED, CACHED };
 enum { NFS_MAGIC = 0x6969, TEXT = 16384, UNIT = 4 * 1024 * 1024 };
 
 static const struct nb_field proofs[] = {
-	[READS] = { .name = "read_calls",
-		    .about = "read(2) calls",
-		    .unit = NB_UNIT_CALLS,
-		    .flags = NB_MUST_MOVE },
+	[READS] = NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
 	[PASSES] = { .name = "passes", .about = "ends of the file, or of the stream's part of it" },
 	[SERVED] = { .name = "served_bytes",
 		     .about = "bytes that the server sent for all streams, by "

@@ -8,13 +8,8 @@
 enum { READS, WRITES };
 
 static const struct nb_field proofs[] = {
-	{ .name = "read_calls",
-	  .about = "read(2) calls",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "sink_write_calls",
-	  .about = "write(2) calls to the sink",
-	  .unit = NB_UNIT_CALLS },
+	NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
+	NB_CALLS("sink_write_calls", "write(2) calls to the sink", 0),
 };
 
 static int open_buffer(struct nb_flow *flow, struct nb_error *error)

@@ -11,17 +11,9 @@
 enum { IN, OUT, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "splice_in_calls",
-	  .about = "splice(2) calls from the socket to the pipe",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "splice_out_calls",
-	  .about = "splice(2) calls from the pipe to the sink",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "short_splices",
-	  .about = "splice(2) calls that emptied the pipe only in part",
-	  .unit = NB_UNIT_CALLS },
+	NB_CALLS("splice_in_calls", "splice(2) calls from the socket to the pipe", NB_MUST_MOVE),
+	NB_CALLS("splice_out_calls", "splice(2) calls from the pipe to the sink", NB_MUST_MOVE),
+	NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
 };
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)

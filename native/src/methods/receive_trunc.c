@@ -9,10 +9,7 @@
 enum { CALLS };
 
 static const struct nb_field proofs[] = {
-	{ .name = "recv_calls",
-	  .about = "recv(2) calls with MSG_TRUNC",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
+	NB_CALLS("recv_calls", "recv(2) calls with MSG_TRUNC", NB_MUST_MOVE),
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)

@@ -7,17 +7,9 @@
 enum { MAPS, WRITES, SHORT, MAPPED };
 
 static const struct nb_field proofs[] = {
-	{ .name = "mmap_calls",
-	  .about = "mmap(2) calls, each with its munmap(2)",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "write_calls",
-	  .about = "write(2) calls",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "short_writes",
-	  .about = "write(2) calls that took less than asked",
-	  .unit = NB_UNIT_CALLS },
+	NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2)", NB_MUST_MOVE),
+	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
+	NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 	{ .name = "mapped_bytes",
 	  .about = "bytes mapped",
 	  .unit = NB_UNIT_BYTES,

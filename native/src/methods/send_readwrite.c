@@ -9,17 +9,9 @@
 enum { READS, WRITES, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "read_calls",
-	  .about = "read(2) calls",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "write_calls",
-	  .about = "write(2) calls",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "short_writes",
-	  .about = "write(2) calls that took less than asked",
-	  .unit = NB_UNIT_CALLS },
+	NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
+	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
+	NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 };
 
 static int open_buffer(struct nb_flow *flow, struct nb_error *error)

@@ -8,13 +8,8 @@
 enum { CALLS, SHORT };
 
 static const struct nb_field proofs[] = {
-	{ .name = "sendfile_calls",
-	  .about = "sendfile(2) calls",
-	  .unit = NB_UNIT_CALLS,
-	  .flags = NB_MUST_MOVE },
-	{ .name = "short_sendfiles",
-	  .about = "sendfile(2) calls that moved less than asked",
-	  .unit = NB_UNIT_CALLS },
+	NB_CALLS("sendfile_calls", "sendfile(2) calls", NB_MUST_MOVE),
+	NB_CALLS("short_sendfiles", "sendfile(2) calls that moved less than asked", 0),
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)

@@ -31,24 +31,15 @@ enum {
 enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
 
 static const struct nb_field proofs[] = {
-	[SENDS] = { .name = "send_calls",
-		    .about = "send(2) calls with MSG_ZEROCOPY",
-		    .unit = NB_UNIT_CALLS,
-		    .flags = NB_MUST_MOVE },
-	[SHORT] = { .name = "short_sends",
-		    .about = "send(2) calls that took less than asked",
-		    .unit = NB_UNIT_CALLS },
-	[REFUSED] = { .name = "refused_sends",
-		      .about = "send(2) calls that failed with ENOBUFS: too many completions were "
-			       "pending",
-		      .unit = NB_UNIT_CALLS },
-	[RECEIVES] = { .name = "recvmsg_calls",
-		       .about = "recvmsg(2) calls for the error queue",
-		       .unit = NB_UNIT_CALLS,
-		       .flags = NB_MUST_MOVE },
-	[POLLED] = { .name = "poll_calls",
-		     .about = "poll(2) calls that waited for completions",
-		     .unit = NB_UNIT_CALLS },
+	[SENDS] = NB_CALLS("send_calls", "send(2) calls with MSG_ZEROCOPY", NB_MUST_MOVE),
+	[SHORT] = NB_CALLS("short_sends", "send(2) calls that took less than asked", 0),
+	[REFUSED] = NB_CALLS("refused_sends",
+			     "send(2) calls that failed with ENOBUFS: too many completions were "
+			     "pending",
+			     0),
+	[RECEIVES] =
+		NB_CALLS("recvmsg_calls", "recvmsg(2) calls for the error queue", NB_MUST_MOVE),
+	[POLLED] = NB_CALLS("poll_calls", "poll(2) calls that waited for completions", 0),
 	[OWED] = { .name = "zerocopy_sends",
 		   .about = "sends for which the kernel owes a completion",
 		   .flags = NB_MUST_MOVE },
