@@ -70,9 +70,17 @@ def settings() -> list[Row]:
         worker.close()
 
 
+def folders(results: Path) -> list[Path]:
+    """The result folders below `results`, newest first: their names begin with UTC."""
+    paths = [path.parent for path in results.glob("*/*/plan.json")]
+    return sorted(paths, key=lambda path: (path.name, path.parent.name), reverse=True)
+
+
 def results(folder: Path) -> list[Row]:
-    """Every result below a folder; `runs` is None where its records cannot be read."""
-    paths = sorted(path.parent for path in folder.glob("*/*/plan.json"))
+    """Every result below a folder, newest first; `runs` is None where its records cannot be
+    read.
+    """
+    paths = folders(folder)
     return [
         {"name": path.parent.name, "folder": str(path), "runs": count_records(path)}
         for path in paths

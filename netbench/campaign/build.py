@@ -144,7 +144,7 @@ def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:
     settings: dict[str, SettingLevel] = {}
     for key, word in file.settings.items():
         if reader.transfers(key) or key == "kernel" or not reader.knows(key):
-            reader.unknown(key, ("settings", key), "a setting such as mtu, tso or sysctl.NAME")
+            reader.no_setting(key, ("settings", key))
         elif level := reader.level(key, word, ("settings", key)):
             settings[key] = level.value
     return settings

@@ -60,6 +60,13 @@ class Reader:
         valid = [*self.model.model_fields, KERNEL, *settings.spellings(key, self.commands)]
         self.problems.add(at, f"unknown key, expected {what}", nearest(key, valid))
 
+    def no_setting(self, key: str, at: Loc) -> None:
+        """Note a key of `settings` that is no setting; one of transfer is told with its place."""
+        what = "a setting such as mtu, tso or sysctl.NAME"
+        transfer = f"transfer.{key}" if self.transfers(key) else ""
+        hint = transfer or nearest(key, settings.spellings(key, self.commands))
+        self.problems.add(at, f"unknown key, expected {what}", hint)
+
     def level(self, key: str, written: Plain, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
         if written is None or written in ({}, []):
@@ -126,10 +133,20 @@ class Reader:
             level = self.level(key, written, (*at, i))
             if level is None:
                 continue
-            if level.word in by_word:
-                self.problems.add(level.at, f"expected each level once, got {level.word!r} again")
+            equal = next((one for one in by_word.values() if self._are_equal(one, level)), None)
+            if equal:
+                same = f", which is {equal.word!r}" if equal.word != level.word else ""
+                self.problems.add(
+                    level.at, f"expected each level once, got {level.word!r} again{same}"
+                )
             by_word.setdefault(level.word, level)
         return list(by_word.values())
+
+    def _are_equal(self, one: Level, other: Level) -> bool:
+        """Whether two levels, however they are spelled, ask for the same."""
+        if isinstance(one.value, SettingLevel) and isinstance(other.value, SettingLevel):
+            return one.value.value == other.value.value
+        return bool(one.value == other.value)
 
     def entry(self, written: Mapping[str, Any], at: Loc) -> dict[str, Level]:
         """The levels of one entry of include."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from netbench.model import Campaign
 
 RESULTS = Path("results")
+LATEST = "latest"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,25 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
     return campaign.load(options.campaign, options.sets, quick=options.quick)
 
 
+def result_folder(word: str) -> Path:
+    """A result folder that was named; `latest` is the newest below `results`. Errors:
+    ArgumentTypeError.
+    """
+    if word != LATEST or Path(word).exists():
+        return Path(word)
+    from netbench.listing import folders
+
+    newest = next(iter(folders(RESULTS)), None)
+    if newest is None:
+        raise argparse.ArgumentTypeError(f"no results below {RESULTS}; name a result folder")
+    return newest
+
+
 def add_result(parser: argparse.ArgumentParser) -> None:
     """A result folder."""
-    parser.add_argument("result", type=Path, metavar="R", help="a result folder")
+    parser.add_argument(
+        "result",
+        type=result_folder,
+        metavar="R",
+        help=f"a result folder; {LATEST}: the newest below {RESULTS}",
+    )

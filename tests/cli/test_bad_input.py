@@ -94,6 +94,28 @@ CASES = {
         "sweep: {send: [write]}\ninclude:\n"
         + "".join(f"- {{send: write, chunk: {size}}}\n" for size in range(1, 3001)),
     ),
+    # levels and keys
+    "equal sizes": Bad(
+        "sweep.socket_buffer[1]: expected each level once, got '32768' again, which is '32K'",
+        "sweep: {socket_buffer: [32K, 32768]}\n",
+    ),
+    "equal times": Bad(
+        "sweep.duration[1]: expected each level once, got '1000ms' again, which is '1s'",
+        "sweep: {duration: [1s, 1000ms]}\n",
+    ),
+    "equal levels of a setting": Bad(
+        "sweep.tso[1]: expected each level once, got 'true' again, which is 'on'",
+        "sweep: {tso: [on, 'true']}\n",
+    ),
+    "a setting below transfer": Bad("did you mean 'settings.tso'?", "transfer: {tso: on}\n"),
+    "a transfer with a setting": Bad("did you mean 'settings.mtu'?", "", ("transfer", "mtu=9000")),
+    "a key of transfer below settings": Bad(
+        "did you mean 'transfer.chunk'?", "settings: {chunk: 1K}\n"
+    ),
+    "no setting": Bad(
+        "settings.driver: unknown key", "settings: {driver: x}\n", without=["receive"]
+    ),
+    "the latest of no results": Bad("no results below results", "", ("report", "latest")),
     # quotes
     "a command without its closing quote": Bad(
         "command.mine.apply: expected a program and its arguments, with every quote closed",

@@ -441,3 +441,17 @@ def test_a_killed_controller_loses_only_the_run_in_flight(
     plan = Plan(campaign.parse((folder / "campaign.yaml").read_text(), "campaign.yaml"))
     order = [u.cell.id for block in range(6) for u in plan.wanted(block, lambda key: True, ())]
     assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"
+
+
+def test_latest_is_the_newest_result_and_the_first_of_the_list(
+    netbench: Command, result: Path, tmp_path: Path
+) -> None:
+    for name in ("b/20260101T000000Z-aaaaaa", "a/20260301T000000Z-bbbbbb", "c/20260201T000000Z-cc"):
+        shutil.copytree(result, tmp_path / "results" / name)
+    rows = json.loads(netbench("list", "results", "--json").stdout)
+    assert [Path(row["folder"]).parent.name for row in rows] == ["a", "c", "b"]
+    (tmp_path / rows[1]["folder"] / "records.jsonl").write_text("{}\n")
+    assert netbench("report", "latest").returncode == 0
+    (tmp_path / rows[0]["folder"] / "records.jsonl").write_text("{}\n")
+    done = netbench("report", "latest")
+    assert (done.returncode, rows[0]["folder"] in done.stderr) == (1, True)

@@ -5,6 +5,7 @@ names the place.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -84,6 +85,38 @@ DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
         "records.jsonl:2",
         a_line(lambda line: line.replace('"sender":{', '"sender":"x","was":{')),
     ),
+    "a record that is nested too deep": (
+        "records.jsonl:2",
+        a_line(lambda line: line.replace('"reason":""', '"reason":' + "[" * 10**5 + "]" * 10**5)),
+    ),
+    "a counter of 10^400": (
+        "records.jsonl:2",
+        a_line(lambda line: re.sub(r'"rusage":{"\w+":\[\[?\d', lambda m: m[0] + "0" * 400, line)),
+    ),
+    "a proof of 10^400": (
+        "records.jsonl:2",
+        a_line(lambda line: re.sub(r'"bytes":\[\[?\d+', lambda m: m[0] + "0" * 400, line)),
+    ),
+    "a block of 10^30": (
+        "records.jsonl:2",
+        a_line(lambda line: line.replace('"block":1', f'"block":{10**30}')),
+    ),
+    "a time of 1e999": (
+        "records.jsonl:2",
+        a_line(lambda line: re.sub(r'"time_ns":\[\d+', '"time_ns":[1e999', line)),
+    ),
+    "a plan that is nested too deep": ("plan.json", lambda data: b"[" * 10**5 + b"]" * 10**5),
+    "a plan with a nest in it": (
+        "plan.json",
+        lambda data: data.replace(
+            b'"name":', b'"nest":' + b"[" * 900 + b"]" * 900 + b',"name":', 1
+        ),
+    ),
+    "a plan of 10^400 runs": (
+        "plan.json",
+        lambda data: re.sub(rb'"max": 3', b'"max": 1' + b"0" * 400, data),
+    ),
+    "facts that are nested too deep": ("facts.json", lambda data: b"[" * 10**5 + b"]" * 10**5),
     "a plan that is not JSON": ("plan.json", lambda data: data[1:]),
     "a plan that is a list": ("plan.json", lambda data: b"[]"),
     "a plan without cells": ("plan.json", lambda data: data.replace(b'"cells"', b'"sells"')),

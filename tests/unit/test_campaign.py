@@ -224,12 +224,12 @@ def test_each_key_of_transfer(written: str, expected: dict[str, object]) -> None
 def test_words_stay_as_written() -> None:
     campaign = read(
         H
-        + "about: yes\nsweep: {kernel: [6.10, 6.1, 0x10], tso: [on, true], sysctl.a.b: [010, 1e3]}\n"
+        + "about: yes\nsweep: {kernel: [6.10, 6.1, 0x10], tso: [on, false], sysctl.a.b: [010, 1e3]}\n"
     )
     assert campaign.about == "yes"
     assert [f.levels for f in campaign.factors] == [
         ("6.10", "6.1", "0x10"),
-        ("on", "true"),
+        ("on", "false"),
         ("010", "1e3"),
     ]
 

@@ -15,6 +15,7 @@ from netbench.campaign.messages import listed
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.settings import is_setting
 from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import WHOLE_FILE, Transfer
@@ -207,6 +208,11 @@ def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
 
 class TransferKeys(Keys):
     """Base of the model of `transfer:`; the model itself is made from a catalogue."""
+
+    @classmethod
+    def nearest_key(cls, key: str) -> str:
+        """A setting that was written below `transfer` is told with its place."""
+        return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
 
     def values(self) -> dict[str, Any]:
         """What was written, by key."""
