@@ -45,6 +45,8 @@ struct nb_job {
 	uint64_t sink;
 	char sink_path[4096];
 	uint64_t overwrite;
+	char sink_files[NB_STREAMS_MAX * 42]; /* of earlier runs, a stream's as DEVICE:INODE,
+						 separated by NUL */
 	uint64_t verify;
 	char meters[256];		   /* names separated by NUL */
 	char argv[16384];		   /* of a tool, separated by NUL */

@@ -30,6 +30,12 @@ const struct nb_field nb_readbacks[] = {
 	[NB_READBACK_DIGEST] = { .name = "digest",
 				 .about = "FNV-1a of what was sent or arrived",
 				 .per = NB_PER_STREAM },
+	[NB_READBACK_SINK_DEVICE] = { .name = "sink_device",
+				      .about = "device of the file that is written",
+				      .per = NB_PER_STREAM },
+	[NB_READBACK_SINK_INODE] = { .name = "sink_inode",
+				     .about = "inode of the file that is written",
+				     .per = NB_PER_STREAM },
 	[NB_READBACK_STATUS] = { .name = "tool_status",
 				 .about =
 					 "exit status of the tool, 128 + signal if it was killed" },

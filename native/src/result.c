@@ -19,6 +19,21 @@ static void put_number(struct nb_writer *writer, size_t readback, int edge, uint
 		nb_put_numbers(writer, nb_row_of_readback(readback), edge, 0, &number, 1);
 }
 
+/* Which files the streams write, so that later runs write no others. */
+static void put_sinks(const struct nb_run *run, struct nb_writer *writer)
+{
+	uint64_t devices[NB_STREAMS_MAX], inodes[NB_STREAMS_MAX];
+
+	for (size_t i = 0; i < run->flows_count; i++) {
+		devices[i] = run->flows[i].sink.device;
+		inodes[i] = run->flows[i].sink.inode;
+	}
+	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_DEVICE), 0, 0, devices,
+		       (uint32_t)run->flows_count);
+	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_INODE), 0, 0, inodes,
+		       (uint32_t)run->flows_count);
+}
+
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 {
 	int fd = run->listener.socket, number;
@@ -31,6 +46,8 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 		put_number(writer, NB_READBACK_PORT, 0, run->listener.port);
 	put_number(writer, NB_READBACK_RESIDENT, 0, run->resident);
 	put_number(writer, NB_READBACK_SOURCE_SIZE, 0, run->source_size);
+	if (run->flows_count && run->job.sink == NB_SINK_FILE && run->flows[0].sink.fd >= 0)
+		put_sinks(run, writer);
 	if (fd < 0)
 		return;
 	if (run->job.role == NB_ROLE_SEND &&

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,28 +12,86 @@
 
 #include "digest.h"
 
+/* The file of a stream. All streams share a character device: beside /dev/null no file is made. */
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)
 {
-	if (stream)
+	struct stat status;
+
+	if (stream && (lstat(job->sink_path, &status) || !S_ISCHR(status.st_mode)))
 		snprintf(path, room, "%s.%u", job->sink_path, stream);
 	else
 		snprintf(path, room, "%s", job->sink_path);
 }
 
-static int may_write(const struct nb_job *job, uint32_t stream, struct nb_error *error)
+/* Find the file that an earlier run made or took for this stream; 0: there is none. */
+static int find_earlier(const struct nb_job *job, uint32_t stream, uint64_t *device,
+			uint64_t *inode)
 {
-	char path[sizeof(((struct nb_sink *)NULL)->path)];
-	struct stat status;
+	const char *word = job->sink_files, *end = word + sizeof(job->sink_files);
+	char *colon;
 
-	name(job, stream, path, sizeof(path));
-	if (stream < job->overwrite || stat(path, &status) || S_ISCHR(status.st_mode))
+	for (uint32_t each = 0; each < stream && word < end; each++)
+		word += strnlen(word, (size_t)(end - word)) + 1;
+	if (word >= end || !*word)
+		return 0;
+	*device = strtoull(word, &colon, 10);
+	*inode = *colon ? strtoull(colon + 1, NULL, 10) : 0;
+	return 1;
+}
+
+/* Whether this, which is there already, may be written over. */
+static int may_write(const struct nb_job *job, uint32_t stream, const char *path,
+		     const struct stat *status, struct nb_error *error)
+{
+	uint64_t device, inode;
+
+	if (S_ISLNK(status->st_mode) || S_ISDIR(status->st_mode))
+		return nb_fail(error, NB_ERR_REQUEST, "open sink", "name a file", "%s is a %s",
+			       path, S_ISLNK(status->st_mode) ? "symbolic link" : "directory");
+	if (S_ISCHR(status->st_mode))
+		return 0;
+	if (find_earlier(job, stream, &device, &inode))
+		return device == status->st_dev && inode == status->st_ino
+			       ? 0
+			       : nb_fail(error, NB_ERR_REQUEST, "open sink",
+					 "look who replaced it, then choose another path",
+					 "%s is another file than the one of earlier runs", path);
+	if (job->overwrite)
 		return 0;
 	return nb_fail(error, NB_ERR_REQUEST, "open sink",
 		       "choose another path, or write {file: ..., overwrite: true}",
 		       "%s exists and is a %s", path,
-		       S_ISBLK(status.st_mode)	 ? "block device"
-		       : S_ISDIR(status.st_mode) ? "directory"
-						 : "file");
+		       S_ISBLK(status->st_mode) ? "block device" : "file");
+}
+
+static int cannot_open(const char *path, struct nb_error *error)
+{
+	return nb_fail_errno(error, "open sink", "name a file that can be written on the receiver",
+			     "%s", path);
+}
+
+/* Open what is there, if it may be written over, or make a file. What is opened is compared again:
+ * it may be another than a moment ago. Nothing is truncated before. */
+static int open_file(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
+		     struct nb_error *error)
+{
+	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	struct stat status;
+	int made = 0, code;
+
+	sink->fd = open(sink->path, flags);
+	if (sink->fd < 0 && errno == ENOENT) {
+		sink->fd = open(sink->path, flags | O_CREAT | O_EXCL, 0644);
+		made = 1;
+	}
+	if (sink->fd < 0 || fstat(sink->fd, &status))
+		return cannot_open(sink->path, error);
+	code = made ? 0 : may_write(job, stream, sink->path, &status, error);
+	if (code)
+		return code;
+	sink->device = S_ISCHR(status.st_mode) ? NB_MISSING : status.st_dev;
+	sink->inode = S_ISCHR(status.st_mode) ? NB_MISSING : status.st_ino;
+	return ftruncate(sink->fd, 0) && errno != EINVAL ? cannot_open(sink->path, error) : 0;
 }
 
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
@@ -47,24 +106,20 @@ int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream
 				     : nb_fail_errno(error, "open sink", "free some memory",
 						     "a file in memory");
 	}
-	name(job, stream, sink->path, sizeof(sink->path));
 	/* All files or none: what one stream made would stay when another's is refused. */
 	for (uint32_t each = 0; !stream && each < job->streams; each++) {
-		int status = may_write(job, each, error);
+		struct stat status;
+		int code;
 
-		if (status)
-			return status;
+		name(job, each, sink->path, sizeof(sink->path));
+		code = lstat(sink->path, &status)
+			       ? 0
+			       : may_write(job, each, sink->path, &status, error);
+		if (code)
+			return code;
 	}
-	sink->fd = open(sink->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (sink->fd < 0)
-		return nb_fail_errno(error, "open sink",
-				     "name a file that can be written on the receiver", "%s",
-				     sink->path);
-	if (ftruncate(sink->fd, 0) && errno != EINVAL)
-		return nb_fail_errno(error, "open sink",
-				     "name a file that can be written on the receiver", "%s",
-				     sink->path);
-	return 0;
+	name(job, stream, sink->path, sizeof(sink->path));
+	return open_file(sink, job, stream, error);
 }
 
 void nb_sink_close(struct nb_sink *sink)

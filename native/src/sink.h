@@ -7,8 +7,9 @@
 #include "job.h"
 
 struct nb_sink {
-	int fd;	       /* of the file; -1: discard */
-	uint64_t from; /* where the bytes of this run start in it */
+	int fd;			/* of the file; -1: discard */
+	uint64_t from;		/* where the bytes of this run start in it */
+	uint64_t device, inode; /* which file it is; NB_MISSING of a character device */
 	char path[4200];
 };
 

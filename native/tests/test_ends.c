@@ -288,7 +288,7 @@ static void what_exists_is_not_written_over(void **state)
 	assert_int_equal(0, rename(path, strcat(strcpy(job.sink_path, first), ".1")));
 	strcpy(job.sink_path, first);
 	job.streams = 2;
-	job.overwrite = 1;
+	strcpy(job.sink_files, "1:2");
 	assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
 	assert_non_null(strstr(error.message, ".1 exists"));
 	assert_int_equal(-1, access(first, F_OK));
@@ -296,14 +296,55 @@ static void what_exists_is_not_written_over(void **state)
 	free(first);
 	strcpy(job.sink_path, path);
 	job.streams = 1;
+	job.overwrite = 1;
+	job.sink_files[0] = '\0';
 	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
 	nb_sink_close(&sink);
 	assert_true(file_holds(path, "", 0));
 	forget_file(path);
 	strcpy(job.sink_path, "/tmp");
-	job.overwrite = 0;
 	assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
 	assert_non_null(strstr(error.message, "directory"));
+}
+
+/* Another user of the folder may put a link, or another file, where the sink was. */
+static void what_replaced_a_sink_is_not_written_over(void **state)
+{
+	char *precious = temporary_file("precious", 8), *path = temporary_file("", 0);
+	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 1 };
+	struct nb_sink sink;
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.sink_path, path);
+	assert_int_equal(0, unlink(path));
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	nb_sink_close(&sink);
+	snprintf(job.sink_files, sizeof(job.sink_files), "%llu:%llu",
+		 (unsigned long long)sink.device, (unsigned long long)sink.inode);
+	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
+	nb_sink_close(&sink);
+	for (job.overwrite = 0; job.overwrite < 2; job.overwrite++) {
+		assert_int_equal(0, unlink(path));
+		assert_int_equal(0, symlink(precious, path));
+		assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+		assert_non_null(strstr(error.message, "symbolic link"));
+		assert_int_equal(0, unlink(path));
+		assert_int_equal(0, link(precious, path));
+		assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+		assert_non_null(strstr(error.message, "another file"));
+		nb_sink_close(&sink);
+	}
+	assert_true(file_holds(precious, "precious", 8));
+	assert_int_equal(0, unlink(precious));
+	assert_int_equal(0, unlink(path));
+	assert_int_equal(0, symlink(precious, path)); /* to nothing */
+	job.sink_files[0] = '\0';
+	for (job.overwrite = 0; job.overwrite < 2; job.overwrite++)
+		assert_int_equal(-NB_ERR_REQUEST, nb_sink_open(&sink, &job, 0, &error));
+	assert_int_equal(-1, access(precious, F_OK));
+	forget_file(path);
+	free(precious);
 }
 
 static void each_stream_has_its_file(void **state)
@@ -329,13 +370,17 @@ static void each_stream_has_its_file(void **state)
 
 static void devices_can_be_sinks(void **state)
 {
-	struct nb_job job = { .sink = NB_SINK_FILE, .sink_path = "/dev/null" };
+	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 2, .sink_path = "/dev/null" };
 	struct nb_sink sink;
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, nb_sink_open(&sink, &job, 0, &error));
-	nb_sink_close(&sink);
+	for (uint32_t stream = 0; stream < 2; stream++) {
+		assert_int_equal(0, nb_sink_open(&sink, &job, stream, &error));
+		assert_true(sink.inode == NB_MISSING);
+		nb_sink_close(&sink);
+	}
+	assert_int_equal(-1, access("/dev/null.1", F_OK));
 }
 
 int main(void)
@@ -353,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_warm_cache_is_all_there),
 		cmocka_unit_test(discard_has_no_file_unless_it_is_verified),
 		cmocka_unit_test(what_exists_is_not_written_over),
+		cmocka_unit_test(what_replaced_a_sink_is_not_written_over),
 		cmocka_unit_test(each_stream_has_its_file),
 		cmocka_unit_test(devices_can_be_sinks),
 	};
