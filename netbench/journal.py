@@ -71,6 +71,9 @@ class MadeSink(_Entry):
 
     path: str = field(metadata=about("the file's path on the host"))
     host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=about("the boot that `device` is a number of"))
+    device: int = field(metadata=about("the device that holds the file, as stat(2)"))
+    inode: int = field(metadata=about("its inode there"))
 
 
 @dataclass(frozen=True)

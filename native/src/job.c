@@ -52,7 +52,7 @@ const struct nb_field nb_job_options[] = {
 	{ "sink_path", "file to write", TEXT(sink_path) },
 	{ "overwrite", "an existing file or a block device may be written over", .type = NB_FLAG,
 	  AT(overwrite), .maximum = 1 },
-	{ "sink_files", "the files of earlier runs, DEVICE:INODE of each stream's",
+	{ "sink_files", "the files of earlier runs, DEVICE:INODE of each stream's; device 0 is any",
 	  .flags = NB_LIST, TEXT(sink_files) },
 	{ "verify", "digest what is sent and what arrives", .type = NB_FLAG, AT(verify),
 	  .maximum = 1 },

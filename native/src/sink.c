@@ -51,7 +51,7 @@ static int may_write(const struct nb_job *job, uint32_t stream, const char *path
 	if (S_ISCHR(status->st_mode))
 		return 0;
 	if (find_earlier(job, stream, &device, &inode))
-		return device == status->st_dev && inode == status->st_ino
+		return (!device || device == status->st_dev) && inode == status->st_ino
 			       ? 0
 			       : nb_fail(error, NB_ERR_REQUEST, "open sink",
 					 "look who replaced it, then choose another path",

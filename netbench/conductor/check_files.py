@@ -20,6 +20,8 @@ def check_files(
     """
     if transfer.source.kind == "file":
         yield from _readable(sender, transfer.source.path)
+    if transfer.sink.path and is_character_device(receiver, transfer.sink.path):
+        return
     for path in job.sink_paths(transfer):
         if (receiver.host, path) not in own_sinks:
             yield from _writable(receiver, path, transfer.sink.overwrite)
@@ -32,6 +34,13 @@ def _test(worker: Worker, *words: str) -> bool:
     except EngineError:
         return False
     return True
+
+
+def is_character_device(worker: Worker, path: str) -> bool:
+    """Whether a path on the host is a device such as /dev/null: all streams may write it. Errors:
+    Lost.
+    """
+    return _test(worker, "-c", path)
 
 
 def _readable(worker: Worker, path: str) -> Iterator[Finding]:
@@ -64,9 +73,13 @@ def _readable(worker: Worker, path: str) -> Iterator[Finding]:
 def _writable(worker: Worker, path: str, overwrite: bool) -> Iterator[Finding]:
     host = worker.host
     folder = str(PurePosixPath(path).parent)
-    if _test(worker, "-c", path):
-        return
-    if _test(worker, "-e", path) and not overwrite:
+    if _test(worker, "-d", path):
+        yield Finding("error", host, f"sink: {path} is a folder", "name a file in it")
+    elif _test(worker, "-L", path):
+        yield Finding(
+            "error", host, f"sink: {path} is a symbolic link", "name the file that it points to"
+        )
+    elif _test(worker, "-e", path) and not overwrite:
         yield Finding(
             "error",
             host,

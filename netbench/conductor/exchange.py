@@ -41,16 +41,18 @@ def exchange(
     receiver: Worker,
     send: Options,
     receive: Options,
-    prepared: Callable[[], None] = lambda: None,
+    prepared: Callable[[tuple[Vector, ...]], None] = lambda _: None,
 ) -> Exchange:
     """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
-    `prepared`: the receiver is ready.
+    `prepared`: the receiver is ready, with
+    these read-backs.
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
     with idle_after_errors(sender, receiver):
-        port = read_back(receiver, receiver.prepare(receive), "port")
-        prepared()
+        ready = receiver.prepare(receive)
+        port = read_back(receiver, ready, "port")
+        prepared(ready)
         sender.prepare(send | {"peer_port": int(port or 0)})
         return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
 

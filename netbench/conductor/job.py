@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import takewhile
+from collections.abc import Collection, Mapping
 
 from netbench.model import Source, Transfer
 from netbench.settings import nfs
@@ -52,12 +51,12 @@ def sink_paths(transfer: Transfer) -> list[str]:
     return [path, *(f"{path}.{stream}" for stream in range(1, transfer.streams))] if path else []
 
 
-def _sink(transfer: Transfer, own_sinks: Collection[str]) -> Options:
+def _sink(transfer: Transfer, made: Mapping[str, str]) -> Options:
     sink = transfer.sink
     options: Options = {"sink": sink.kind}
     if sink.path:
-        paths = takewhile(lambda path: sink.overwrite or path in own_sinks, sink_paths(transfer))
-        options |= {"sink_path": sink.path, "overwrite": len(list(paths))}
+        files = "\0".join(made.get(path, "") for path in sink_paths(transfer))
+        options |= {"sink_path": sink.path, "overwrite": int(sink.overwrite), "sink_files": files}
     return options
 
 
@@ -89,12 +88,12 @@ def receiver_options(
     cpu: int | None,
     meters: Collection[str],
     declared: Collection[str],
-    own_sinks: Collection[str],
+    made: Mapping[str, str],
 ) -> Options:
-    """The receiver's job, without the address that it listens on. `own_sinks`: files that this
-    campaign made itself.
+    """The receiver's job, without the address that it listens on. `made`: files of earlier
+    runs by path, as the option `sink_files` names them.
     """
-    options = _common(transfer, token, cpu, meters) | _sink(transfer, own_sinks)
+    options = _common(transfer, token, cpu, meters) | _sink(transfer, made)
     options |= {
         "role": "receive",
         "method": transfer.receive,

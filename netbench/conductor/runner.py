@@ -80,6 +80,10 @@ class Runner:
             return external_tool.measure(unit.cell.transfer, ends, number)
         return transfer.measure(unit.cell.transfer, ends, self._sinks)
 
+    def why_unverified(self, unit: Unit) -> str:
+        """Why what arrives cannot be looked at; "" where it can. Errors: Lost."""
+        return transfer.why_unverified(unit.cell.transfer, self._ends.ends(unit))
+
     def verify(self, unit: Unit) -> str:
         """Show that what arrives is what was sent. What is wrong, or "" (also where that cannot be
         seen: of an external tool). Errors: those of a transfer.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from netbench.engine.worker import Worker
 from netbench.journal import Journal, MadeSink
 
 
@@ -10,14 +13,31 @@ class MadeSinks:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._made = {(sink.host, sink.path) for sink in journal.made_sinks()}
+        self._made = {(sink.host, sink.path): sink for sink in journal.made_sinks()}
 
-    def on(self, host: str) -> set[str]:
-        """The paths of one host's."""
-        return {path for at, path in self._made if at == host}
+    def on(self, worker: Worker) -> dict[str, str]:
+        """The files of a worker's host by path, as `DEVICE:INODE`. Device 0 is any: their numbers
+        may change from boot to boot.
+        """
+        boot_id = worker.hello.boot_id
+        return {
+            path: f"{sink.device if sink.boot_id == boot_id else 0}:{sink.inode}"
+            for (host, path), sink in self._made.items()
+            if host == worker.host
+        }
 
-    def add(self, host: str, path: str) -> None:
-        """Journal a file that was just made. Errors: StoreError."""
-        if (host, path) not in self._made:
-            self._made.add((host, path))
-            self._journal.write(MadeSink(path=path, host=host))
+    def add(
+        self,
+        worker: Worker,
+        paths: Sequence[str],
+        devices: Sequence[int] | None,
+        inodes: Sequence[int] | None,
+    ) -> None:
+        """Journal files that were just made; those without numbers are devices. Errors:
+        StoreError.
+        """
+        for path, device, inode in zip(paths, devices or (), inodes or (), strict=False):
+            sink = MadeSink(path, worker.host, worker.hello.boot_id, device, inode)
+            if self._made.get((sink.host, path)) != sink:
+                self._made[sink.host, path] = sink
+                self._journal.write(sink)

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from netbench.conductor import job, readings
+from netbench.conductor.check_files import is_character_device
 from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import Exchange, exchange
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.sinks import MadeSinks
+from netbench.engine.binding import Vector
 from netbench.engine.worker import Outcome
 from netbench.model import Transfer
 from netbench.record import Proof, SettingNote, Settings
@@ -37,6 +39,13 @@ def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:
         Proof(*(readings.proofs(one.result, end.worker.catalogue) for end, one in sides)),
         [line for side in sides for line in _lines(*side)],
     )
+
+
+def why_unverified(transfer: Transfer, ends: Ends) -> str:
+    """Why what arrives cannot be looked at; "" where it can. Errors: Lost."""
+    if transfer.sink.path and is_character_device(ends.receiver.worker, transfer.sink.path):
+        return f"the sink {transfer.sink.path} keeps nothing that could be read again"
+    return ""
 
 
 def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
@@ -75,9 +84,10 @@ def _execute(
     """
     send, receive = _jobs(transfer, ends, sinks)
 
-    def journal_sinks() -> None:
-        for path in job.sink_paths(transfer):
-            sinks.add(ends.receiver.host.name, path)
+    def journal_sinks(ready: tuple[Vector, ...]) -> None:
+        worker = ends.receiver.worker
+        read = readings.readbacks(ready, worker.catalogue)
+        sinks.add(worker, job.sink_paths(transfer), read.get("sink_device"), read.get("sink_inode"))
 
     return exchange(
         ends.sender.worker,
@@ -102,7 +112,7 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
         receiver.cpu,
         receiver.meters,
         [row.name for row in receive_method.options],
-        sinks.on(receiver.host.name),
+        sinks.on(receiver.worker),
     )
     if receive_method.has("fetches"):
         receive |= job.fetched(transfer, sender.address)

@@ -56,6 +56,10 @@ class UnitSteps:
     def _verify_once(self, unit: Unit) -> None:
         """One verification, and a record where it failed. Errors: Lost."""
         try:
+            unverified = self._runner.why_unverified(unit)
+            if unverified:
+                self._store.note(f"{unit.cell.id} {unit.pair.name}: not verified: {unverified}")
+                return
             why, status = self._runner.verify(unit), FAILED
         except (EngineError, RequestError, TimeoutError) as error:
             why, status = f"verify: {error}", status_of(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,13 @@ import pytest
 
 from netbench import campaign
 from netbench.conductor import conductor
+from netbench.conductor.ends import Ends
+from netbench.conductor.runner import Runner
 from netbench.engine.local import local
 from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
+from netbench.plan import Unit
 from tests.support.local import netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
@@ -226,6 +229,75 @@ def test_no_stream_overwrites_an_existing_file(
     precious.unlink()
     again = run(text.replace("out", "other"), tmp_path / "r")
     assert {record["status"] for record in again} == {"ok"}, "its own files it writes again"
+
+
+REPLACEMENTS: Mapping[str, Callable[[Path, Path], None]] = {
+    "symbolic link": lambda sink, precious: sink.symlink_to(precious),
+    "another file": lambda sink, precious: sink.hardlink_to(precious),
+}
+
+
+@pytest.mark.parametrize("overwrite", ["", ", overwrite: true"])
+@pytest.mark.parametrize("says", REPLACEMENTS)
+def test_what_replaced_a_sink_between_runs_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, overwrite: str
+) -> None:
+    """The folder of a sink may be anybody's, and the worker may be root."""
+    sink, precious = tmp_path / "out", tmp_path / "precious"
+    precious.write_text("precious")
+    honest = Runner._measure
+
+    def measure(self: Runner, unit: Unit, ends: Ends, number: int) -> Any:
+        if number == 2:
+            sink.unlink()
+            REPLACEMENTS[says](sink, precious)
+        return honest(self, unit, ends, number)
+
+    monkeypatch.setattr(Runner, "_measure", measure)
+    text = f"sweep: {{chunk: [4K, 8K]}}\ntransfer: {{sink: {{file: {sink}{overwrite}}}, bytes: 10000, warmup: 0s}}\n"
+    first, second, *_ = run(text, tmp_path / "r")
+    assert (first["status"], second["status"]) == ("ok", "failed")
+    assert f"{sink} is a" in second["reason"]
+    assert says in second["reason"]
+    assert precious.read_text() == "precious"
+
+
+@pytest.mark.parametrize("overwrite", ["", ", overwrite: true"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_sink_follows_no_symbolic_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, overwrite: str
+) -> None:
+    sink, target = tmp_path / "out", tmp_path / "target"
+    sink.symlink_to(target)
+    if there:
+        target.write_text("precious")
+    text = f"transfer: {{sink: {{file: {sink}{overwrite}}}, {SHORT}}}\n"
+    with pytest.raises(RequestError, match=f"sink: {sink} is a symbolic link"):
+        run(text, tmp_path / "r")
+    monkeypatch.setattr(conductor, "check", lambda *_: [])
+    record, *_ = run(text, tmp_path / "r")
+    assert record["status"] == "failed"
+    assert "is a symbolic link" in record["reason"]
+    assert (target.read_text() if target.exists() else None) == ("precious" if there else None)
+
+
+def test_a_folder_is_no_sink(tmp_path: Path) -> None:
+    text = f"transfer: {{sink: {{file: {tmp_path}, overwrite: true}}, {SHORT}}}\n"
+    with pytest.raises(RequestError, match=f"sink: {tmp_path} is a folder; name a file in it"):
+        run(text, tmp_path / "r")
+
+
+def test_dev_null_is_a_sink_that_is_not_verified(tmp_path: Path) -> None:
+    text = (
+        BASE.replace("off", "on")
+        + f"transfer: {{sink: {{file: /dev/null}}, streams: 2, {SHORT}}}\n"
+    )
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
+    assert [record["status"] for record in stored_records(conclusion.path)] == ["ok"]
+    log = (conclusion.path / "log.txt").read_text()
+    assert "not verified: the sink /dev/null keeps nothing that could be read again" in log
+    assert not Path("/dev/null.1").exists()
+    assert "made_sink" not in (conclusion.path / "journal.jsonl").read_text()
 
 
 @pytest.mark.root

@@ -51,7 +51,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
         look=words,
     ),
     st.builds(Restored, st.lists(numbers, max_size=3).map(tuple), texts),
-    st.builds(MadeSink, texts, texts),
+    st.builds(MadeSink, texts, texts, texts, numbers, numbers),
     st.builds(Ended, st.sampled_from(["done", "limit", "interrupted", "lost"])),
     st.builds(OriginalKernel, texts, texts, texts, texts),
     st.builds(BootBegun, numbers, texts, texts, texts, texts),
@@ -61,7 +61,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
 EXAMPLES: dict[str, Entry] = {
     "change": Change(7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m")),
     "restored": Restored((7, 8), "snd"),
-    "made_sink": MadeSink("/data/out", "rcv"),
+    "made_sink": MadeSink("/data/out", "rcv", "b", 65024, 131),
     "ended": Ended("limit"),
     "original_kernel": OriginalKernel("snd", "b0", "6.1", "quiet"),
     "boot": BootBegun(1, "new", "snd", "6.12", "b0"),

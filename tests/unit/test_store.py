@@ -88,12 +88,12 @@ def test_a_first_line_cut_short_leaves_an_empty_file(store: Store) -> None:
 
 
 def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
-    store.journal.write(MadeSink("/one", "h"))
+    store.journal.write(MadeSink("/one", "h", "b", 1, 2))
     store.close()
     with (store.path / "journal.jsonl").open("a") as journal:
         journal.write('{"time":"2026","kind":"en')
     store.lock()
-    store.journal.write(MadeSink("/three", "h"))
+    store.journal.write(MadeSink("/three", "h", "b", 1, 2))
     assert [sink.path for sink in store.journal.made_sinks()] == ["/one", "/three"]
 
 
