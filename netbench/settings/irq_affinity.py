@@ -23,6 +23,8 @@ class IrqAffinity(KernelFiles):
             raise ValueError(
                 f"{place.interface} has no interrupts, because it is a virtual interface"
             )
+        if "MODALIAS=virtio:" in place.read("file", f"{device}/uevent"):
+            device += "/.."  # the PCI device behind it has the interrupts
         if "msi_irqs" not in place.read("list", device).split():
             raise ValueError(f"{place.interface} has no message-signalled interrupts of its own")
         return [

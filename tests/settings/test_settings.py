@@ -537,3 +537,19 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
     journal = conductor.Store.open(done.path).journal
     assert journal.ended() == "lost"
     assert [change.setting for change in journal.outstanding("here")] == ["mine"]
+
+
+def virtio_interfaces() -> list[str]:
+    """The interfaces of this machine whose device is on the virtio bus."""
+    devices = Path("/sys/class/net").glob("*/device/uevent")
+    return [file.parts[4] for file in devices if "MODALIAS=virtio:" in file.read_text()]
+
+
+@pytest.mark.skipif(not virtio_interfaces(), reason="needs an interface of virtio")
+def test_the_interrupts_of_virtio_are_those_of_its_pci_device(worker: Worker) -> None:
+    interface = virtio_interfaces()[0]
+    setting = known()["irq_affinity"]
+    affinity = setting.read("", SettingContext("here", worker, "127.0.0.1", interface))
+    numbers = Path(f"/sys/class/net/{interface}/device/../msi_irqs").iterdir()
+    files = [Path(f"/proc/irq/{number.name}/smp_affinity_list") for number in numbers]
+    assert set(affinity.split(" and ")) == {file.read_text().strip() for file in files}
