@@ -23,16 +23,20 @@ include native/Makefile
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "setuptools>=77" cffi
 	$(BIN)/python tools/requirements.py > .make/requirements.txt
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -r .make/requirements.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
+		-r .make/requirements.txt
 	@touch $@
 
-.make/built: .make/venv setup.py netbench/engine/build_native.py $(filter-out native/tests/%,$(NATIVE_FILES))
+.make/built: .make/venv setup.py netbench/engine/build_native.py \
+		$(filter-out native/tests/%,$(NATIVE_FILES))
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: .make/built
-	@set -o pipefail; $(NETBENCH) run campaigns/loopback.yaml --results results | tee .make/demo.txt
-	@result=$$(tail -n 1 .make/demo.txt) && $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
+	@set -o pipefail; $(NETBENCH) run campaigns/loopback.yaml --results results \
+		| tee .make/demo.txt
+	@result=$$(tail -n 1 .make/demo.txt) \
+		&& $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
 		&& echo "the same report with plots: $$result/report/index.html"
 
 test: lint native-test pytest
@@ -58,6 +62,7 @@ bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 
 clean: native-clean
-	rm -rf site build dist .make $(VENV) *.egg-info netbench/engine/_native* netbench/engine/worker-* netbench/engine/source.tar \
+	rm -rf site build dist .make $(VENV) *.egg-info netbench/engine/_native* \
+		netbench/engine/worker-* netbench/engine/source.tar \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from netbench.errors import NetbenchError, RequestError
 INTERRUPTED = 130
 WIDTH = 80
 SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
-_first: float | None = None  # when the first interrupt came
+_first: float | None = None  # when the first interrupt arrived
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -53,7 +53,7 @@ def _conclude() -> None:
         _first = -math.inf
 
 
-def _settle_streams() -> None:
+def _check_streams() -> None:
     """Standard streams that are there and take every character: one that is closed would be the
     next file that is opened.
     """
@@ -73,7 +73,7 @@ def _settle_streams() -> None:
 
 
 def _release_streams() -> None:
-    """Say what still waits to be said; where nobody takes it, throw it away.
+    """Flush standard output and standard error; discard what cannot be written.
 
     Python writes out its buffers once more when it exits, and where that fails its exit status is
     120 instead of ours.
@@ -90,8 +90,8 @@ def _release_streams() -> None:
 
 
 def _complain(text: str) -> None:
-    """An error on standard error, folded where a person reads it; never fails: there is nobody else
-    to tell.
+    """Print an error on standard error, folded on a terminal. Never fails: there is no other place
+    for it.
     """
     lines = f"netbench: {text}".splitlines()
     with suppress(OSError):
@@ -114,7 +114,7 @@ def _os_error(error: OSError) -> int:
 
 
 def _defect(error: Exception) -> int:
-    """What nobody foresaw, in words instead of a traceback; `python -X dev` shows that."""
+    """An unexpected error as a message; `python -X dev` shows the traceback."""
     if sys.flags.dev_mode:
         raise error
     frame = error.__traceback__
@@ -156,10 +156,10 @@ def _outcome(argv: list[str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns the exit code of DESIGN section 6, whatever became of the standard
-    streams.
+    """Run one verb; returns its exit code (docs/reference/command-line.md), even when a standard
+    stream is closed.
     """
-    _settle_streams()
+    _check_streams()
     _take_signals()
     try:
         code = _outcome(sys.argv[1:] if argv is None else argv)

@@ -1,7 +1,7 @@
 """The exception tree: every error that a user can meet says what happened, to what, and what to do.
 
-`NetbenchError.exit_code` is the command line's exit status for it (DESIGN: 1 a run or host failed,
-2 the request was wrong).
+`NetbenchError.exit_code` is the command line's exit status for it (1: a run or host failed;
+2: the request was wrong).
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class HostsLost(HostError):
 
 
 class HostGone(HostError):
-    """A host that was lost did not come back in time, or came back in another boot: another attempt
-    is of no use.
+    """A host that was lost did not come back in time, or in another boot: another attempt does
+    not help.
     """
 
 

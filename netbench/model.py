@@ -1,4 +1,4 @@
-"""The nouns of netbench as frozen values (DESIGN section 2); no behaviour beyond names.
+"""The nouns of netbench as frozen values; no behaviour beyond names.
 
 Units: sizes in bytes, times in nanoseconds, rates in bits/s, shares as fractions of 1. `None`: left
 to the kernel, or not asked.

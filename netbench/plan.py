@@ -42,7 +42,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Boot:
-    """Bring every host up on a kernel ("": the one that it came with). `number` counts from 1."""
+    """Bring every host up on a kernel ("": its original kernel). `number` counts from 1."""
 
     number: int
     kernel: str
@@ -170,7 +170,7 @@ class Plan:
         boot: int = 0,
         pairs: Collection[Pair] | None = None,
     ) -> Iterator[Step]:
-        """The steps of a block, lazily: `is_open` is asked when a unit's turn has come. `keys` are
+        """The steps of a block, lazily: `is_open` is asked right before a unit's step. `keys` are
         the units that the block still has to run, `pairs` those to be served; all are by default.
         `boot` is the number of the boot that the hosts are in.
         """
@@ -194,7 +194,7 @@ class Plan:
         return {unit.key: unit for unit in self.units}
 
     def _first(self, block: int) -> bool:
-        """Whether the cells of a block have their first turn in it."""
+        """Whether the cells of a block run for the first time in it."""
         boot = self.boot(block)
         return (
             block == 0
@@ -219,8 +219,8 @@ class Plan:
         return [boot for boot in boots if boot]
 
     def seconds_of_boots(self, block: int) -> float:
-        """Estimated time of the boots that come after that of a block, the last one back to what
-        hosts came with included.
+        """Estimated time of the boots that come after that of a block, including the last one
+        back to the original kernels.
         """
         now = self.boot(block)
         return BOOT_SECONDS * (1 + self._boots_in_all - now.number) if now else 0.0

@@ -1,4 +1,4 @@
-"""Sizes, rates, times and shares as people write them; the only place that knows a unit's suffix.
+"""Sizes, rates, times and shares as text; the only place that knows a unit's suffix.
 
 Sizes follow dd(1): `K M G T` are powers of 1024, `kB MB GB TB` powers of 1000, `KiB MiB GiB TiB`
 powers of 1024. Rates are decimal (`940Mb/s`, `1.2Gbit/s`); `B/s` counts bytes. Times: `ns us ms s m
@@ -128,7 +128,7 @@ def format_time(ns: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people, rounded: `48 s`, `2 min 05 s`, `1 h 12 min`."""
+    """A duration as text, rounded: `48 s`, `2 min 05 s`, `1 h 12 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

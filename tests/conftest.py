@@ -23,7 +23,7 @@ from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_arg
 from tests.support.needs import mark_users, needs, skip_without
 
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
-# names the network namespace that the first process of the tests came from
+# names the network namespace that the first process of the tests started in
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
 FETCH = """\
 import sys

@@ -125,7 +125,7 @@ enum nb_code {
 	NB_ERR_REQUEST,	    /* the job or operation is wrong */
 	NB_ERR_UNSUPPORTED, /* not possible on this host */
 	NB_ERR_SYSTEM,	    /* a system call failed: see errno */
-	NB_ERR_PEER,	    /* the other side closed or never came */
+	NB_ERR_PEER,	    /* the other side closed or did not connect */
 	NB_ERR_PROTOCOL,    /* a frame was malformed, too long or out of order */
 	NB_ERR_ABORTED,	    /* aborted by the controller */
 	NB_ERR_MEMORY,
@@ -193,8 +193,8 @@ struct nb_error {
 	char remedy[256];
 };
 
-/* Serve one controller on a pair of descriptors until it says goodbye, is gone, or falls silent.
- * Returns an enum nb_code. */
+/* Serve one controller on a pair of descriptors until it sends GOODBYE, disconnects, or is silent
+ * for too long. Returns an enum nb_code. */
 int nb_serve(int in, int out);
 
 /* Fill up to `room` rows with everything this library offers on this host; returns how many there

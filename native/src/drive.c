@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads that move data. Each flow has one of its own; flows that are pinned to one CPU share
- * one, which steps those that are ready: threads that take turns on one CPU would cost a switch and
- * a wake-up from the other side at every full buffer.
+ * one, which steps those that are ready: several threads on one CPU would cost a switch and a
+ * wake-up from the other side at every full buffer.
  */
 #include "drive.h"
 
@@ -133,7 +133,7 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-/* Flows that can share a thread: they would take turns on one CPU anyway. A paced flow sleeps, so
+/* Flows that can share a thread: one CPU runs them one at a time anyway. A paced flow sleeps, so
  * it has a thread of its own. */
 uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count)
 {

@@ -24,7 +24,7 @@ struct nb_run_control {
 	enum nb_gate gate;
 	_Atomic int
 		marked; /* bytes-bounded: the window is open, its first bytes are still to come */
-	_Atomic uint64_t first_data; /* when they came, 0: not yet */
+	_Atomic uint64_t first_data; /* when they arrived, 0: not yet */
 	int notify;		     /* eventfd: a flow has warmed up or ended */
 };
 

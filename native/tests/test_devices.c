@@ -245,7 +245,7 @@ static void a_lock_is_taken_once(void **state)
 	int status;
 
 	(void)state;
-	op_must_fail("lock planet", NULL, NB_ERR_REQUEST, "no lock 'planet'");
+	op_must_fail("lock planet", NULL, NB_ERR_REQUEST, "unknown lock 'planet'");
 	op_must_fail("lock host", "two words", NB_ERR_REQUEST, "not a valid lock holder");
 	need_namespace();
 	assert_string_equal("", op_get("lock host"));

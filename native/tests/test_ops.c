@@ -143,8 +143,7 @@ static void what_is_held_is_put_back_in_reverse(void **state)
 	assert_int_equal(0, nb_undo(&held, 0, &error));
 	assert_null(held);
 	assert_true(file_holds(one, "one", 3) && file_holds(two, "two", 3));
-	/* When the exec was undone, what came after it had been put back and what came before it
-	 * had not. */
+	/* When the exec was undone, later changes had been restored and earlier changes had not. */
 	assert_true(file_holds(log, "11two", 5));
 	assert_int_equal(0, nb_undo(&held, 0, &error));
 	free(undo);

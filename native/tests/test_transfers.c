@@ -224,7 +224,7 @@ static int has_run(const struct vectors *result)
 	       vector_number(result, "flow", "steps", NB_EDGE_CLOSE, 0);
 }
 
-/* A window that is long enough on this machine: with others on it, threads wait for their turn. */
+/* A window that is long enough on this machine: with others on it, threads wait for a CPU. */
 static void run_for_a_time(struct pair *pair, struct plan *plan)
 {
 	plan->duration = 30 * MS;

@@ -248,7 +248,7 @@ def _status(
 
 
 def tidy(result: Result, cells: Sequence[CellResult]) -> pd.DataFrame:
-    """One row a cell, pair and metric, in the columns of DESIGN's CSV: cell pair FACTORS metric
+    """One row a cell, pair and metric, in the columns of the CSV: cell pair FACTORS metric
     unit n mean low high precision status.
 
     A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there
@@ -285,5 +285,5 @@ def _tidy_rows(result: Result, cells: Sequence[CellResult]) -> Iterator[tuple[ob
 
 
 def finite(value: float) -> float | None:
-    """A number for people and JSON: None for what there is none of."""
+    """A number for reports and JSON: None where it is not finite."""
     return value if math.isfinite(value) else None

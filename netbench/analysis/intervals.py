@@ -97,8 +97,8 @@ def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Inter
     """Arithmetic mean of `values` (one unit, any n) with Student's t interval at `confidence` (a
     fraction). Nothing is dropped.
 
-    Errors: ValueError for NaN or infinite values: what is missing must be left out by the caller,
-    who knows why.
+    Errors: ValueError for NaN or infinite values: the caller leaves missing values out, since it
+    knows why they are missing.
     """
     return column_intervals(np.asarray(values, dtype=float).reshape(-1, 1), confidence)[0]
 

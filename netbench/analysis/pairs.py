@@ -19,7 +19,7 @@ from netbench.analysis.intervals import Numbers
 
 Places = npt.NDArray[np.int64]
 Rounds = Mapping[int, int]
-"""Of each boot how many of its level's came before it."""
+"""For each boot, how many boots of its level precede it."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class ReadbackTally:
         ]
 
     def moved(self) -> dict[tuple[str, str, str], int]:
-        """What changed with a setting though nobody asked: (cell, pair, change in words) ->
+        """What changed together with a setting, unasked: (cell, pair, change in words) ->
         runs.
         """
         runs_of: dict[tuple[str, str, str], int] = {}

@@ -92,7 +92,7 @@ class Result:
         """In which round of the plan each boot was, by its blocks: a resumed campaign may have
         booted twice for one.
 
-        Without boots in the plan, how many of its kernel's came before it.
+        Without boots in the plan: how many boots of its kernel precede it.
         """
         planned = [
             str(each["kernel"])

@@ -198,7 +198,7 @@ def _options(
 
 def _one_host(cell: Cell, context: Context) -> Iterator[Complaint]:
     """A host that is both ends of a pair holds one level of a setting. (In two pairs it may have
-    two: they take turns.)
+    two, since they run one after the other.)
     """
     for name, sender, receiver in (
         differing_ends(context.settings, cell.settings) if context.alone else ()

@@ -59,7 +59,7 @@ class Conclusion:
 
     @property
     def exit_code(self) -> int:
-        """The command line's exit status (DESIGN section 6)."""
+        """The command line's exit status (docs/reference/command-line.md)."""
         if self.why == "interrupted":
             return 130
         return 1 if self.failed or self.why == "lost" else 0

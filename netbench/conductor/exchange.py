@@ -1,5 +1,5 @@
-"""One transfer between two workers: who is told what, in which order, and what both of them
-answered.
+"""One transfer between two workers: which messages each gets, in which order, and what both
+answer.
 """
 
 from __future__ import annotations

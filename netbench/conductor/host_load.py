@@ -181,7 +181,7 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
         counted = {}
     bad = [f"{key.partition('.')[2]} {value}" for key, value in counted.items() if value]
     if bad:
-        what = f"{name} has counted {', '.join(bad)} since it came up"
+        what = f"{name} has counted {', '.join(bad)} since it was created"
         yield HostWarning(
             host,
             what,

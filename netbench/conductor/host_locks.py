@@ -35,7 +35,9 @@ class HostLocks:
         self._result = result
         self._scopes = ("host", "kernel") if _changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
-        self._locked: dict[str, tuple[Worker, str]] = {}  # by host: who locked it, under which name
+        self._locked: dict[
+            str, tuple[Worker, str]
+        ] = {}  # by host: the worker that locked it, the name
 
     def lock(self, host: str) -> None:
         """Lock a host through its present worker. Errors: HostBusy; Lost."""
@@ -77,7 +79,7 @@ class HostLocks:
 
 
 def result_name(campaign: Campaign, store: Store) -> str:
-    """What other campaigns are told of who locks the hosts: the campaign's name and its
+    """The holder that other campaigns see on locked hosts: the campaign's name and its
     folder's.
     """
     return f"{campaign.name[:24]}/{store.path.name}"

@@ -10,8 +10,8 @@ from netbench.model import Pair
 
 
 def lanes(pairs: Iterable[Pair], kernel_of: Callable[[str], str]) -> list[tuple[Pair, ...]]:
-    """Pairs in groups: within a group they take turns, the groups run side by side. `kernel_of`
-    gives a host's boot id.
+    """Pairs in groups: within a group they run one after the other, the groups run in parallel.
+    `kernel_of` gives a host's boot id.
 
     Hosts on one kernel share its CPUs and counters. What two pairs have in common, even over a
     third, puts them into one lane.
@@ -37,7 +37,7 @@ def side_by_side(
     act: Callable[[Sequence[Pair], Callable[[], bool]], bool],
     interrupt: Callable[[], None],
 ) -> bool:
-    """Do something for every group of pairs at the same time; whether all of it came to its end.
+    """Do something for every group of pairs at the same time; whether all of it completed.
 
     `act` gets the pairs and is to return soon once its second argument is true: another group has
     failed, or the user interrupts. `interrupt` makes those return that wait for a worker. Errors:

@@ -54,8 +54,8 @@ class _Account:
 
 
 class Ledger:
-    """Units' values and whether they are closed; evaluated between blocks, as DESIGN section 9
-    asks.
+    """Units' values and whether they are closed; evaluated between blocks
+    only.
 
     What a record costs does not grow with the records before it, nor with the number of units.
     """

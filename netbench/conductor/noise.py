@@ -118,7 +118,7 @@ class NoiseMonitor:
     def _same_processes(
         before: Mapping[str, Reading], after: Mapping[str, Reading], mates: list[str]
     ) -> bool:
-        """Whether no worker of a kernel was replaced: else nobody knows what the lost one used."""
+        """Whether no worker of a kernel was replaced, which hides the lost one's CPU time."""
         sets = [
             {(mate, pid) for mate in mates if mate in r for pid in r[mate].workers}
             for r in (before, after)

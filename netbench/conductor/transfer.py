@@ -20,7 +20,7 @@ from netbench.record import Proof, SettingNote, Settings
 
 NOTES = ("resident", "source_size")  # read-backs that a record keeps beside the counters
 COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
-DISTRUST = "leave the method out here, and report it to who maintains this kernel and driver"
+DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
 
 
 def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:

@@ -36,8 +36,8 @@ def open_channel(host: Host) -> Channel:
 
 
 class WorkerPool:
-    """Workers by host and role (`sender`, `receiver`); a context manager that says goodbye to all
-    of them.
+    """Workers by host and role (`sender`, `receiver`); a context manager that stops all of
+    them.
     """
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
@@ -159,7 +159,7 @@ class WorkerPool:
         self.dismiss(pair.receiver, "receiver")
 
     def release(self, host: str) -> None:
-        """Say goodbye to a host's workers, since it is going to be booted."""
+        """Stop a host's workers before the host is booted."""
         for key in [key for key in list(self._workers) if key[0] == host]:
             worker = self._workers.pop(key)
             self._heartbeat.remove(worker)
@@ -202,7 +202,7 @@ class WorkerPool:
         return dict(self._workers)
 
     def close(self) -> None:
-        """Say goodbye to every worker, at the same time, and close the channels."""
+        """Stop all workers at the same time, and close the channels."""
         self._heartbeat.stop()
         if self._workers:
             with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(self._workers))) as pool:

@@ -273,7 +273,7 @@ class Worker:
         self._await(Frame.UNDONE, ANSWER_SECONDS)
 
     def close(self) -> None:
-        """Say goodbye and wait until the process has undone everything and exited; never raises.
+        """Send GOODBYE and wait until the process has undone everything and exited; never raises.
 
         It may take as long as it sends heartbeats: a worker killed in the middle of its undo would
         leave the host half changed.

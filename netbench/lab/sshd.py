@@ -105,7 +105,7 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     )
     authorized = folder / "authorized_keys"
     authorized.write_text(f"{client}\n")
-    authorized.chmod(0o644)  # read by sshd as the user who logs in
+    authorized.chmod(0o644)  # sshd reads it as the user that logs in
     config = folder / "ssh_config"
     config.write_text("".join(_client(folder, host) for host in hosts))
     return config

@@ -1,4 +1,4 @@
-"""The tidy CSV of DESIGN section 6: one row a cell, pair and metric; empty where there is no
+"""The tidy CSV: one row a cell, pair and metric; empty where there is no
 number.
 """
 

@@ -1,4 +1,4 @@
-"""Numbers for people: as many digits as the interval supports, and the same in text, HTML and
+"""Numbers as text: as many digits as the interval supports, and the same in text, HTML and
 markdown.
 """
 

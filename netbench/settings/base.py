@@ -48,8 +48,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Peers:
-    """What a host has to do with others: files that it sends, and the data addresses of who
-    receives from it or sends to it.
+    """What a host has to do with others: files that it sends, and the data addresses of the
+    hosts that receive from it or send to it.
     """
 
     files: tuple[str, ...] = ()

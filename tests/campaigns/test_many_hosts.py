@@ -2,7 +2,7 @@
 more in memory.
 
 The hosts are a fake: so many real ones cannot exist here. What is real is the whole controller: the
-campaign, the pool with its heart, facts, locks, lanes, the protocol as it is decoded, the ledger
+campaign, the pool with its heartbeat, facts, locks, lanes, the protocol as it is decoded, the ledger
 and the result folder. What is not is each worker, which answers every frame at once with numbers
 that are made up, and moves no data.
 """
@@ -210,7 +210,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     record.
 
     Nor does a run look at all the other units: 250 pairs side by side would wait for each other.
-    The heart does not beat meanwhile: what it has in hand, up to a beat for each host, depends on
+    The heartbeat is stopped meanwhile: what it has in hand, up to a beat for each host, depends on
     the instant.
     """
     hello = real_hello()

@@ -400,7 +400,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing(
     wait_for(lambda: len(records()) >= 2, process)
     workers = workers_of(process.pid)
     for pid in workers:
-        os.kill(pid, signal.SIGSTOP)  # so that saying goodbye to them takes its time
+        os.kill(pid, signal.SIGSTOP)  # so that stopping them takes its time
     os.kill(process.pid, signal.SIGINT)
     first, log = time.monotonic(), next(iter(tmp_path.glob("results/small/*/log.txt")))
     # It has heard the first one, and takes the second for another one.

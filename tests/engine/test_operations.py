@@ -49,7 +49,7 @@ def until(true: Callable[[], bool], what: str) -> None:
 
 @contextlib.contextmanager
 def working(*prefix: str) -> Iterator[Worker]:
-    """A worker, started by these words and its own; says goodbye at the end."""
+    """A worker, started by these words and its own; stopped at the end."""
     channel = LocalChannel("here", [*prefix, *WORKER])
     worker = Worker(channel.start(channel.worker_argv()), "here")
     try:
@@ -676,7 +676,7 @@ else:
 def test_a_long_undo_shows_life_while_it_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after the goodbye: the controller waits as long as heartbeats come."""
+    """Also after GOODBYE: the controller waits as long as heartbeats come."""
     log = tmp_path / "log"
     with working() as worker:
         for i in range(3):
@@ -825,7 +825,7 @@ def test_a_holder_without_a_name_is_waited_for_then_refused(
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
         assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
-    assert "no lock 'planet'" in str(refusal(worker, "lock", "planet"))
+    assert "unknown lock 'planet'" in str(refusal(worker, "lock", "planet"))
     assert read(worker, "lock", "host") == ""
     assert take(worker, "host", "x" * 60) == "x" * 60
 

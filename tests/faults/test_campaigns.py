@@ -571,9 +571,9 @@ def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None
     from netbench.engine import frames
     from netbench.engine.binding import Frame
 
-    channel, heart = LocalChannel("here"), Heartbeat()
+    channel, heartbeat = LocalChannel("here"), Heartbeat()
     worker = Worker(channel.start(channel.worker_argv()), "here")
-    heart.add(worker)
+    heartbeat.add(worker)
     rows = {
         row.name: row.id
         for row in worker.catalogue.rows
@@ -584,6 +584,6 @@ def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None
         worker.connection.write(frames.frame(Frame.OP, 9, order))
     undone = tmp_path / "undone"
     worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 6; echo yes > {undone}"])
-    heart.stop()
+    heartbeat.stop()
     worker.close()
     assert undone.read_text() == "yes\n"

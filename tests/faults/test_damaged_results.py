@@ -1,4 +1,4 @@
-"""A result that somebody has edited, or that another program has damaged: every verb that reads it
+"""A result that was edited by hand, or damaged by another program: every verb that reads it
 names the place.
 """
 

@@ -321,7 +321,7 @@ def test_a_block_device_is_refused_by_check_and_by_the_worker(
 def test_a_sink_survives_an_interrupt_of_its_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
-    """Resumed, the campaign may write the file that it made itself; one that came from elsewhere it
+    """Resumed, the campaign may write the file that it made itself; one from elsewhere it
     may not.
     """
     sink = tmp_path / "sink"

@@ -241,7 +241,7 @@ def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin)
     in_flight(campaign, pair)
     kill(campaign.process.pid, *workers(pair))
     campaign.process.communicate()
-    assert is_held(pair), "nobody is there who could put anything back"
+    assert is_held(pair), "no process could restore anything"
     restore = netbench_argv(["restore", campaign.folder])
     done = subprocess.run(restore, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

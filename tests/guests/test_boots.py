@@ -378,7 +378,7 @@ def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
 
 @pytest.mark.slow
 def test_a_kernel_that_panics(guests: Guests) -> None:
-    """It panics twice; then the guest is booted back, and the other kernel has its turn."""
+    """It panics twice; then the guest is booted back, and the other kernel is booted next."""
     kernels = {"bad": {"release": NEW, "append": "rdinit=/nonexistent"}, OLD: {"release": OLD}}
     done = guests.run(guests.write(kernels, {"qemu": NAME}))
     assert done.code == 1
@@ -457,7 +457,7 @@ def test_of_two_hosts_one_fails(guests: Guests) -> None:
     assert failed["reason"].startswith(f"boot: {NEW}: b: ")
     assert failed["reason"].endswith("failed (exit 1): the power switch is out of order")
     assert boots(guests.journal(), "booted")[:1] == [guests.lab.kernels[NEW].release], (
-        "the other came up, and went back"
+        "the other was booted, and was booted back"
     )
     assert [entry["host"] for entry in guests.journal() if entry["kind"] == "back"][:2] in (
         ["a", "b"],
@@ -545,7 +545,7 @@ def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
 
 @pytest.mark.slow
 def test_the_link_to_a_host_is_lost_while_it_boots(guests: Guests) -> None:
-    """The guest stands still, and takes connections that nobody answers: no look at it may last."""
+    """The guest stands still, and accepts connections, but answers none: no look at it may last."""
     file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
     process = guests.begin("run", file, "--results", guests.folder / "results")
     guests.await_boot(process, 1)

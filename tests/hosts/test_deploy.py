@@ -411,7 +411,7 @@ def test_no_worker_remains(bed: Bed) -> None:
     worker.close()
     until(lambda: not server.workers())
     works(channel)
-    channel.close()  # without a goodbye
+    channel.close()  # without GOODBYE
     until(lambda: not server.workers())
 
 

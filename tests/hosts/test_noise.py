@@ -64,7 +64,7 @@ def a_block(made: Campaign, block: int = 0) -> Iterator[list[dict[str, Any]]]:
 
 
 def refused_datagram() -> None:
-    """A datagram to a port where nobody listens: ICMP says so."""
+    """A datagram to a port without a listener: ICMP says so."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -596,14 +596,14 @@ def test_check_sees_a_link_that_is_down_and_drops_that_were_counted(interface: s
 )
 def test_check_warns_of_what_facts_tell(facts: dict[str, str], said: str) -> None:
     assert any(said in what for what in seen("lo", **facts))
-    calm = {
+    quiet_counters = {
         "governor": "performance",
         "turbo": "off",
         "irqbalance": "not running",
         "duplex": "full",
         "load": "0.0 0 0",
     }
-    assert not any(said in what for what in seen("lo", **calm))
+    assert not any(said in what for what in seen("lo", **quiet_counters))
 
 
 def test_check_compares_both_ends_of_a_link() -> None:

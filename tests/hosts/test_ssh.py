@@ -177,7 +177,7 @@ def test_writing_to_a_program_that_does_not_read_ends(
 
 
 def test_writing_to_a_host_that_is_frozen_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kernel acknowledges until the socket is full, and nobody reads."""
+    """Its kernel acknowledges until the socket is full, and no process reads."""
     monkeypatch.setattr("netbench.hosts.ssh.process.STALL_SECONDS", 0.6)
     monkeypatch.setattr(wire, "STALL_SECONDS", 0.6)
     server, channel = bed.host()

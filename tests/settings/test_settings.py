@@ -29,7 +29,7 @@ from tests.support.local import ADDRESS, out
 def state(interface: str) -> dict[str, str]:
     """What independent tools say of an interface: all that a setting could change."""
     link = json.loads(out("ip", "-j", "-d", "link", "show", interface))[0]
-    for varying in ("operstate", "flags"):  # a link that came up again may still be settling
+    for varying in ("operstate", "flags"):  # a link that came up again may not be ready yet
         link.pop(varying, None)
     return {
         "features": out("ethtool", "-k", interface),

@@ -1,4 +1,4 @@
-"""Lines of JSON that somebody has edited, or that a disk has damaged: strategies of hypothesis."""
+"""Lines of JSON that were edited by hand, or damaged by a disk: strategies of hypothesis."""
 
 from __future__ import annotations
 

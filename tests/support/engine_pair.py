@@ -135,7 +135,7 @@ class Pair:
 
 @contextlib.contextmanager
 def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) -> Iterator[Pair]:
-    """Two fresh workers, which say goodbye at the end."""
+    """Two fresh workers, stopped at the end."""
     with contextlib.ExitStack() as stack:
         workers = []
         for name, argv in (("sender", sender), ("receiver", receiver)):

@@ -145,8 +145,8 @@ class Synth:
             shift = 1 + self.between * apart.standard_normal()
             cells = [cell for cell in self.cells() if cell["factors"].get("kernel", "") == kernel]
             jobs = [(cell, pair) for cell in cells for pair in self.pairs]
-            turn = place // len(self.factors.get("kernel", ("",)))
-            for _ in range((turn + 1) * self.runs // self.boots - turn * self.runs // self.boots):
+            visit = place // len(self.factors.get("kernel", ("",)))
+            for _ in range((visit + 1) * self.runs // self.boots - visit * self.runs // self.boots):
                 for at in rng.permutation(len(jobs)):
                     count += 1
                     made = self._record(

@@ -172,7 +172,7 @@ def test_versions_are_put_in_order_by_their_numbers() -> None:
 
 
 class Files(Machine):
-    """A host of which only its files are known: what is installed on this machine is nobody's to
+    """A host of which only its files are known: what is installed on this machine is not to
     change.
     """
 
@@ -648,7 +648,7 @@ def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Pa
     lab = Simulated(tmp_path, UP, deadline=1)
     lab.boots.bring_up("a", lambda number: "")
     lab.journal.write(BootBegun(2, "a", "h", "6.12", "boot1"))
-    (tmp_path / "h" / "state").unlink()  # it never came up
+    (tmp_path / "h" / "state").unlink()  # it was never booted
     again = lab.anew()
     assert again.settle() == ["h: back on 6.1"]
     assert again.back() == []

@@ -277,7 +277,7 @@ def test_ip_follows_the_addresses_when_it_is_not_written() -> None:
 )
 def test_two_hosts_hold_what_each_side_asks_for(hosts: str) -> None:
     """A host that sends in one pair and receives in another has its levels changed in between: they
-    take turns.
+    run one after the other.
     """
     campaign = read(
         H

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from tools.bench.table import Part, Row, markdown
+from tools.bench.table import Part, Row, markdown, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = (
@@ -63,7 +63,8 @@ def write() -> None:
             tuple(Row(**row) for row in kept["rows"]),
             tuple(kept["notes"]),
         )
-        texts.append(markdown(part) + f"\nMeasured {kept['when']} on {kept['machine']}.\n")
+        measured = wrapped(f"Measured {kept['when']} on {kept['machine']}.")
+        texts.append(f"{markdown(part)}\n{measured}\n")
     head = (
         "# Performance\n\nWritten by `make bench`. Intervals are 95%; ratios are netbench over its"
         " peer.\n\n"

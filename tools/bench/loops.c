@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peers of instructions.py: the loops that one writes by hand for trunc, splice and mmap, with the same system calls and
- * nothing to measure with but a count of chunks and bytes.
+ * The peers of instructions.py: the loops that one writes by hand for trunc, splice and mmap, with
+ *the same system calls and nothing to measure with but a count of chunks and bytes.
  *
  *	loops METHOD PLACE PORT BYTES CHUNK [FILE]
  *
- * Connects to 127.0.0.1:PORT and receives until the end (trunc), or sends the first BYTES of FILE (splice, mmap). PLACE is the
- * thread that does so, `main` or `thread`: libc's wrappers take a longer way in a process that has threads, as the engine has.
- * Prints chunks, bytes and calls that moved less than asked.
+ * Connects to 127.0.0.1:PORT and receives until the end (trunc), or sends the first BYTES of FILE
+ *(splice, mmap). PLACE is the thread that does so, `main` or `thread`: libc's wrappers take a
+ *longer way in a process that has threads, as the engine has. Prints chunks, bytes and calls that
+ *moved less than asked.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -60,7 +61,8 @@ static int splice_loop(struct work *work)
 		return -1;
 	while ((size_t)offset < total) {
 		size_t left = total - (size_t)offset;
-		ssize_t got = splice(file, &offset, ends[1], NULL, left < chunk ? left : chunk, SPLICE_F_MOVE);
+		ssize_t got = splice(file, &offset, ends[1], NULL, left < chunk ? left : chunk,
+				     SPLICE_F_MOVE);
 
 		if (got <= 0)
 			return -1;
@@ -138,7 +140,9 @@ int main(int argc, char **argv)
 
 	if (argc < 6)
 		return 2;
-	work.loop = !strcmp(argv[1], "trunc") ? trunc_loop : !strcmp(argv[1], "splice") ? splice_loop : mmap_loop;
+	work.loop = !strcmp(argv[1], "trunc")	 ? trunc_loop
+		    : !strcmp(argv[1], "splice") ? splice_loop
+						 : mmap_loop;
 	work.socket = connect_to(atoi(argv[3]));
 	work.bytes = strtoull(argv[4], NULL, 10);
 	work.chunk = strtoull(argv[5], NULL, 10);

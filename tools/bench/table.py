@@ -4,6 +4,7 @@ verdict.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 
 
@@ -36,12 +37,24 @@ def verdict(row: Row) -> str:
     return {True: "holds", False: "**missed**", None: ""}[row.holds]
 
 
+def wrapped(text: str, bullet: str = "") -> str:
+    """A paragraph at 100 columns."""
+    return textwrap.fill(
+        text,
+        100,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def markdown(part: Part) -> str:
     """A part as a section of docs/performance.md."""
     lines = [
         f"## {part.title}",
         "",
-        part.how,
+        wrapped(part.how),
         "",
         "| | netbench | peer | result | budget | |",
         "|---|---|---|---|---|---|",
@@ -50,5 +63,5 @@ def markdown(part: Part) -> str:
         f"| {row.what} | {row.ours} | {row.peer} | {row.result} | {row.budget} | {verdict(row)} |"
         for row in part.rows
     ]
-    lines += [""] + [f"- {note}" for note in part.notes] + ([""] if part.notes else [])
+    lines += [""] + [wrapped(note, "- ") for note in part.notes] + ([""] if part.notes else [])
     return "\n".join(lines)

@@ -30,8 +30,8 @@ static const struct nb_field proofs[] = {
 		     .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_MOVE },
 	[CACHED] = { .name = "cached_bytes",
-		     .about = "bytes that all streams read and the server did not send: they came "
-			      "from the page cache",
+		     .about = "bytes that all streams read and the server did not send: from the "
+			      "page cache",
 		     .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_NOT_MOVE },
 };

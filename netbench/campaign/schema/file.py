@@ -97,7 +97,7 @@ class FileKeys(Keys):
     pairs: Annotated[
         list[PairKeys], list_of("a list of pairs such as [{sender: snd, receiver: rcv}]")
     ] = optional(
-        "who sends to whom; left out: the first two hosts, or the only one with itself",
+        "pairs of sender and receiver; left out: the first two hosts, or the only one with itself",
         [{"sender": "snd", "receiver": "rcv"}],
         default=[],
     )

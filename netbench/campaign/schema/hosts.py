@@ -1,4 +1,4 @@
-"""Keys that say which hosts there are, how they are reached and booted, and who sends to whom."""
+"""Keys of hosts and pairs: how hosts are reached and booted, and which pairs transfer."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from netbench.hosts.ssh.destination import Destination, resolve
 from netbench.hosts.ssh.diagnosis import reason
 from netbench.hosts.ssh.link import SSH_ERRORS, Link, SessionRefused
 from netbench.hosts.ssh.process import SshProcess
-from netbench.hosts.ssh.wire import TURN_SECONDS
+from netbench.hosts.ssh.wire import POLL_SECONDS
 
 CONNECT_SECONDS = 15.0
 
@@ -79,7 +79,7 @@ class SshChannel:
         link = self._connected(within)
         try:
             session = link.open_session(
-                shell.LINE, min(self._connect_timeout, within), TURN_SECONDS
+                shell.LINE, min(self._connect_timeout, within), POLL_SECONDS
             )
         except SSH_ERRORS as error:
             if not isinstance(error, SessionRefused):

@@ -63,13 +63,13 @@ class Link:
     def alive(self) -> bool:
         return bool(self.transport.is_active()) and (self.through is None or self.through.alive)
 
-    def open_session(self, command: str, seconds: float, turn: float) -> Any:
-        """A session that runs a command; its reads and writes wait `turn` seconds. Errors:
+    def open_session(self, command: str, seconds: float, poll: float) -> Any:
+        """A session that runs a command; its reads and writes wait `poll` seconds. Errors:
         SSH_ERRORS.
         """
         with deadline(seconds, self.close):
             session = self.transport.open_session(timeout=seconds)
-            session.settimeout(turn)
+            session.settimeout(poll)
             session.exec_command(command)
             return session
 

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from netbench.hosts.ssh.link import SSH_ERRORS, Link
-from netbench.hosts.ssh.wire import STALL_SECONDS, TURN_SECONDS
+from netbench.hosts.ssh.wire import POLL_SECONDS, STALL_SECONDS
 
 ERROR_BYTES = 8192  # of standard error that are kept
 PACKET_BYTES = 1 << 15
@@ -28,9 +28,9 @@ class SshProcess:
         deadline = time.monotonic() + timeout
         while True:
             self._collect_errors()
-            # The session has one timeout for both directions: short turns keep a reader's from
+            # The session has one timeout for both directions: short waits keep a reader's from
             # blocking a writer.
-            self._session.settimeout(min(max(deadline - time.monotonic(), 0.001), TURN_SECONDS))
+            self._session.settimeout(min(max(deadline - time.monotonic(), 0.001), POLL_SECONDS))
             try:
                 data = self._session.recv(1 << 16)
             except TimeoutError:

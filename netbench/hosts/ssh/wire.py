@@ -12,7 +12,7 @@ from typing import Protocol
 from netbench.errors import HostError
 from netbench.hosts.ssh.destination import Destination
 
-TURN_SECONDS = 0.5  # how often a waiting thread checks whether it should still wait
+POLL_SECONDS = 0.5  # how often a waiting thread checks whether it should still wait
 # a peer that accepts no byte for so long is gone (as long as a worker waits for its controller)
 STALL_SECONDS = 10.0
 DEAD_SECONDS = 20  # how long TCP keeps a connection whose data is not acknowledged
@@ -33,7 +33,7 @@ class Wire:
     """
 
     def __init__(self, stream: Stream, disconnect: Callable[[], None] | None = None) -> None:
-        stream.settimeout(TURN_SECONDS)
+        stream.settimeout(POLL_SECONDS)
         self._stream = stream
         self._disconnect = disconnect or stream.close
         self._closed = False

@@ -97,7 +97,7 @@ def _read(words: list[str]) -> str:
 
 
 def _moved(source: Source) -> Table | None:
-    """What nobody asked for, by the levels with which it moved."""
+    """What changed unasked, by the levels with which it changed."""
     places: dict[str, dict[Place, int]] = {}
     for (cell, pair, what), runs in source.result.moved.items():
         places.setdefault(what, {})[cell, pair] = runs

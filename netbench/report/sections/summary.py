@@ -21,7 +21,7 @@ STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupporte
 
 
 def summary(source: Source) -> Section:
-    """What was asked and what came out: comparison sentences, or highest and lowest cells; then the
+    """The question and its answer: comparison sentences, or highest and lowest cells; then the
     state of the campaign.
     """
     result = source.result

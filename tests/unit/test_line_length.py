@@ -1,0 +1,44 @@
+"""One line length for everything that a person writes: 100 columns, a tab counting to the next
+multiple of 8.
+
+Python is ruff's (E501) and clang-format breaks C; here are the files that neither reads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 100
+PATTERNS = ("*.md", "*.yaml", "*.yml", "*.toml", "*.c", "*.h", "*Makefile", ":!results/**")
+
+
+def long_lines(text: str) -> Iterator[int]:
+    """The numbers of lines that are too long. Exempt: rows of a Markdown table, and lines that are
+    one word, such as an address.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line.expandtabs(8)) > WIDTH and not line.startswith("|") and " " in line.strip():
+            yield number
+
+
+def test_lines_have_at_most_100_columns() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("which files are the project's is known in a clone only")
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *PATTERNS], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    files = listed.stdout.splitlines()
+    assert "README.md" in files
+    assert "native/Makefile" in files
+    long = [f"{file}:{n}" for file in files for n in long_lines((ROOT / file).read_text())]
+    assert long == []
+
+
+def test_tables_and_addresses_may_be_longer() -> None:
+    text = f"{'x ' * 51}\n| {'x ' * 51}\n  {'x' * 101}\n\t{'x ' * 47}\n"
+    assert list(long_lines(text)) == [1, 4]
