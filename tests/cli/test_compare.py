@@ -214,7 +214,7 @@ def test_results_that_have_nothing_in_common_are_refused(netbench: Command, fold
     done = netbench("compare", folder / "a", folder / "b", "--factor", "send")
     assert (
         done.returncode,
-        "--factor and --baseline are for the levels of one" in done.stderr,
+        "--factor and --baseline compare levels within one result" in done.stderr,
     ) == (2, True)
     done = netbench("compare", folder / "a", folder)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
