@@ -57,7 +57,7 @@ docs: .make/built
 	rm -rf site
 	$(BIN)/python -m tools.docs site
 
-# PARTS="peers orchestration lab kernels instructions conclusion"; left out: all
+# PARTS="peers orchestration ledger lab kernels instructions conclusion"; left out: all
 bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 

@@ -1,0 +1,125 @@
+"""What the controller's bookkeeping costs as a campaign grows: records, closings, time left,
+replay, plan. Nothing is transferred: the records are made up.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from netbench import campaign
+from netbench.conductor.progress import Silent
+from netbench.conductor.recorder import Recorder
+from netbench.conductor.run_history import RunHistory, is_finished, rows_as_json
+from netbench.conductor.runner import RunResult
+from netbench.engine.local import local
+from netbench.plan import Plan, Run, Unit
+from netbench.record import Record, SideCounters
+from netbench.store import Store, now
+from tools.bench.table import Part, Row
+
+RUNS = 20_000
+LONG = 100_000
+CELLS = 10_000
+WINDOW = 1000
+FLAT = 1.10
+HOW = (
+    "Made-up records of a plausible size go through the recorder as in a campaign: written,"
+    " counted, assessed, with cells closed after each block and the time left. CPU time of the"
+    f" process, median of {WINDOW} runs; nothing is transferred."
+)
+
+
+def plan_of(cells: int, runs: int, least: int = 3) -> Plan:
+    """A plan of so many cells, each with `least` to `runs` runs, all of which it needs."""
+    levels = ", ".join(f"{i + 1}K" for i in range(cells))
+    text = (
+        f"netbench: 1\nname: ledger\nsweep: {{chunk: [{levels}]}}\n"
+        f"repeat: {{min: {least}, max: {runs}, precision: 0.01%,"
+        " metrics: [throughput, system_cpu]}\n"
+    )
+    return Plan(campaign.parse(text, "ledger.yaml"))
+
+
+def made_up(chance: random.Random, run: int, unit: Unit, block: int) -> Record:
+    """A record as a local run of one stream gives."""
+
+    def side() -> SideCounters:
+        moved = int(1e9 * (1 + 0.05 * chance.random()))
+        ticks = {name: [0, chance.randrange(20)] for name in ("user", "system", "irq", "softirq")}
+        meters = {
+            "flow": {"bytes": [[1], [moved]], "steps": [[0], [moved // 65536]]},
+            "rusage": {"cpu_ns": [0, int(3e8 * chance.random())], "system_us": [0, 20_000]},
+            "procstat": {**ticks, "nice": [0, 0], "idle": [0, 90], "iowait": [0, 0]},
+            "tcp": {"retransmits": [[0], [0]]},
+        }
+        return SideCounters("here", (0, 10**9), meters=meters)
+
+    factors = unit.cell.factors
+    return Record(run, *unit.key, block, 0, factors, "ok", "", now(), side(), side())
+
+
+def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
+    """Keep so many runs in a new result below `folder`; seconds of CPU for each."""
+    rows = local().rows
+    text = plan.campaign.text
+    store = Store.create(folder, "ledger", text, plan.to_json() | {"rows": rows_as_json(rows)})
+    store.lock()
+    recorder = Recorder(plan, RunHistory(store, plan, rows), Silent())
+    facts = {"boot": 0, "boot_id": "x", "clock_ticks": 100, "facts": {}}
+    recorder.keep_facts({"here": facts})
+    chance, ledger = random.Random(1), recorder.ledger
+    spent = 0.0
+    begun = time.process_time()
+    while not ledger.finished:
+        for step in plan.block(ledger.block, ledger.is_open, ledger.open_keys):
+            if not isinstance(step, Run):
+                continue
+            spent += time.process_time() - begun
+            record = made_up(chance, recorder.next_number(), step.unit, step.block)
+            begun = time.process_time()
+            recorder.keep(step.unit, RunResult(record))
+            yield spent + time.process_time() - begun
+            spent, begun = 0.0, time.process_time()
+            if record.run >= runs:
+                store.close()
+                return
+        ledger.next_block()
+    store.close()
+
+
+def measure() -> Part:
+    """A long campaign of one cell, one of many cells, a replay, and a plan."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        plan = plan_of(1, LONG)
+        cost = np.array(list(costs(plan, Path(name), LONG))) * 1e3
+        early, late = (float(np.median(cost[a : a + WINDOW])) for a in (10, RUNS - WINDOW))
+        rows.append(_row(f"a run, {WINDOW} from run 10 on", early, "ms", None))
+        rows.append(_row(f"a run, {WINDOW} up to run {RUNS}", late, "ms", None))
+        rows.append(_row("the second over the first", late / early, "", FLAT))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        rows.append(_row(f"controller's memory after {LONG} runs", memory, "MB", 200))
+        begun = time.process_time()
+        is_finished(next(Path(name).glob("ledger/*")), plan.campaign)
+        seconds = time.process_time() - begun
+        rows.append(_row(f"replay of {LONG} records", seconds, "s", 30))
+    with tempfile.TemporaryDirectory() as name:
+        cost = np.array(list(costs(plan_of(CELLS, 3), Path(name), 2 * CELLS))) * 1e3
+        rows.append(_row(f"a run of {CELLS} cells, mean", float(cost.mean()), "ms", 2))
+    begun = time.process_time()
+    plan_of(CELLS, 100_000, 100_000).to_json()
+    rows.append(_row(f"plan of {CELLS} cells", time.process_time() - begun, "s", None))
+    return Part("Cost that does not grow with the campaign", HOW, tuple(rows))
+
+
+def _row(what: str, value: float, unit: str, budget: float | None) -> Row:
+    limit = "" if budget is None else f"at most {budget:g} {unit}".strip()
+    holds = None if budget is None else value <= budget
+    return Row(what, f"{value:.2f} {unit}".strip(), "", "", limit, holds)
