@@ -146,7 +146,14 @@ class Matrix:
                 for n, cell in enumerate(crossed)
                 if all(cell[k].word == word for k, word in swept.items())
             ]
-            if not matches:
+            missing = [key for key in self.factors if key not in entry]
+            if not matches and missing:
+                self.problems.add(
+                    ("include", i),
+                    "this matches no cell, and a cell of its own needs a level of each factor:"
+                    f" expected {listed(missing)} too",
+                )
+            elif not matches:
                 keys = [
                     *(key for key in self.factors if key in entry),
                     *(key for key in entry if key not in self.factors),

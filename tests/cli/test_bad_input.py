@@ -94,6 +94,16 @@ CASES = {
         "sweep: {send: [write]}\ninclude:\n"
         + "".join(f"- {{send: write, chunk: {size}}}\n" for size in range(1, 3001)),
     ),
+    "a row that leaves out a factor": Bad(
+        "include[0]: this matches no cell, and a cell of its own needs a level of each factor:"
+        " expected chunk too",
+        "sweep: {send: [write], chunk: [1K, 2K]}\ninclude: [{send: sendfile}]\n",
+    ),
+    "a row that --set of a factor has left without its level": Bad(
+        "include[0]: this matches no cell",
+        "sweep: {send: [write], chunk: [1K, 2K]}\ninclude: [{chunk: 1K, streams: 2}]\n",
+        (*PLAN, "--set", "sweep.chunk=[4K]"),
+    ),
     # levels and keys
     "equal sizes": Bad(
         "sweep.socket_buffer[1]: expected each level once, got '32768' again, which is '32K'",
