@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from types import FrameType
 
+from netbench.control_characters import escape_controls
 from netbench.errors import NetbenchError, RequestError
 
 INTERRUPTED = 130
@@ -93,7 +94,7 @@ def _complain(text: str) -> None:
     """Print an error on standard error, folded on a terminal. Never fails: there is no other place
     for it.
     """
-    lines = f"netbench: {text}".splitlines()
+    lines = escape_controls(f"netbench: {text}").split("\n")
     with suppress(OSError):
         if sys.stderr.isatty():
             fold = textwrap.TextWrapper(

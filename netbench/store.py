@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from netbench.codec import SCHEMA, unreadable
+from netbench.control_characters import escape_controls
 from netbench.errors import PlaceError, ReportError, StoreError
 from netbench.journal import Journal
 from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of, to_line
@@ -148,7 +149,7 @@ class Store:
         if self._log is None:
             return
         try:
-            self._log.write(f"{now()} {message}\n")
+            self._log.write(f"{now()} {escape_controls(message)}\n")
             self._log.flush()
         except OSError as error:
             raise cannot("write", self.path / "log.txt", error) from error

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from netbench.control_characters import escape_controls
 from netbench.errors import StoreError
 
 WIDTH = 80
@@ -19,6 +20,7 @@ def say(text: str) -> None:
     StoreError.
     """
     try:
+        text = escape_controls(text)
         print(text, end="" if not text or text.endswith("\n") else "\n", flush=True)
     except OSError as error:
         if error.errno not in GONE:

@@ -24,6 +24,7 @@ from netbench.cli import (
 )
 from netbench.cli.output import say
 from netbench.cli.run import RESUME, RUN
+from netbench.control_characters import escape_controls
 
 VERBS = (
     check.VERB,
@@ -50,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
             say(message)
         else:
             with suppress(OSError):
-                print(message, end="", file=sys.stderr, flush=True)
+                print(escape_controls(message), end="", file=sys.stderr, flush=True)
 
 
 def run(argv: list[str]) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from netbench.cli.output import WIDTH, say
 from netbench.cli.verb import Verb, add_result
+from netbench.control_characters import escape_controls
 
 if TYPE_CHECKING:
     from netbench.report.build import Report
@@ -27,7 +28,9 @@ def _run(options: argparse.Namespace) -> int:
             api.write_report(report, kind, getattr(options, kind))
     if options.csv and report.label:
         print(
-            f"netbench: {options.csv}: {report.label}; a CSV has no column that says so",
+            escape_controls(
+                f"netbench: {options.csv}: {report.label}; a CSV has no column that says so"
+            ),
             file=sys.stderr,
         )
     say(render(report, "json" if options.json else "text"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from netbench.cli.output import say
 from netbench.cli.report import render, sections_text
 from netbench.cli.verb import Verb
+from netbench.control_characters import escape_controls
 
 SECTIONS = ("cells", "settings", "proof", "cautions")
 
@@ -21,7 +22,7 @@ def _run(options: argparse.Namespace) -> int:
     say(render(result.report, "json") if options.json else sections_text(result.report, SECTIONS))
     if options.results:
         with suppress(OSError):
-            print(result.path, file=sys.stderr)
+            print(escape_controls(str(result.path)), file=sys.stderr)
     return 0
 
 

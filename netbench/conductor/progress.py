@@ -13,6 +13,7 @@ from typing import Any, Protocol, TextIO
 from tqdm import tqdm
 
 from netbench.analysis.stopping import Assessment
+from netbench.control_characters import escape_controls
 from netbench.units import count, format_duration
 
 WIDTH = 80
@@ -63,7 +64,9 @@ class Lines:
 
     def _print(self, text: str) -> None:
         try:
-            print("\n".join(map(_fold, text.splitlines())), file=self._out, flush=True)
+            print(
+                "\n".join(map(_fold, escape_controls(text).split("\n"))), file=self._out, flush=True
+            )
         except OSError:
             return  # the terminal is gone; the campaign goes on, log.txt has it all
 
@@ -111,7 +114,7 @@ class Bar(Lines):
         self._bar.total = max(self._bar.total or 0, self._bar.n + 1 + open_units)
         standing = f"{text} | {closed}/{self._units} closed, {format_duration(left)} left | {cell}"
         with suppress(OSError):  # the terminal is gone
-            self._bar.set_description_str(standing, refresh=False)
+            self._bar.set_description_str(escape_controls(standing), refresh=False)
             self._bar.update(1)
 
     def say(self, message: str) -> None:

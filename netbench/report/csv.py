@@ -5,6 +5,7 @@ number.
 from __future__ import annotations
 
 from netbench.analysis.cells import tidy
+from netbench.control_characters import spreadsheet_word
 from netbench.report.build import Report
 
 
@@ -13,4 +14,6 @@ def render(report: Report) -> str:
 
     Numbers in full, precision as a fraction of the mean.
     """
-    return tidy(report.source.result, report.source.cells).to_csv(index=False, lineterminator="\n")
+    table = tidy(report.source.result, report.source.cells).map(spreadsheet_word)
+    table.columns = [spreadsheet_word(name) for name in table.columns]
+    return str(table.to_csv(index=False, lineterminator="\n"))

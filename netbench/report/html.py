@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.drawings import draw
@@ -45,7 +46,7 @@ def _render(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(name).render(**values)
+    return escape_controls(environment.get_template(name).render(**values))
 
 
 def _section(source: Source, section: Section, plots: bool) -> dict[str, Any]:

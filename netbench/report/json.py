@@ -9,6 +9,7 @@ from typing import Any
 
 from netbench.analysis.cells import finite
 from netbench.analysis.intervals import Interval
+from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
 from netbench.report.build import Report
 from netbench.report.label import label_of
@@ -62,7 +63,8 @@ def to_json(report: Report) -> dict[str, Any]:
 
 def render(report: Report) -> str:
     """to_json as text, ending with a newline."""
-    return json.dumps(to_json(report), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(to_json(report), ensure_ascii=False, indent=1, allow_nan=False)
+    return escape_controls(text) + "\n"
 
 
 def interval(i: Interval) -> dict[str, Any]:

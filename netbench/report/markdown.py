@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from netbench.control_characters import escape_controls
 from netbench.report.blocks import Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.text import MARK, as_words
@@ -24,7 +25,7 @@ def render(report: Report) -> str:
 
 def escape(text: str) -> str:
     """Text that markdown shows as it is, also within a table."""
-    return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+    return _SPECIAL.sub(r"\\\1", escape_controls(text)).replace("\n", " ")
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar, cast
 
+from netbench.analysis.cautions.base import Caution
+from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.numbers import column_parts, joined
@@ -28,6 +32,7 @@ def render(report: Report, width: int = 80) -> str:
 
 def section_lines(section: Section, width: int) -> Iterator[str]:
     """A heading, its blocks, each followed by an empty line."""
+    section = escaped(section)
     yield from _fold(section.title, width)
     yield "=" * min(width, len(section.title))
     for block in section.blocks:
@@ -35,6 +40,24 @@ def section_lines(section: Section, width: int) -> Iterator[str]:
             continue
         yield from block_lines(block, width)
         yield ""
+
+
+T = TypeVar("T")
+
+
+def escaped(value: T) -> T:
+    """A section, or a part of it, with its control characters escaped: before lines are laid out,
+    which makes them longer.
+    """
+    result: Any = value
+    if isinstance(value, str):
+        result = escape_controls(value)
+    elif isinstance(value, tuple):
+        result = tuple(map(escaped, value))
+    elif isinstance(value, Section | Column | Table | Prose | Cautions | Caution):
+        parts = {each.name: escaped(getattr(value, each.name)) for each in fields(value)}
+        result = replace(value, **parts)
+    return cast("T", result)
 
 
 def block_lines(block: Block, width: int) -> Iterator[str]:

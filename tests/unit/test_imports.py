@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {"errors", "units", "model", "facts", "json_lines"}
+BASE_LAYER = {"control_characters", "errors", "units", "model", "facts", "json_lines"}
 # What a result folder holds: types that pydantic checks.
 FILES_LAYER = {"codec", "record", "result_files", "journal"}
 CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
@@ -23,6 +23,7 @@ REPORT = BELOW | {"analysis", "report"}
 ALLOWED_IMPORTS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
+    "control_characters": set(),
     "facts": set(),
     "model": set(),
     "codec": {"errors"},
@@ -59,7 +60,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"lab", "listing"},
-    "__main__": {"errors", "cli"},
+    "__main__": {"control_characters", "errors", "cli"},
     "__init__": {"api"},
 }
 # Third-party packages that only one file may import.

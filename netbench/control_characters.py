@@ -1,0 +1,37 @@
+"""Control characters of text that came from outside, such as banners and records: a terminal would
+obey them, and bidirectional overrides show a line as another one.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # not tab, newline
+)
+_FORMULA = re.compile(r"\s*[=+\-@]")
+
+
+def escape_controls(text: str) -> str:
+    r"""The text with its control characters as `\u001b`, which is also their escape in JSON. Tabs
+    and newlines stay.
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def spreadsheet_word(value: object) -> object:
+    """A word as a spreadsheet shows it: `'` before what it would take for a formula. Numbers, and
+    words that are numbers, stay.
+    """
+    if not isinstance(value, str):
+        return value
+    text = escape_controls(value)
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

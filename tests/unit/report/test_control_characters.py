@@ -1,0 +1,100 @@
+"""Nothing that came from outside reaches a terminal or a spreadsheet as a command."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import json as json_module
+import re
+from pathlib import Path
+
+import pytest
+
+from netbench.__main__ import _complain
+from netbench.cli.output import say, say_json
+from netbench.cli.parser import run
+from netbench.conductor.progress import Lines
+from netbench.report import csv, html, json, markdown, text
+from netbench.report.build import Report, build
+from tests.support.synthetic import Record, Synth, failed
+
+# name: characters that a terminal obeys, or that turn a line around
+HOSTILE = {
+    "colour": "\x1b[31m",
+    "title": "\x1b]0;owned\x07",
+    "C1 CSI": "\x9b2J",
+    "backspace": "\b\b\b",
+    "return": "\rnetbench: all is well",
+    "delete": "\x7f",
+    "NUL": "\0",
+    "override": "\u202e",
+    "isolate": "\u2066",
+    "line separator": "\u2028",
+}
+CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def hostile_report(folder: Path, word: str) -> Report:
+    """A report with the word in a factor, a level and a reason."""
+    factors = {"pin": ("none", f"x{word}"), f"f{word}": ("1", "2")}
+
+    def edit(record: Record) -> Record:
+        return failed(record, "failed", f"r{word}") if record["run"] == 1 else record
+
+    return build(Synth(factors=factors, edit=edit).write(folder))
+
+
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
+def test_no_renderer_lets_a_control_character_through(tmp_path: Path, word: str) -> None:
+    report = hostile_report(tmp_path / "r", word)
+    for renderer in (text, html, markdown, csv, json):
+        shown = renderer.render(report)
+        assert not CONTROL.search(shown), renderer.__name__
+    for line in text.render(report).splitlines():
+        assert len(line) <= 80
+    assert any(
+        f"x{word}" in cell["factors"].values()
+        for cell in json_module.loads(json.render(report))["cells"]
+    )
+
+
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
+def test_no_writer_lets_a_control_character_through(
+    capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    say(f"a{word}b")
+    say_json({"a": f"a{word}b"})
+    _complain(f"a{word}b")
+    out = io.StringIO()
+    Lines(out, every=0).say(f"a{word}b")
+    Lines(out, every=0).ran(1, f"a{word}b", "t", 0, 0)
+    with pytest.raises(SystemExit):
+        run([f"a{word}b"])
+    seen = capsys.readouterr()
+    for shown in (seen.out, seen.err, out.getvalue()):
+        assert "a" in shown
+        assert not CONTROL.search(shown)
+
+
+FORMULAS = {
+    "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
+    "+1+1": "'+1+1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "-x": "'-x",
+    " =1": "' =1",
+    "-5": "-5",
+    "+1e3": "+1e3",
+    "32K": "32K",
+}
+
+
+def test_a_csv_holds_no_formula(tmp_path: Path) -> None:
+    factors = {"pin": tuple(FORMULAS), "=f": ("1", "2")}
+    rows = list(
+        csv_module.DictReader(
+            io.StringIO(csv.render(build(Synth(factors=factors).write(tmp_path / "r"))))
+        )
+    )
+    assert {row["pin"] for row in rows} == set(FORMULAS.values())
+    assert "'=f" in rows[0]
+    assert [float(row["mean"]) for row in rows]
