@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def blocks(self) -> int | None:
-        """How many blocks there are, where boots settle that."""
+        """How many blocks there are, where boots decide that."""
         return (
             len(self._kernels) * self.campaign.repeat.boots * self.blocks_a_boot
             if self.boots
@@ -111,7 +111,7 @@ class Plan:
 
     @cached_property
     def repeat(self) -> Repeat:
-        """When a cell closes: as the campaign says, or, where boots settle the number of runs, with
+        """When a cell closes: as the campaign says, or, where boots decide the number of runs, with
         that many.
         """
         repeat = self.campaign.repeat

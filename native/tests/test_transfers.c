@@ -816,7 +816,7 @@ static void orders_out_of_turn_are_errors(void **state)
 
 static void a_worker_greets_only_its_like(void **state)
 {
-	static const char *const expected[] = { "a hello of 4 bytes", "no hello",
+	static const char *const expected[] = { "a hello of 4 bytes", "not a hello",
 						"layout 000000000000beef", "version 99",
 						"frame type 4" };
 

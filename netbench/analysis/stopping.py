@@ -55,7 +55,7 @@ def assess(
 
     boots: with values of several, or with repeat.boots > 1, intervals are over the means of boots,
     and a cell closes only when it has been in all boots that were asked for, as `max` when it has
-    had all its runs there. lost: runs that failed and are not repeated, because boots settle how
+    had all its runs there. lost: runs that failed and are not repeated, because boots decide how
     many there are.
     """
     units = _boots(boots, repeat)

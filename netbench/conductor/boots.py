@@ -154,7 +154,7 @@ class Boots:
             errors |= self._together(boot_again, again)
         return joined(errors.values())
 
-    def settle(self) -> list[str]:
+    def finish_boots(self) -> list[str]:
         """After a controller died: wait for hosts that it was booting. Those that do not answer in
         time are booted back. What was done to these. Errors: BootError, HostError.
         """

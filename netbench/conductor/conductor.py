@@ -109,7 +109,7 @@ def resume(
     try:
         _refuse_another_plan(store, plan)
         with WorkerPool(campaign, channels) as pool:
-            _boots(store, campaign, pool, progress).settle()
+            _boots(store, campaign, pool, progress).finish_boots()
             pool.start_all()
             refuse_errors(check(campaign, pool, made_sinks(store)), progress)
             return Conductor(store, plan, pool, progress).conduct()

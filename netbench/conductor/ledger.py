@@ -35,7 +35,7 @@ class _Account:
         self.ratio: Ratio | None = None
         self.failures = 0  # in a row
         self.lost = (
-            0  # runs that failed and are not repeated, since boots settle how many there are
+            0  # runs that failed and are not repeated, since boots decide how many there are
         )
         self.given_up = ""  # the reason
 
@@ -108,7 +108,7 @@ class Ledger:
         return True
 
     def add(self, record: Record) -> None:
-        """Take in a record; one of a later block first closes what the earlier blocks settled."""
+        """Take in a record; one of a later block first closes what the earlier blocks decided."""
         while record.block > self.block:
             self.next_block()
         key = record.cell, record.pair
@@ -182,7 +182,7 @@ class Ledger:
         return rounds(by_level.values())
 
     def next_block(self) -> None:
-        """Close what is settled and begin the next block."""
+        """Close what is decided and begin the next block."""
         for at in sorted({self._group_of[key] for key in self._open}):
             if self._is_early(self._groups[at]):
                 continue

@@ -41,7 +41,7 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
                     lines.append(f"{host}: {line}")
 
             receivers_first = sorted(left.items(), key=lambda one: campaign.roles[one[0]])
-            acts: list[Callable[[], None]] = [lambda: lines.extend(boots.settle()), boot_back]
+            acts: list[Callable[[], None]] = [lambda: lines.extend(boots.finish_boots()), boot_back]
             acts += [partial(put_settings_back, *one) for one in receivers_first]
             for act in acts:
                 try:

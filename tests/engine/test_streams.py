@@ -79,16 +79,16 @@ def test_one_broken_stream_ends_the_run(pair: Pair, pin: dict[str, int], send: s
     )
 
 
-def let_in(door: socket.socket, streams: int) -> list[socket.socket]:
+def accept_streams(listener: socket.socket, streams: int) -> list[socket.socket]:
     """Play the receiver: take the connections of a sender, whatever its token is, in order of their
     streams.
     """
     found: dict[int, socket.socket] = {}
     while len(found) < streams:
-        guest, _ = door.accept()
-        greeting = guest.recv(24, socket.MSG_WAITALL)
-        found[int.from_bytes(greeting[16:20], "big")] = guest
-        guest.sendall(b"k")
+        connection, _ = listener.accept()
+        greeting = connection.recv(24, socket.MSG_WAITALL)
+        found[int.from_bytes(greeting[16:20], "big")] = connection
+        connection.sendall(b"k")
     return [found[i] for i in range(streams)]
 
 
@@ -122,11 +122,11 @@ def comes_to_rest(pid: int) -> bool:
 def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket.socket]]:
     """A sender that is prepared, with this process as its receiver."""
     with contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
-        door = stack.enter_context(socket.create_server((ADDRESS, 0)))
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**19)
-        door.settimeout(20)
-        coming = pool.submit(let_in, door, streams)
-        ends = {"address": ADDRESS, "peer_port": door.getsockname()[1], "token": bytes(16)}
+        listener = stack.enter_context(socket.create_server((ADDRESS, 0)))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**19)
+        listener.settimeout(20)
+        coming = pool.submit(accept_streams, listener, streams)
+        ends = {"address": ADDRESS, "peer_port": listener.getsockname()[1], "token": bytes(16)}
         pair.sender.prepare(
             {
                 "role": "send",
@@ -137,10 +137,10 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
                 **options,
             }
         )
-        guests = [stack.enter_context(guest) for guest in coming.result()]
-        for guest in guests:
-            guest.settimeout(20)
-        yield guests
+        connections = [stack.enter_context(connection) for connection in coming.result()]
+        for connection in connections:
+            connection.settimeout(20)
+        yield connections
 
 
 @pytest.mark.parametrize("send", data_methods(local(), "send"))

@@ -650,7 +650,7 @@ def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Pa
     lab.journal.write(BootBegun(2, "a", "h", "6.12", "boot1"))
     (tmp_path / "h" / "state").unlink()  # it was never booted
     again = lab.anew()
-    assert again.settle() == ["h: back on 6.1"]
+    assert again.finish_boots() == ["h: back on 6.1"]
     assert again.back() == []
 
 

@@ -187,8 +187,8 @@ def _server(folder: Path) -> Iterator[int]:
     """A server of iperf3 on a free port of loopback. Errors: RuntimeError when it does not listen
     in time.
     """
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = int(door.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
     log = folder / "server.txt"
     argv = ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port), "--forceflush"]
     with (
