@@ -295,12 +295,12 @@ EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
         (
             ["check", "f.yaml"],
             2,
-            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:",
+            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; remove it from `meters:`",
         ),
         (
             ["run", "f.yaml"],
             2,
-            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; write meters:",
+            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; remove it from `meters:`",
         ),
         (
             ["meter", "procstat"],

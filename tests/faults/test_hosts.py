@@ -372,7 +372,7 @@ def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin:
     assert code == 0, said
     first, *others = campaign.records()
     assert first["status"] == "failed"
-    assert "look at the path between the data addresses" in first["reason"]
+    assert "check the path between the data addresses" in first["reason"]
     assert f"failed: {first['reason']}" in said
     assert sorted(r["cell"] for r in others if r["status"] == "ok") == ["pin=none", "pin=same"]
     assert state(pair) == before

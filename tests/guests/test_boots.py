@@ -328,7 +328,7 @@ def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
     )
     done = guests.netbench("check", absent)
     assert done.code == 2
-    assert "error: a: cannot be booted: no kernel 6.66 is installed; there are 6.1" in " ".join(
+    assert "error: a: cannot be booted: no kernel 6.66 is installed, only 6.1" in " ".join(
         done.out.split()
     )
     guests.write({NEW: {"release": NEW}}, "kexec")

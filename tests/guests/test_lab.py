@@ -200,7 +200,7 @@ def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
     at = said.index("three")
     assert said[at - 2 : at + 1] == ["one", "two", "three"]
     assert len(console(made, "snd", 2)) == 2
-    with pytest.raises(LabRefused, match=f"the lab {NAME} has no host nobody, it has snd, rcv"):
+    with pytest.raises(LabRefused, match=f"lab {NAME} has no host nobody, only snd, rcv"):
         console(made, "nobody")
 
 

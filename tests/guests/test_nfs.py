@@ -132,7 +132,7 @@ def test_what_is_mounted_is_read_in_the_words_of_the_level() -> None:
 @pytest.mark.parametrize("files", [(), ("/a/x", "/b/x"), ("x",)])
 def test_only_one_folder_can_be_exported(files: tuple[str, ...]) -> None:
     place = SettingContext("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
-    with pytest.raises(ValueError, match="all in the same folder"):
+    with pytest.raises(ValueError, match="absolute paths in the same folder"):
         Nfs().why_not("", "on", place)
 
 

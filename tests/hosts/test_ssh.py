@@ -657,7 +657,7 @@ def test_a_key_of_another_kind_than_the_known_one_is_refused(bed: Bed) -> None:
     bed.configure(bed.alias(server))
     bed.known.write_text(f"[127.0.0.1]:{server.port} {server.key('ecdsa')}\n")
     message = failure(bed.channel(), HostKeyError)
-    assert "key of another kind (ssh-ed25519)" in message
+    assert "key of another type (ssh-ed25519)" in message
 
 
 def test_a_second_known_hosts_file_counts(bed: Bed) -> None:
