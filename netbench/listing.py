@@ -51,7 +51,7 @@ def settings() -> list[Row]:
     """Every setting, with the reason where this machine lacks it. A family of settings (a name that
     ends in a dot) has no reason.
     """
-    worker = Worker(open_channel(Host("here")).start_worker(), "here")
+    worker = Worker(open_channel(Host("here")).start_mover(), "here")
     try:
         context = SettingContext("here", worker, "127.0.0.1")
         return [

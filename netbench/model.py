@@ -292,9 +292,14 @@ class Campaign:
         return receivers | {pair.sender: "sender" for pair in self.pairs}
 
     @property
-    def changes_settings(self) -> bool:
-        """Whether anything is changed on the hosts, which takes privileges there."""
-        return bool(self.settings) or any(cell.settings for cell in self.cells)
+    def changes_hosts(self) -> bool:
+        """Whether settings or kernels of the hosts are changed, which takes root there."""
+        return self.boots_hosts or bool(self.settings) or any(cell.settings for cell in self.cells)
+
+    @property
+    def boots_hosts(self) -> bool:
+        """Whether the hosts are booted."""
+        return bool(self.kernels) or self.repeat.boots > 1
 
     @property
     def handled(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class Plan:
     @cached_property
     def boots(self) -> bool:
         """Whether hosts are booted at all."""
-        return bool(self.campaign.kernels) or self.campaign.repeat.boots > 1
+        return self.campaign.boots_hosts
 
     @property
     def blocks_a_boot(self) -> int:

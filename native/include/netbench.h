@@ -56,6 +56,12 @@ enum nb_frame_type {
 	NB_FRAME_TYPES
 };
 
+/* What a process does for its controller. Operations that only read are for both. */
+enum nb_duty {
+	NB_MOVER = 1, /* jobs: data, sources, sinks, tools, meters of the process */
+	NB_HELPER,    /* operations that change the host */
+};
+
 enum nb_edge {
 	NB_EDGE_OPEN = 0,    /* the measured window opens */
 	NB_EDGE_CLOSE = 1,   /* it closes */
@@ -147,6 +153,8 @@ struct nb_hello {
 	uint32_t clock_ticks; /* per second, of NB_UNIT_TICKS */
 	uint32_t cpus;	      /* configured: the length of NB_PER_CPU vectors */
 	uint32_t page_size;
+	uint32_t user; /* id that it runs as */
+	uint32_t reserved;
 	char architecture[32]; /* uname -m */
 	char kernel[96];       /* uname -r */
 	char boot_id[48];
@@ -194,8 +202,8 @@ struct nb_error {
 };
 
 /* Serve one controller on a pair of descriptors until it sends GOODBYE, disconnects, or is silent
- * for too long. Returns an enum nb_code. */
-int nb_serve(int in, int out);
+ * for too long. `user`: whom root becomes first, or "": nobody else. Returns an enum nb_code. */
+int nb_serve(int in, int out, enum nb_duty duty, const char *user);
 
 /* Fill up to `room` rows with everything this library offers on this host; returns how many there
  * are. Sources: each method's and meter's file. */

@@ -43,6 +43,7 @@ void nb_fill_hello(struct nb_hello *hello)
 			 (int)sizeof(hello->kernel) - 1, name.release);
 	}
 	read_boot_id(hello->boot_id, sizeof(hello->boot_id));
+	hello->user = (uint32_t)geteuid();
 	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
 }
 

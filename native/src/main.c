@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The worker as an executable: serves the controller on standard input and output. */
+/*
+ * The worker as an executable: `helper`, or `mover [USER]`. It serves the controller on standard
+ * input and output.
+ */
+#include <string.h>
 #include <unistd.h>
 
 #include "netbench.h"
 
-int main(void)
+int main(int count, char **words)
 {
-	return nb_serve(STDIN_FILENO, STDOUT_FILENO);
+	if (count == 2 && !strcmp(words[1], "helper"))
+		return nb_serve(STDIN_FILENO, STDOUT_FILENO, NB_HELPER, "");
+	if ((count == 2 || count == 3) && !strcmp(words[1], "mover"))
+		return nb_serve(STDIN_FILENO, STDOUT_FILENO, NB_MOVER, count == 3 ? words[2] : "");
+	return NB_ERR_REQUEST;
 }

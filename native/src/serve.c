@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "account.h"
 #include "clock.h"
 #include "hello.h"
 #include "ops/execute.h"
@@ -19,7 +20,7 @@ static void execute_operation(struct nb_worker *worker, uint16_t tag, const unsi
 	struct nb_writer writer = { 0 };
 	struct nb_error error;
 
-	if (nb_op_execute(payload, length, &worker->undo, &writer, &error)) {
+	if (nb_op_execute(payload, length, worker->duty, &worker->undo, &writer, &error)) {
 		nb_writer_free(&writer);
 		nb_reply_error(worker, tag, &error);
 		return;
@@ -70,6 +71,15 @@ static int take_hello(struct nb_worker *worker, const struct nb_frame *frame,
 	return status;
 }
 
+static void refuse_job(struct nb_worker *worker, uint16_t tag)
+{
+	struct nb_error error;
+
+	nb_fail(&error, NB_ERR_REQUEST, "job", "send it to a mover",
+		"a helper changes the host, and moves no data");
+	nb_reply_error(worker, tag, &error);
+}
+
 static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 		  const unsigned char *payload)
 {
@@ -79,7 +89,10 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 		return take_hello(worker, frame, payload);
 	switch (frame->type) {
 	case NB_JOB:
-		nb_worker_start_run(worker, frame->tag, payload, frame->length);
+		if (worker->duty == NB_HELPER)
+			refuse_job(worker, frame->tag);
+		else
+			nb_worker_start_run(worker, frame->tag, payload, frame->length);
 		return 0;
 	case NB_GO:
 	case NB_MARK:
@@ -178,22 +191,34 @@ static int serve_once(struct nb_worker *worker)
 	return status;
 }
 
-int nb_serve(int in, int out)
+/* Become the user who was asked for, and greet the controller: with the error where that fails. */
+static int greet(struct nb_worker *worker, const char *user)
 {
-	struct nb_worker worker = { .in = in, .heard_at = nb_now() };
 	struct nb_writer hello = { 0 };
+	struct nb_error error;
+	int status = nb_become(user, &error);
+
+	if (status) {
+		nb_reply_error(worker, 0, &error);
+		return status;
+	}
+	nb_hello_write(&hello);
+	nb_reply(worker, NB_HELLO, 0, &hello);
+	return worker->heartbeat.lost ? -NB_ERR_PEER : 0;
+}
+
+int nb_serve(int in, int out, enum nb_duty duty, const char *user)
+{
+	struct nb_worker worker = { .duty = duty, .in = in, .heard_at = nb_now() };
 	struct nb_error ignored;
-	int status = 0;
+	int status;
 
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	/* A controller that no longer reads must not block the worker. */
 	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
 	nb_heartbeat_start(&worker.heartbeat, out);
-	nb_hello_write(&hello);
-	nb_reply(&worker, NB_HELLO, 0, &hello);
-	if (worker.heartbeat.lost)
-		status = -NB_ERR_PEER;
+	status = greet(&worker, user);
 	while (!status && !worker.leaving && !worker.heartbeat.lost)
 		status = serve_once(&worker);
 	nb_worker_end_run(&worker);

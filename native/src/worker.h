@@ -10,6 +10,7 @@
 #include "wire.h"
 
 struct nb_worker {
+	enum nb_duty duty;
 	int in; /* from the controller */
 	struct nb_reader reader;
 	struct nb_heartbeat heartbeat; /* to the controller */

@@ -15,16 +15,19 @@ static void *serve(void *argument)
 {
 	struct test_controller *controller = argument;
 
-	controller->code = nb_serve(controller->theirs_in, controller->theirs_out);
+	controller->code =
+		nb_serve(controller->theirs_in, controller->theirs_out, controller->duty, "");
 	close(controller->theirs_in);
 	if (controller->theirs_out != controller->theirs_in)
 		close(controller->theirs_out);
 	return NULL;
 }
 
-static void start_on(struct test_controller *controller, const int *to, const int *from)
+static void start_on(struct test_controller *controller, enum nb_duty duty, const int *to,
+		     const int *from)
 {
 	memset(controller, 0, sizeof(*controller));
+	controller->duty = duty;
 	controller->theirs_in = to[0];
 	controller->out = to[1];
 	controller->in = from[0];
@@ -32,13 +35,18 @@ static void start_on(struct test_controller *controller, const int *to, const in
 	assert_int_equal(0, pthread_create(&controller->thread, NULL, serve, controller));
 }
 
-void controller_start(struct test_controller *controller)
+static void start_over_pipes(struct test_controller *controller, enum nb_duty duty)
 {
 	int to[2], from[2];
 
 	assert_int_equal(0, pipe2(to, O_CLOEXEC));
 	assert_int_equal(0, pipe2(from, O_CLOEXEC));
-	start_on(controller, to, from);
+	start_on(controller, duty, to, from);
+}
+
+void controller_start(struct test_controller *controller)
+{
+	start_over_pipes(controller, NB_MOVER);
 }
 
 static void exchange_hellos(struct test_controller *controller)
@@ -58,12 +66,18 @@ void controller_open(struct test_controller *controller)
 	exchange_hellos(controller);
 }
 
+void controller_open_helper(struct test_controller *controller)
+{
+	start_over_pipes(controller, NB_HELPER);
+	exchange_hellos(controller);
+}
+
 void controller_open_socket(struct test_controller *controller)
 {
 	int ends[2];
 
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-	start_on(controller, (int[]){ ends[0], ends[1] }, (int[]){ ends[1], ends[0] });
+	start_on(controller, NB_MOVER, (int[]){ ends[0], ends[1] }, (int[]){ ends[1], ends[0] });
 	exchange_hellos(controller);
 }
 

@@ -20,6 +20,7 @@
 enum { PATIENCE_MS = 30000 };
 
 struct test_controller {
+	enum nb_duty duty;
 	int in;	 /* frames from the worker */
 	int out; /* frames to it */
 	int theirs_in;
@@ -36,8 +37,9 @@ struct vectors {
 	size_t length;
 };
 
-/* Start a worker over two pipes (or one socket pair) and exchange hellos. */
+/* Start a mover over two pipes (or one socket pair), or a helper, and exchange hellos. */
 void controller_open(struct test_controller *controller);
+void controller_open_helper(struct test_controller *controller);
 void controller_open_socket(struct test_controller *controller);
 /* Start it and leave the hellos to the test. */
 void controller_start(struct test_controller *controller);

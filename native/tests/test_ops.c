@@ -48,7 +48,7 @@ static int perform(const struct operation *operation, struct nb_undo_entry **hel
 		nb_put(&request, &hold, sizeof(hold));
 	if (operation->scope)
 		nb_put(&request, &scope, sizeof(scope));
-	status = nb_op_execute(request.data, request.used, held, &written, error);
+	status = nb_op_execute(request.data, request.used, NB_HELPER, held, &written, error);
 	*answer = (struct vectors){ written.data, written.used };
 	nb_writer_free(&request);
 	return status;
@@ -361,7 +361,7 @@ static void a_controller_undoes_a_scope_or_everything(void **state)
 	struct test_controller controller;
 
 	(void)state;
-	controller_open(&controller);
+	controller_open_helper(&controller);
 	hold_over(&controller, low, "0", 0);
 	hold_over(&controller, high, "1", 1);
 	undo_over(&controller, one, 3);
@@ -429,7 +429,7 @@ static void wrong_requests_are_refused(void **state)
 	must_not(&(struct operation){ .op = "file", .target = "/proc/self/comm", .scope = 256 },
 		 "scope 256");
 	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray),
-							&held, &answer, &error));
+							NB_HELPER, &held, &answer, &error));
 	assert_non_null(strstr(error.message, "not an argument of an operation"));
 }
 

@@ -538,35 +538,69 @@ static void a_run_can_be_given_up_at_any_time(void **state)
 	close_pair(&pair);
 }
 
-/* The controller is gone in the middle: both workers end, and what they held is undone. */
-static void a_worker_without_a_controller_tidies_up(void **state)
+/* The controller is gone in the middle: both workers end. */
+static void a_worker_without_a_controller_ends(void **state)
 {
 	struct plan plan = {
 		.send = "sendfile", .receive = "read", .duration = 1000000 * MS, .streams = 2
 	};
-	struct nb_value hold = { .row = row_named("file", "hold"), .number = 1 };
-	char *path = temporary_file("before", 6);
-	struct nb_writer writer = { 0 };
-	struct vectors answer;
 	struct pair pair;
 
 	(void)state;
 	open_pair(&pair);
-	put_bytes(&writer, row_named("file", "op"), "file", 4);
-	put_bytes(&writer, row_named("file", "target"), path, strlen(path));
-	put_bytes(&writer, row_named("file", "value"), "during", 6);
-	nb_put(&writer, &hold, sizeof(hold));
-	controller_request(&pair.sender, NB_OP, &writer);
-	answer = controller_await(&pair.sender, NB_OP_DONE);
-	vectors_free(&answer);
 	prepare(&pair, &plan);
 	go(&pair);
 	expect_edge(&pair.sender, NB_EDGE_OPEN);
-	assert_true(file_holds(path, "during", 6));
 	assert_int_equal(NB_OK, controller_vanish(&pair.sender));
 	assert_int_equal(NB_OK, controller_vanish(&pair.receiver));
+}
+
+static void put_operation(struct nb_writer *writer, const char *op, const char *target,
+			  const char *value)
+{
+	put_bytes(writer, row_named("file", "op"), op, strlen(op));
+	put_bytes(writer, row_named("file", "target"), target, strlen(target));
+	if (value)
+		put_bytes(writer, row_named("file", "value"), value, strlen(value));
+}
+
+/* Whatever a controller says: data moves without the rights that changes take. */
+static void a_mover_only_reads(void **state)
+{
+	char *path = temporary_file("before", 6);
+	struct nb_writer change = { 0 }, undo = { 0 }, read = { 0 };
+	struct test_controller controller;
+	struct vectors answer;
+
+	(void)state;
+	controller_open(&controller);
+	put_operation(&change, "file", path, "after");
+	controller_request(&controller, NB_OP, &change);
+	assert_non_null(strstr(controller_error(&controller).message, "does not change the host"));
+	put_operation(&undo, "exec", "true", NULL);
+	put_bytes(&undo, row_named("file", "undo"), "true", 4);
+	controller_request(&controller, NB_OP, &undo);
+	assert_non_null(strstr(controller_error(&controller).message, "does not change the host"));
+	put_operation(&read, "file", path, NULL);
+	controller_request(&controller, NB_OP, &read);
+	answer = controller_await(&controller, NB_OP_DONE);
+	vectors_free(&answer);
+	assert_int_equal(NB_OK, controller_close(&controller));
 	assert_true(file_holds(path, "before", 6));
 	forget_file(path);
+}
+
+static void a_helper_moves_no_data(void **state)
+{
+	struct test_controller controller;
+	struct nb_writer job = { 0 };
+
+	(void)state;
+	controller_open_helper(&controller);
+	put_text(&job, "role", "observe");
+	controller_request(&controller, NB_JOB, &job);
+	assert_non_null(strstr(controller_error(&controller).message, "moves no data"));
+	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 /* One side dies: the other one's run fails and names the cause, in a timed run and in the warm-up
@@ -1031,7 +1065,9 @@ int main(void)
 		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),
 		cmocka_unit_test(samples_come_before_the_result),
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
-		cmocka_unit_test(a_worker_without_a_controller_tidies_up),
+		cmocka_unit_test(a_worker_without_a_controller_ends),
+		cmocka_unit_test(a_mover_only_reads),
+		cmocka_unit_test(a_helper_moves_no_data),
 		cmocka_unit_test(a_lost_peer_is_an_error),
 		cmocka_unit_test(workers_do_not_share_their_files),
 		cmocka_unit_test(connections_without_the_token_are_rejected_and_counted),

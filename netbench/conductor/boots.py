@@ -17,11 +17,6 @@ from netbench.journal import Journal
 from netbench.model import Campaign, Kernel
 
 
-def are_wanted(campaign: Campaign) -> bool:
-    """Whether a campaign boots its hosts."""
-    return bool(campaign.kernels) or campaign.repeat.boots > 1
-
-
 class Boots:
     """Boots of a campaign's hosts. `say` gets lines for the log and the terminal; `number` is that
     of the last boot.

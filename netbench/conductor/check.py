@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from netbench.conductor import tool_commands
-from netbench.conductor.boots import Boots, are_wanted
+from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
 from netbench.conductor.ends import EndFinder
@@ -154,7 +154,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     }
     for host, key, level in wanted:
         if host not in places:
-            places[host] = context_of(campaign, host, pool.host_worker(host))
+            places[host] = context_of(campaign, host, pool.holder(host))
         why = _why_no_level(places[host], key, level, campaign)
         if why:
             yield Finding(
@@ -178,7 +178,7 @@ def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign
 
 def _boots(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Hosts that cannot be booted on the campaign's kernels."""
-    if are_wanted(campaign):
+    if campaign.boots_hosts:
         boots = Boots(campaign, pool, Journal(), lambda _: None)
         yield from (
             Finding("error", host, f"cannot be booted: {why}")

@@ -43,7 +43,7 @@ class HeldSettings:
         """A host's settings. A worker that is new has locked the host first, and has put back what
         the one before left. Errors: as claim.
         """
-        worker = self._pool.host_worker(host)
+        worker = self._pool.holder(host)
         known = self._hosts.get(host)
         if known and known[0] is worker:
             return known[1]

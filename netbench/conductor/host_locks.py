@@ -41,7 +41,7 @@ class HostLocks:
 
     def lock(self, host: str) -> None:
         """Lock a host through its present worker. Errors: HostBusy; Lost."""
-        worker = self._pool.host_worker(host)
+        worker = self._pool.holder(host)
         name = self._new_name() if host in self._locked else self._name
         for scope in self._scopes:
             self._take(worker, scope, name)
@@ -91,7 +91,7 @@ def refuse_busy(pool: WorkerPool) -> None:
     """
 
     def look(host: str) -> None:
-        holder = _holder(pool.host_worker(host), "host")
+        holder = _holder(pool.holder(host), "host")
         if holder:
             raise HostBusy(f"{host}: {BUSY.format(_result(holder))}")
 

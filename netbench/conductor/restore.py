@@ -36,7 +36,7 @@ def restore(store: Store, campaign: Campaign, channels: ChannelFactory = open_ch
 
             def put_settings_back(host: str, changes: Sequence[Change]) -> None:
                 locks.lock(host)
-                worker = pool.host_worker(host)
+                worker = pool.helper(host)
                 for line in put_back(worker, worker.hello.boot_id, changes, store.journal.write):
                     lines.append(f"{host}: {line}")
 

@@ -42,7 +42,7 @@ def read_meter(name: str, seconds: float) -> MeterReading:
     """
     if not 0 < seconds <= SECONDS_MAX:
         raise RequestError(f"--seconds {seconds:g}: expected more than 0 and at most a day")
-    worker = Worker(open_channel(Host("here")).start_worker(), "here")
+    worker = Worker(open_channel(Host("here")).start_mover(), "here")
     try:
         meter = _usable(name, worker.catalogue.meters)
         worker.prepare(

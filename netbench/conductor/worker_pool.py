@@ -1,5 +1,5 @@
-"""The workers of a campaign: one process a host and role, started when first needed, alive until
-the end.
+"""The workers of a campaign: on each host a mover for each role that it has, and, where the
+campaign changes hosts, a helper. They are started when first needed, alive until the end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from netbench.model import Campaign, Host, Pair
 ChannelFactory = Callable[[Host], Channel]
 RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
 RECONNECT_PAUSE = 0.5
+HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
 
 
@@ -36,8 +37,8 @@ def open_channel(host: Host) -> Channel:
 
 
 class WorkerPool:
-    """Workers by host and role (`sender`, `receiver`); a context manager that stops all of
-    them.
+    """Workers by host and role (`sender`, `receiver`; `helper`); a context manager that stops all
+    of them.
     """
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
@@ -48,8 +49,9 @@ class WorkerPool:
         self._workers: dict[tuple[str, str], Worker] = {}
         senders = [(pair.sender, "sender") for pair in campaign.pairs]
         receivers = [(pair.receiver, "receiver") for pair in campaign.pairs]
-        self._wanted = list(dict.fromkeys(senders + receivers))
-        self._privileged = set(self._roles.items()) if campaign.changes_settings else set()
+        self._changes_hosts = campaign.changes_hosts
+        helpers = [(host, HELPER) for host in self._roles] if self._changes_hosts else []
+        self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         self._lost: set[str] = set()
         self._boot_ids: dict[str, str] = {}
         self._heartbeat = Heartbeat()
@@ -71,8 +73,18 @@ class WorkerPool:
         return self._workers[key]
 
     def host_worker(self, host: str) -> Worker:
-        """The worker that is asked about a host, and that holds its settings. Errors: as worker."""
+        """The mover that is asked about a host. Errors: as worker."""
         return self.worker(host, self._roles[host])
+
+    def holder(self, host: str) -> Worker:
+        """The worker that holds a host's lock and settings: its helper, or, where the campaign
+        changes no host, the one that is asked about it. Errors: as worker.
+        """
+        return self.helper(host) if self._changes_hosts else self.host_worker(host)
+
+    def helper(self, host: str) -> Worker:
+        """The worker that changes a host. Errors: as worker."""
+        return self.worker(host, HELPER)
 
     def pair_workers(self, pair: Pair) -> tuple[Worker, Worker]:
         """The sender's and the receiver's worker. Errors: as worker."""
@@ -85,7 +97,8 @@ class WorkerPool:
         return self._channels[host]
 
     def _start(self, host: str, role: str) -> Worker:
-        return Worker(self.channel(host).start_worker((host, role) in self._privileged), host)
+        channel = self.channel(host)
+        return Worker(channel.start_helper() if role == HELPER else channel.start_mover(), host)
 
     def _restart(self, host: str, role: str) -> Worker:
         """A worker on a host that was lost, which may take a while to come back. Errors:
@@ -154,9 +167,12 @@ class WorkerPool:
             worker.abandon()
 
     def dismiss_pair(self, pair: Pair) -> None:
-        """Dismiss both workers of a pair: after one was lost the other may hold half a run."""
-        self.dismiss(pair.sender, "sender")
-        self.dismiss(pair.receiver, "receiver")
+        """Dismiss all workers of a pair: after one was lost the others may hold half a run, or
+        settings that were undone meanwhile.
+        """
+        for host, role in ((pair.sender, "sender"), (pair.receiver, "receiver")):
+            self.dismiss(host, role)
+            self.dismiss(host, HELPER)
 
     def release(self, host: str) -> None:
         """Stop a host's workers before the host is booted."""
@@ -194,8 +210,9 @@ class WorkerPool:
             worker.clear_interrupt()
 
     def is_current(self, host: str, worker: object) -> bool:
-        """Whether this is the host's present worker, as `host_worker` gives it."""
-        return self._workers.get((host, self._roles[host])) is worker
+        """Whether this is the host's present worker, as `holder` gives it."""
+        role = HELPER if self._changes_hosts else self._roles[host]
+        return self._workers.get((host, role)) is worker
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

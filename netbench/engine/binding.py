@@ -56,6 +56,13 @@ class Frame(IntEnum):
     BYE = lib.NB_BYE
 
 
+class Duty(IntEnum):
+    """enum nb_duty."""
+
+    MOVER = lib.NB_MOVER
+    HELPER = lib.NB_HELPER
+
+
 class Edge(IntEnum):
     """enum nb_edge."""
 
@@ -132,7 +139,9 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second."""
+    """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second,
+    `user`: the id that it runs as.
+    """
 
     version: int
     layout: int
@@ -140,6 +149,7 @@ class Hello:
     clock_ticks: int
     cpus: int
     page_size: int
+    user: int
     architecture: str
     kernel: str
     boot_id: str
@@ -202,11 +212,11 @@ def describe() -> list[Row]:
     return rows_of(table, count)
 
 
-def serve(read_fd: int, write_fd: int) -> int:
-    """Run a worker in this process until its controller leaves. Returns an enum nb_code
-    (0: done).
+def serve(read_fd: int, write_fd: int, duty: Duty, user: str) -> int:
+    """Run a worker in this process until its controller leaves, as another user if one is named.
+    Returns an enum nb_code (0: done).
     """
-    return int(lib.nb_serve(read_fd, write_fd))
+    return int(lib.nb_serve(read_fd, write_fd, duty, user.encode()))
 
 
 def own_hello() -> bytes:

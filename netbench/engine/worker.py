@@ -59,6 +59,9 @@ class Worker:
 
     def _exchange_hellos(self) -> tuple[Hello, Catalogue]:
         kind, _, payload = self.connection.next_frame(time.monotonic() + HELLO_SECONDS)
+        if kind is Frame.ERROR:
+            with self.connection.naming():
+                raise frames.decode_error(payload, self.host)
         if kind is not Frame.HELLO:
             raise ProtocolError(
                 f"{self.host}: the worker sent {kind.name} first, expected HELLO{binding.SAME}"

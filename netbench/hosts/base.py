@@ -55,9 +55,14 @@ class Channel(Protocol):
     def start(self, argv: Sequence[str]) -> Process:
         """Start a program. Errors: HostError."""
 
-    def start_worker(self, privileged: bool = False) -> Process:
-        """Start a worker; `privileged`: as root, by `sudo -n` where the user is not root. Errors:
-        HostError.
+    def start_mover(self, run_as: str = "") -> Process:
+        """Start a worker that moves data: as the login's user, or as the one that root becomes.
+        Errors: HostError.
+        """
+
+    def start_helper(self) -> Process:
+        """Start a worker that changes the host: as root, by `sudo -n` where the user is not root.
+        Errors: HostError.
         """
 
     def close(self) -> None:

@@ -24,14 +24,15 @@ SOURCE = "source.tar"
 START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
+MOVER, HELPER = "mover", "helper"
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 
 # It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
-# size, `sudo` or `plain`.
+# size, what the worker is to be (`mover`, `helper`), and the user that a mover becomes, if any.
 _SCRIPT = """\
 mask=$(umask)
 umask 077
-IFS=' ' read -r kind hash size how
+IFS=' ' read -r kind hash size role as
 user=$(id -u)
 machine=$(uname -m)
 case $kind in source) name=built-$hash-$machine;; *) name=worker-$hash;; esac
@@ -51,7 +52,7 @@ ours() {
   [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
 }
 runs() {
-  why=$("$1" </dev/null 2>&1 >/dev/null)
+  why=$("$1" mover </dev/null 2>&1 >/dev/null)
 }
 wanted() {
   case $kind in source) cat "$file.sum" 2>/dev/null;; *) echo "$hash";; esac
@@ -111,15 +112,15 @@ if [ -z "$found" ]; then
 fi
 [ -n "$found" ] || { echo netbench:nowhere; exit 1; }
 
-if [ "$how" = sudo ] && [ "$user" != 0 ]; then
+if [ "$role" = helper ] && [ "$user" != 0 ]; then
   command -v sudo >/dev/null 2>&1 || { echo netbench:nosudo; exit 1; }
-  why=$(sudo -n -- "$found" </dev/null 2>&1 >/dev/null) || {
+  why=$(sudo -n -- "$found" helper </dev/null 2>&1 >/dev/null) || {
     printf '%s\\n' "$why" "netbench:sudo $(digest "$found") $found"
     exit 1
   }
-  set -- sudo -n -- "$found"
+  set -- sudo -n -- "$found" helper
 else
-  set -- "$found"
+  set -- "$found" "$role" ${as:+"$as"}
 fi
 umask "$mask"
 echo netbench:ready
@@ -184,25 +185,27 @@ def _refusal(shell: Shell, answer: list[str], account: str) -> HostError:
                 f"settings need root, and the host has no `sudo`; connect as root, not as {account}"
             )
         case ["sudo", sha256, *path]:
-            rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)}"
+            rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)} {HELPER}"
             return shell.failure(
-                f"`sudo -n` does not start the worker for {account}; connect as root, or allow this"
-                f" one program there with\n  echo {shlex.quote(rule)} | sudo tee"
-                " /etc/sudoers.d/netbench\n"
+                "`sudo -n` does not start the helper, which changes settings, for"
+                f" {account}; connect as root, or allow this one program there with\n  echo"
+                f" {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench\n"
             )
     return shell.failure("the worker could not be started")
 
 
-def start_worker(shell: Shell, privileged: bool, account: str, package: Path = PACKAGE) -> Process:
-    """Start the worker in place of a host's shell; `privileged`: as root, by `sudo -n` where the
-    user (`account`) is another.
+def start_worker(
+    shell: Shell, role: str, run_as: str, account: str, package: Path = PACKAGE
+) -> Process:
+    """Start a worker in place of a host's shell: a mover, as the user `run_as` that root becomes
+    ("": as the login's); or a helper, as root, by `sudo -n` where the user (`account`) is another.
 
     Errors: HostError.
     """
     sent = parcel(shell.machine, shell.host, package)
     shell.allow(START_SECONDS)
-    how = "sudo" if privileged else "plain"
-    shell.begin(_SCRIPT, f"{sent.kind} {sent.sha256} {len(sent.data)} {how}\n".encode())
+    line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
+    shell.begin(_SCRIPT, f"{line}\n".encode())
     while (answer := shell.hear()) in (["send"], ["building"]):
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)

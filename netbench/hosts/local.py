@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import hashlib
 import os
+import platform
 import select
 import shlex
 import shutil
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from netbench.errors import HostError
 from netbench.hosts.base import Result
+from netbench.hosts.deploy import HELPER, MOVER, PACKAGE
 
 SUDO = ("sudo", "-n", "--")
 
@@ -95,6 +98,7 @@ class LocalChannel:
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
         self._worker = tuple(worker) or (sys.executable, *_isolation(), "-m", "netbench.engine")
+        self._executable = Path(worker[0]) if worker else PACKAGE / f"worker-{platform.machine()}"
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
@@ -145,24 +149,39 @@ class LocalChannel:
                 " is executable"
             ) from error
 
-    def start_worker(self, privileged: bool = False) -> LocalProcess:
-        if privileged and os.geteuid() != 0:
-            self._check_sudo()
-            return self.start((*SUDO, *self._worker))
-        return self.start(self._worker)
+    def start_mover(self, run_as: str = "") -> LocalProcess:
+        return self.start((*self._worker, MOVER, *([run_as] if run_as else ())))
+
+    def start_helper(self) -> LocalProcess:
+        if os.geteuid() == 0:
+            return self.start((*self._worker, HELPER))
+        self._check_sudo()
+        return self.start((*SUDO, *self._helper()))
+
+    def _helper(self) -> tuple[str, ...]:
+        """The program that sudo starts: of one file, which a rule can name by its digest."""
+        return str(self._executable), HELPER
 
     def _check_sudo(self) -> None:
-        """Start and end a worker under sudo, so that a refusal of sudo is an error here, not a
+        """Start and end a helper under sudo, so that a refusal of sudo is an error here, not a
         worker that never answers.
         """
-        done = self.run((*SUDO, *self._worker))
-        if done.status:
-            user, command = getpass.getuser(), shlex.join(self._worker)
+        if not self._executable.is_file():
             raise HostError(
-                f"{self.name}: settings need root, and `sudo -n` does not start a worker for {user}"
-                f" ({done.stderr.strip()}); run netbench as root, or allow it with\n  echo"
-                f" {shlex.quote(f'{user} ALL=(root) NOPASSWD: {command}')} | sudo tee"
-                " /etc/sudoers.d/netbench"
+                f"{self.name}: settings need root, and the helper for sudo is not built"
+                f" ({self._executable}); run `make`, or run netbench as root"
+            )
+        done = self.run((*SUDO, *self._helper()))
+        if done.status:
+            digest = hashlib.sha256(self._executable.read_bytes()).hexdigest()
+            rule = (
+                f"{getpass.getuser()} ALL=(root) NOPASSWD: sha256:{digest}"
+                f" {shlex.join(self._helper())}"
+            )
+            raise HostError(
+                f"{self.name}: settings need root, and `sudo -n` does not start the helper for"
+                f" {getpass.getuser()} ({done.stderr.strip()}); run netbench as root, or allow it"
+                f" with\n  echo {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench"
             )
 
     def worker_argv(self) -> Sequence[str]:

@@ -32,7 +32,7 @@ from netbench.engine.catalogue import Catalogue, Row
 from netbench.hosts.local import LocalProcess
 from netbench.model import Campaign, Host
 from netbench.plan import Key, Plan, Run
-from tests.support.engine_pair import PATIENCE, WORKER
+from tests.support.engine_pair import MOVER, PATIENCE
 from tests.support.running import stored_records
 
 HOSTS, PAIRS = 500, 250
@@ -181,7 +181,7 @@ class Nowhere:
         ).boot_id = f"boot of {host.name}".encode()
         self._answers = answers
 
-    def start_worker(self, privileged: bool = False) -> Pretender:
+    def start_mover(self, run_as: str = "") -> Pretender:
         return Pretender(bytes(self._hello), self._answers)
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ def resident() -> int:
 
 def real_hello() -> bytes:
     """What a real worker says first."""
-    process = LocalProcess(WORKER)
+    process = LocalProcess(MOVER)
     buffer = bytearray()
     while (found := frames.split(buffer)) is None:
         buffer += process.read(PATIENCE)

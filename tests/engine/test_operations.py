@@ -51,7 +51,7 @@ def until(true: Callable[[], bool], what: str) -> None:
 def working(*prefix: str) -> Iterator[Worker]:
     """A worker, started by these words and its own; stopped at the end."""
     channel = LocalChannel("here", [*prefix, *WORKER])
-    worker = Worker(channel.start(channel.worker_argv()), "here")
+    worker = Worker(channel.start_helper(), "here")
     try:
         yield worker
     finally:

@@ -24,7 +24,7 @@ from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, ProtocolError, WorkerLost
 from netbench.hosts.local import LocalProcess
-from tests.support.engine_pair import MS, PATIENCE, WORKER, Pair, Side, open_pair
+from tests.support.engine_pair import HELPER, MOVER, MS, PATIENCE, Pair, Side, open_pair
 
 HEADER = struct.Struct("=IHH")
 
@@ -59,7 +59,7 @@ class Script:
 @pytest.fixture(scope="module")
 def hello() -> bytes:
     """What a real worker says first."""
-    process = LocalProcess(WORKER)
+    process = LocalProcess(MOVER)
     buffer = bytearray()
     while (found := frames.split(buffer)) is None:
         buffer += process.read(PATIENCE)
@@ -69,8 +69,8 @@ def hello() -> bytes:
 
 
 @contextlib.contextmanager
-def worker() -> Iterator[tuple[Worker, LocalProcess]]:
-    process = LocalProcess(WORKER)
+def worker(argv: Sequence[str] = MOVER) -> Iterator[tuple[Worker, LocalProcess]]:
+    process = LocalProcess(argv)
     opened = Worker(process, "here")
     try:
         yield opened, process
@@ -109,7 +109,7 @@ def test_a_version_that_differs_says_what_to_do(hello: bytes) -> None:
 
 
 def test_a_worker_refuses_a_controller_of_another_layout(hello: bytes) -> None:
-    process = LocalProcess(WORKER)
+    process = LocalProcess(MOVER)
     process.write(
         frames.frame(Frame.HELLO, 0, spoiled(binding.own_hello(), 16, b"\xef\xbe\0\0\0\0\0\0"))
     )
@@ -355,7 +355,7 @@ def test_a_worker_that_hears_nothing_undoes_and_exits(tmp_path: Path) -> None:
     """Its descriptors stay open: a controller that hangs is as good as gone."""
     path = tmp_path / "setting"
     path.write_text("before")
-    with worker() as (one, process):
+    with worker(HELPER) as (one, process):
         one.operate("file", str(path), "during", hold=True)
         assert path.read_text() == "during"
         while True:  # beats, until it hangs up
@@ -369,12 +369,10 @@ def test_a_worker_whose_controller_is_gone_undoes_and_exits(tmp_path: Path) -> N
     paths = [tmp_path / "one", tmp_path / "two"]
     for path in paths:
         path.write_text("before")
-    process = LocalProcess(WORKER)
+    process = LocalProcess(HELPER)
     one = Worker(process, "here")
     for path in (*paths, paths[0]):
         assert one.operate("file", str(path), "during", hold=True)[1] == "during"
-    one.prepare({"role": "observe", "duration": 3600 * 10**9})
-    one.go()
     assert process.finish(PATIENCE) == 0, "it left by itself"
     assert [path.read_text() for path in paths] == ["before", "before"]
 
@@ -382,7 +380,7 @@ def test_a_worker_whose_controller_is_gone_undoes_and_exits(tmp_path: Path) -> N
 def test_what_is_held_is_undone_on_request(tmp_path: Path) -> None:
     path, log = tmp_path / "setting", tmp_path / "log"
     path.write_text("before")
-    with worker() as (one, _):
+    with worker(HELPER) as (one, _):
         assert one.operate("file", str(path)) == ("before", None)
         assert one.operate("file", str(path), "during", hold=True) == ("before", "during")
         assert one.operate("exec", ["echo", "applied"], undo=["cp", str(path), str(log)]) == (

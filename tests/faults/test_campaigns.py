@@ -82,14 +82,14 @@ def test_an_interrupted_worker_undoes_its_changes() -> None:
     """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off
     again.
     """
-    worker = Worker(LocalChannel("here").start_worker(), "here")
+    worker = Worker(LocalChannel("here").start_helper(), "here")
     undo = ["sh", "-c", "sleep 0.7"]
     worker.operate("exec", ["true"], hold=True, undo=undo)
     worker.interrupt()
     with pytest.raises(KeyboardInterrupt):
         worker.operate("exec", undo)
     worker.close()
-    worker = Worker(LocalChannel("here").start_worker(), "here")
+    worker = Worker(LocalChannel("here").start_helper(), "here")
     worker.operate("exec", ["true"], hold=True, undo=undo)
     worker.interrupt()
     worker.clear_interrupt()
@@ -194,7 +194,7 @@ def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     """It is stopped, and the order is larger than what a pipe holds."""
     monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
     channel = LocalChannel("here")
-    worker = Worker(channel.start(channel.worker_argv()), "here")
+    worker = Worker(channel.start_helper(), "here")
     os.kill(worker.hello.pid, signal.SIGSTOP)
     with pytest.raises(
         WorkerLost, match=r"here: .*writing to it failed \(it has not read its input for 0.2 s\)"
@@ -572,7 +572,7 @@ def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None
     from netbench.engine.binding import Frame
 
     channel, heartbeat = LocalChannel("here"), Heartbeat()
-    worker = Worker(channel.start(channel.worker_argv()), "here")
+    worker = Worker(channel.start_helper(), "here")
     heartbeat.add(worker)
     rows = {
         row.name: row.id

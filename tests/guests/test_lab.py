@@ -120,7 +120,7 @@ def worker_on(here: Lab, name: str) -> Iterator[Worker]:
     worker = Worker(
         open_channel(
             Host(name, host.ssh, host.address, host.interface, str(here.ssh_config))
-        ).start_worker(),
+        ).start_helper(),
         name,
     )
     try:

@@ -43,7 +43,7 @@ class Guests:
         found = {}
         for name, host in self.lab.hosts.items():
             there = Host(name, host.ssh, host.address, host.interface, str(self.lab.ssh_config))
-            worker = Worker(open_channel(there).start_worker(), name)
+            worker = Worker(open_channel(there).start_helper(), name)
             try:
                 for link in ("data0", "lo"):
                     found[f"{name} {link} qdisc"] = worker.operate("qdisc", link)[0]

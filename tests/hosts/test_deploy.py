@@ -66,9 +66,9 @@ def mounted(options: str, *places: str) -> str:
     )
 
 
-def works(channel: SshChannel, privileged: bool = False) -> Worker:
-    """A worker that has answered."""
-    worker = Worker(channel.start_worker(privileged), "snd")
+def works(channel: SshChannel, helper: bool = False) -> Worker:
+    """A worker that has answered: a mover, or a helper."""
+    worker = Worker(channel.start_helper() if helper else channel.start_mover(), "snd")
     assert worker.operate("file", BOOT_ID)[0] == Path(BOOT_ID).read_text()
     return worker
 
@@ -86,9 +86,9 @@ def cache(server: Server) -> Path:
     return server.home / ".cache" / "netbench"
 
 
-def refusal(channel: SshChannel, privileged: bool = False) -> str:
+def refusal(channel: SshChannel, helper: bool = False) -> str:
     with pytest.raises(HostError) as error:
-        channel.start_worker(privileged)
+        channel.start_helper() if helper else channel.start_mover()
     assert str(error.value).startswith("snd: ")
     return str(error.value)
 
@@ -419,7 +419,7 @@ def test_a_controller_that_is_killed_leaves_no_worker(bed: Bed) -> None:
     server, _ = bed.host()
     code = (
         "import sys; from pathlib import Path; from netbench.hosts.ssh.channel import SshChannel\n"
-        "channel = SshChannel('snd', 'box', ssh_config=Path(sys.argv[1])); worker = channel.start_worker()\n"
+        "channel = SshChannel('snd', 'box', ssh_config=Path(sys.argv[1])); worker = channel.start_mover()\n"
         "print(worker.read(20)[:0].decode() + 'up', flush=True); sys.stdin.read()"
     )
     pipe = subprocess.PIPE
@@ -478,13 +478,13 @@ def uid(worker: Worker) -> int:
 
 def test_sudo_that_asks_for_a_password_is_told_what_to_add(bed: Bed) -> None:
     server, channel = bed.host(user="bench", setup=sudo_setup("bench ALL=(root) ALL"))
-    message = refusal(channel, privileged=True)
+    message = refusal(channel, helper=True)
     assert (
-        "`sudo -n` does not start the worker for bench; connect as root, or allow this one program there"
+        "`sudo -n` does not start the helper, which changes settings, for bench; connect as root, or allow this one program there"
         in message
     )
     assert (
-        f"echo 'bench ALL=(root) NOPASSWD: sha256:{DIGEST} {cache(server)}/worker-{DIGEST}' | sudo tee /etc/sudoers.d/netbench"
+        f"echo 'bench ALL=(root) NOPASSWD: sha256:{DIGEST} {cache(server)}/worker-{DIGEST} helper' | sudo tee /etc/sudoers.d/netbench"
         in message
     )
     assert "sudo: a password is required" in message
@@ -494,26 +494,24 @@ def test_sudo_that_asks_for_a_password_is_told_what_to_add(bed: Bed) -> None:
 
 
 def test_the_rule_that_is_told_is_enough(bed: Bed) -> None:
-    rule = f"bench ALL=(root) NOPASSWD: sha256:{DIGEST} {bed.folder}/server0/home/.cache/netbench/worker-{DIGEST}"
+    rule = f"bench ALL=(root) NOPASSWD: sha256:{DIGEST} {bed.folder}/server0/home/.cache/netbench/worker-{DIGEST} helper"
     server, channel = bed.host(user="bench", setup=sudo_setup(rule))
-    worker = works(channel, privileged=True)
+    worker = works(channel, helper=True)
     assert uid(worker) == 0
     worker.close()
-    works(channel, privileged=True)
+    works(channel, helper=True)
     channel.close()
     until(lambda: not server.workers())
 
 
 def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
     _, channel = bed.host(sshd=poor(tmp_path))
-    works(channel, privileged=True).close()
+    works(channel, helper=True).close()
 
 
 def test_a_host_without_sudo_is_named(bed: Bed, tmp_path: Path) -> None:
     _, channel = bed.host(user="bench", sshd=poor(tmp_path))
-    assert "the host has no `sudo`; connect as root, not as bench" in refusal(
-        channel, privileged=True
-    )
+    assert "the host has no `sudo`; connect as root, not as bench" in refusal(channel, helper=True)
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -537,12 +535,12 @@ def test_this_machine_as_a_host_uses_sudo_too(
             HostError,
             match=r"(?s)here: settings need root.*a password is required.*NOPASSWD: .*worker-",
         ):
-            channel.start_worker(True)
+            channel.start_helper()
         return
-    Worker(channel.start_worker(), "here").close()
+    Worker(channel.start_mover(), "here").close()
     assert not (tmp_path / "asked").exists()
-    Worker(channel.start_worker(True), "here").close()
-    assert (tmp_path / "asked").read_text() == f"{BUILT}\n" * 2
+    Worker(channel.start_helper(), "here").close()
+    assert (tmp_path / "asked").read_text() == f"{BUILT} helper\n" * 2
 
 
 def test_the_port_is_free_again(bed: Bed) -> None:

@@ -43,7 +43,7 @@ def state(interface: str) -> dict[str, str]:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    made = Worker(open_channel(Host("here")).start_worker(), "here")
+    made = Worker(open_channel(Host("here")).start_helper(), "here")
     yield made
     made.close()
 
@@ -243,7 +243,7 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     before = state(interface)
     journal: list[Any] = []
     channel = open_channel(Host("here"))
-    process = channel.start_worker()
+    process = channel.start_helper()
     first = Worker(process, "here")
     holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
         parsed([{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}])
@@ -251,7 +251,7 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
     assert state(interface) != before
-    second = Worker(channel.start_worker(), "here")
+    second = Worker(channel.start_helper(), "here")
     done: list[Any] = []
     lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
     second.close()
@@ -299,7 +299,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     before = state(interface)
     journal: list[Any] = []
     channel = open_channel(Host("here"))
-    first = Worker(channel.start_worker(), "here")
+    first = Worker(channel.start_helper(), "here")
     odd = Command(
         ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
     )
@@ -308,7 +308,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
     for left in (3, 1):
-        second = Worker(channel.start_worker(), "here")
+        second = Worker(channel.start_helper(), "here")
         assert len(outstanding(journal, "here")) == left
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
             list(
@@ -402,12 +402,12 @@ def test_the_limit_of_ipv4_comes_back_too(
 
     def sizes() -> tuple[int, ...]:
         """By an operation of the worker: Debian 12's ip(8) does not know that of IPv4."""
-        worker = Worker(channel.start_worker(), "here")
+        worker = Worker(channel.start_helper(), "here")
         found = tuple(int(worker.operate("link", (interface, name))[0]) for name in BIG)
         worker.close()
         return found
 
-    first = Worker(channel.start_worker(), "here")
+    first = Worker(channel.start_helper(), "here")
     for name, size in zip(BIG, original_kernel, strict=True):
         first.operate("link", (interface, name), str(size))
     assert sizes() == original_kernel
@@ -418,7 +418,7 @@ def test_the_limit_of_ipv4_comes_back_too(
     assert set(sizes()) == {int(level[:-1]) * 1024}
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
-    second = Worker(channel.start_worker(), "here")
+    second = Worker(channel.start_helper(), "here")
     list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
     second.close()
     assert sizes() == original_kernel

@@ -17,6 +17,7 @@ from netbench.hosts.local import LocalChannel
 from tests.support.paths import ROOT
 
 WORKER = (str(ROOT / "netbench" / "engine" / f"worker-{platform.machine()}"),)
+MOVER, HELPER = (*WORKER, "mover"), (*WORKER, "helper")
 PATIENCE = 60.0  # seconds; no run here comes near it, only a failure waits for it
 MS = 1_000_000
 ADDRESS = "127.0.0.1"
@@ -140,7 +141,7 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
         workers = []
         for name, argv in (("sender", sender), ("receiver", receiver)):
             channel = LocalChannel(name, argv)
-            workers.append(Worker(channel.start(channel.worker_argv()), name))
+            workers.append(Worker(channel.start_mover(), name))
             stack.callback(workers[-1].close)
         yield Pair(*workers)
 

@@ -97,8 +97,21 @@ static int perform(const struct nb_op_request *request, struct nb_text *text,
 	return status;
 }
 
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **stack,
-		  struct nb_writer *answer, struct nb_error *error)
+/* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
+static int check_duty(const struct nb_op_request *request, enum nb_duty duty,
+		      struct nb_error *error)
+{
+	int changes = (request->value && !request->op->lasting) || request->undo.words;
+
+	if (duty == NB_HELPER || !changes)
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, "operation", "send it to a helper",
+		       "a mover does not change the host: %s %.60s", request->op->name,
+		       request->target.words);
+}
+
+int nb_op_execute(const unsigned char *payload, size_t length, enum nb_duty duty,
+		  struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
 {
 	struct nb_op_request request = { 0 };
 	struct nb_text text;
@@ -107,6 +120,8 @@ int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_en
 	if (status)
 		return status;
 	status = nb_op_decode(&request, payload, length, error);
+	if (!status)
+		status = check_duty(&request, duty, error);
 	if (!status)
 		status = perform(&request, &text, stack, answer, error);
 	nb_op_request_free(&request);

@@ -6,8 +6,8 @@
 #include "undo.h"
 
 /* Execute one NB_OP payload; where it is to be held, *stack grows. Writes what was read before and
- * after. 0, or a negative code with the error filled. */
-int nb_op_execute(const unsigned char *payload, size_t length, struct nb_undo_entry **stack,
-		  struct nb_writer *answer, struct nb_error *error);
+ * after. A mover only reads. 0, or a negative code with the error filled. */
+int nb_op_execute(const unsigned char *payload, size_t length, enum nb_duty duty,
+		  struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error);
 
 #endif

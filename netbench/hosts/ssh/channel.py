@@ -125,13 +125,17 @@ class SshChannel:
         with self._shell(deploy.START_SECONDS, keep=True) as host:
             return shell.start(host, argv)
 
-    def start_worker(self, privileged: bool = False) -> Process:
-        """Start a worker, copied to the host if need be; `privileged`: as root, by `sudo -n` where
-        the user is not root.
-        """
+    def start_mover(self, run_as: str = "") -> Process:
+        return self._start_worker(deploy.MOVER, run_as)
+
+    def start_helper(self) -> Process:
+        return self._start_worker(deploy.HELPER)
+
+    def _start_worker(self, role: str, run_as: str = "") -> Process:
+        """Start a worker, copied to the host if need be."""
         with self._shell(deploy.START_SECONDS, keep=True) as host:
             account = self._destination.user if self._destination else ""
-            return deploy.start_worker(host, privileged, account, self._package)
+            return deploy.start_worker(host, role, run_as, account, self._package)
 
     def close(self) -> None:
         with self._lock:

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Accounts are looked up by id(1): a static executable has no name service of its own, so it would
+ * miss accounts that are not in /etc/passwd.
+ */
+#include "account.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+enum { GROUPS_MAX = 256 };
+
+static const char OPERATION[] = "run_as";
+static const uint64_t LIMIT_NS = 8000000000;
+
+struct account {
+	uid_t user;
+	gid_t group; /* the first of its groups */
+	gid_t groups[GROUPS_MAX];
+	size_t count;
+};
+
+/* What `id OPTION USER` prints. */
+static int ask_id(const char *option, const char *user, char *text, size_t room,
+		  struct nb_error *error)
+{
+	char words[300];
+	int length = snprintf(words, sizeof(words), "id%c%s%c--%c%s", 0, option, 0, 0, user);
+	int status = length < (int)sizeof(words)
+			     ? nb_exec(words, (size_t)length, LIMIT_NS, text, room, error)
+			     : 1;
+
+	if (status > 0)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
+			       "name an account of this host: `getent passwd` lists them",
+			       "this host has no user '%.60s'", user);
+	return status;
+}
+
+/* Read whole numbers, separated by white space, into `numbers`; how many there are, 0 where the
+ * text is something else. */
+static size_t read_numbers(const char *text, gid_t *numbers, size_t room)
+{
+	size_t count = 0;
+	char *end;
+
+	for (text += strspn(text, " \n"); *text; text = end + strspn(end, " \n")) {
+		unsigned long number = strtoul(text, &end, 10);
+
+		if (end == text || count == room || number >= (gid_t)-1)
+			return 0;
+		numbers[count++] = (gid_t)number;
+	}
+	return count;
+}
+
+static int look_up(const char *user, struct account *account, struct nb_error *error)
+{
+	char text[4096];
+	int status = ask_id("-u", user, text, sizeof(text), error);
+
+	if (!status && read_numbers(text, &account->user, 1) != 1)
+		status = nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -u",
+				 "`id -u` printed '%.60s'", text);
+	if (!status)
+		status = ask_id("-g", user, text, sizeof(text), error);
+	if (!status && read_numbers(text, &account->group, 1) != 1)
+		status = nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -g",
+				 "`id -g` printed '%.60s'", text);
+	if (!status)
+		status = ask_id("-G", user, text, sizeof(text), error);
+	if (status)
+		return status;
+	account->count = read_numbers(text, account->groups, GROUPS_MAX);
+	return account->count ? 0
+			      : nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -G",
+					"`id -G` printed '%.60s'", text);
+}
+
+int nb_become(const char *user, struct nb_error *error)
+{
+	struct account account;
+	int status;
+
+	if (!user[0])
+		return 0;
+	status = look_up(user, &account, error);
+	if (status || (geteuid() == account.user && account.user))
+		return status;
+	if (setgroups(account.count, account.groups) ||
+	    setresgid(account.group, account.group, account.group) ||
+	    setresuid(account.user, account.user, account.user) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return nb_fail_errno(error, OPERATION,
+				     "log in as root or as that user, or leave run_as out",
+				     "becoming the user '%.60s'", user);
+	prctl(PR_SET_DUMPABLE, 1); /* else the files of /proc/self stay root's */
+	return 0;
+}
