@@ -17,7 +17,7 @@ uint64_t nb_digest(uint64_t digest, const void *bytes, size_t length)
 	return digest;
 }
 
-int nb_digest_file(int fd, uint64_t length, uint64_t *digest)
+int nb_digest_file(int fd, uint64_t begin, uint64_t length, uint64_t *digest)
 {
 	unsigned char block[BLOCK];
 
@@ -26,7 +26,7 @@ int nb_digest_file(int fd, uint64_t length, uint64_t *digest)
 		ssize_t got;
 
 		nb_heartbeat();
-		got = pread(fd, block, want, (off_t)offset);
+		got = pread(fd, block, want, (off_t)(begin + offset));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {

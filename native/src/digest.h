@@ -10,8 +10,8 @@
 
 /* Continue a digest over more bytes. */
 uint64_t nb_digest(uint64_t digest, const void *bytes, size_t length);
-/* Continue it over the first `length` bytes of a file. 0, or -1 with errno; ENODATA: it is shorter.
- */
-int nb_digest_file(int fd, uint64_t length, uint64_t *digest);
+/* Continue it over `length` bytes of a file from `begin` on. 0, or -1 with errno; ENODATA: it is
+ * shorter. */
+int nb_digest_file(int fd, uint64_t begin, uint64_t length, uint64_t *digest);
 
 #endif

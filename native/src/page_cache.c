@@ -12,36 +12,40 @@
 
 enum { BLOCK = 64 * 1024 };
 
-static uint64_t resident_bytes(int fd, uint64_t size)
+/* Bytes of a range that are in the page cache, or NB_MISSING. */
+static uint64_t resident_bytes(const struct nb_range *range)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((size + page - 1) / page),
-	       found = 0;
-	unsigned char *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = range->begin / page * page;
+	size_t length = (size_t)(range->end - first), pages = (length + page - 1) / page;
+	unsigned char *map = mmap(NULL, length, PROT_READ, MAP_SHARED, range->fd, (off_t)first);
 	unsigned char *core = malloc(pages);
+	uint64_t bytes = NB_MISSING;
 
-	if (map == MAP_FAILED || !core || mincore(map, (size_t)size, core)) {
-		found = SIZE_MAX;
-	} else {
-		for (size_t i = 0; i < pages; i++)
-			found += core[i] & 1;
+	if (map != MAP_FAILED && core && !mincore(map, length, core)) {
+		bytes = 0;
+		for (uint64_t i = 0; i < pages; i++) {
+			uint64_t begin = first + i * page, end = begin + page;
+
+			if (core[i] & 1)
+				bytes += (end < range->end ? end : range->end) -
+					 (begin > range->begin ? begin : range->begin);
+		}
 	}
 	if (map != MAP_FAILED)
-		munmap(map, (size_t)size);
+		munmap(map, length);
 	free(core);
-	if (found == SIZE_MAX)
-		return NB_MISSING;
-	return found == pages ? size : (uint64_t)found * page;
+	return bytes;
 }
 
-static int read_through(int fd, uint64_t size)
+static int read_through(const struct nb_range *range)
 {
 	unsigned char block[BLOCK];
 
-	for (uint64_t offset = 0; offset < size;) {
+	for (uint64_t offset = range->begin; offset < range->end;) {
 		ssize_t got;
 
 		nb_heartbeat();
-		got = pread(fd, block, sizeof(block), (off_t)offset);
+		got = pread(range->fd, block, sizeof(block), (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -51,34 +55,40 @@ static int read_through(int fd, uint64_t size)
 	return 0;
 }
 
-int nb_page_cache_prepare(const struct nb_source *source, const struct nb_job *job,
-			  uint64_t *resident, uint64_t *size, struct nb_error *error)
+/* The first part of a file drops all of it: posix_fadvise(2) leaves pages that are in two parts. */
+static void drop(const struct nb_range *range)
 {
-	*resident = *size = 0;
-	for (uint32_t i = 0; i < source->count; i++) {
-		uint64_t here, length = source->sizes[i];
+	if (range->begin)
+		return;
+	fdatasync(range->fd);
+	posix_fadvise(range->fd, 0, 0, POSIX_FADV_DONTNEED);
+}
 
-		if (length == NB_MISSING) {
-			*resident = *size = NB_MISSING;
+int nb_page_cache_prepare(const struct nb_source *source, const struct nb_job *job,
+			  struct nb_residence *residence, struct nb_error *error)
+{
+	for (uint32_t i = 0; i < source->count; i++) {
+		const struct nb_range *range = &source->ranges[i];
+		uint64_t length = range->end - range->begin, here;
+
+		if (range->end == NB_MISSING) {
+			residence->resident = residence->size = NB_MISSING;
 			return 0;
 		}
-		if (job->cache == NB_CACHE_COLD) {
-			fdatasync(source->fds[i]);
-			posix_fadvise(source->fds[i], 0, 0, POSIX_FADV_DONTNEED);
-		}
-		here = resident_bytes(source->fds[i], length);
+		if (job->cache == NB_CACHE_COLD)
+			drop(range);
+		here = resident_bytes(range);
 		if (job->cache == NB_CACHE_WARM && here != length) {
-			if (read_through(source->fds[i], length))
+			if (read_through(range))
 				return nb_fail_errno(error, "warm cache",
 						     "check the disk that holds the source",
 						     "reading the source");
-			here = resident_bytes(source->fds[i], length);
+			here = resident_bytes(range);
 		}
-		if (here == NB_MISSING || *resident == NB_MISSING)
-			*resident = NB_MISSING;
-		else
-			*resident += here;
-		*size += length;
+		residence->resident = here == NB_MISSING || residence->resident == NB_MISSING
+					      ? NB_MISSING
+					      : residence->resident + here;
+		residence->size += length;
 	}
 	return 0;
 }

@@ -5,9 +5,16 @@
 #include "fail.h"
 #include "source.h"
 
-/* Bring a source into the page cache or drop it from it, as the job asks. *resident and *size in
- * bytes afterwards; NB_MISSING where the source has no size. */
+/* How many bytes of a run's sources are in the page cache, and how many there are; NB_MISSING where
+ * that is not known. */
+struct nb_residence {
+	uint64_t resident;
+	uint64_t size;
+};
+
+/* Bring a stream's source into the page cache or drop it from it, as the job asks, and add what is
+ * there afterwards. */
 int nb_page_cache_prepare(const struct nb_source *source, const struct nb_job *job,
-			  uint64_t *resident, uint64_t *size, struct nb_error *error);
+			  struct nb_residence *residence, struct nb_error *error);
 
 #endif

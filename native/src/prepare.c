@@ -8,7 +8,6 @@
 #include "drive.h"
 #include "flow_setup.h"
 #include "heartbeat.h"
-#include "page_cache.h"
 
 static int open_flows(struct nb_run *run, struct nb_error *error)
 {
@@ -74,6 +73,18 @@ static int start_threads(struct nb_run *run, struct nb_error *error)
 	return 0;
 }
 
+/* Before any stream reads: one that reads ahead may bring in what is another's. */
+static int prepare_cache(struct nb_run *run, struct nb_error *error)
+{
+	int status = 0;
+
+	run->residence = (struct nb_residence){ 0, 0 };
+	for (size_t i = 0; !status && i < run->flows_count; i++)
+		status = nb_page_cache_prepare(&run->flows[i].source, &run->job, &run->residence,
+					       error);
+	return status;
+}
+
 /* The sender's streams are connected last: the receiver is ready then, and its port is known. */
 static int prepare_transfer(struct nb_run *run, struct nb_error *error)
 {
@@ -81,8 +92,7 @@ static int prepare_transfer(struct nb_run *run, struct nb_error *error)
 	int status = open_flows(run, error);
 
 	if (!status && job->role == NB_ROLE_SEND && run->flows[0].source.count)
-		status = nb_page_cache_prepare(&run->flows[0].source, job, &run->resident,
-					       &run->source_size, error);
+		status = prepare_cache(run, error);
 	if (!status)
 		status = prepare_window(run, error);
 	if (status)
@@ -98,7 +108,7 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 
 	run->listener.socket = -1;
 	nb_tool_init(&run->tool);
-	run->resident = run->source_size = NB_MISSING;
+	run->residence = (struct nb_residence){ NB_MISSING, NB_MISSING };
 	status = nb_run_control_open(&run->control, error);
 	if (status)
 		return status;

@@ -44,8 +44,8 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 		fd = run->flows[0].socket;
 	if (run->listener.socket >= 0)
 		put_number(writer, NB_READBACK_PORT, 0, run->listener.port);
-	put_number(writer, NB_READBACK_RESIDENT, 0, run->resident);
-	put_number(writer, NB_READBACK_SOURCE_SIZE, 0, run->source_size);
+	put_number(writer, NB_READBACK_RESIDENT, 0, run->residence.resident);
+	put_number(writer, NB_READBACK_SOURCE_SIZE, 0, run->residence.size);
 	if (run->flows_count && run->job.sink == NB_SINK_FILE && run->flows[0].sink.fd >= 0)
 		put_sinks(run, writer);
 	if (fd < 0)

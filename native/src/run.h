@@ -12,6 +12,7 @@
 #include "fail.h"
 #include "flow.h"
 #include "listener.h"
+#include "page_cache.h"
 #include "tool.h"
 #include "window.h"
 #include "wire.h"
@@ -42,8 +43,7 @@ struct nb_run {
 	uint64_t warm_at; /* times of the next events, set by phase.c; 0: none */
 	uint64_t close_at;
 	uint64_t sample_at;
-	uint64_t resident;
-	uint64_t source_size;
+	struct nb_residence residence;
 	/* of each stream: so many must have arrived before the window opens */
 	uint64_t warmup_bytes[NB_STREAMS_MAX];
 	uint16_t tag;

@@ -132,7 +132,7 @@ void nb_sink_close(struct nb_sink *sink)
 int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
 		   struct nb_error *error)
 {
-	if (nb_digest_file(sink->fd, length, digest))
+	if (nb_digest_file(sink->fd, 0, length, digest))
 		return nb_fail_errno(error, "verify", "check the disk that holds the sink",
 				     "reading the sink again");
 	return 0;

@@ -16,41 +16,22 @@ enum { MEMORY_CHUNK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
 
 static int room_for(struct nb_source *source, uint64_t count, struct nb_error *error)
 {
-	source->fds = calloc(count, sizeof(*source->fds));
-	source->sizes = calloc(count, sizeof(*source->sizes));
-	if (source->fds && source->sizes)
+	source->ranges = calloc(count, sizeof(*source->ranges));
+	if (source->ranges)
 		return 0;
 	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files",
 		       "no memory for %llu files", (unsigned long long)count);
 }
 
-static int open_files(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
+static void add_range(struct nb_source *source, int fd, uint64_t begin, uint64_t end)
 {
-	const char *directory = job->source_path[0] ? job->source_path : "/tmp";
-	int status;
+	uint64_t length = end == NB_MISSING ? NB_MISSING : end - begin;
 
-	if (!job->source_files || !job->source_size)
-		return nb_fail(error, NB_ERR_REQUEST, "open source",
-			       "write {files: 60, size: 300K}", "no files or no size");
-	status = nb_scratch_files_make(job, directory, error);
-	if (!status)
-		status = room_for(source, job->source_files, error);
-	if (status)
-		return status;
-	source->rewinds = 1;
-	for (; source->count < job->source_files; source->count++) {
-		int fd = nb_scratch_file_open(source->count);
-
-		if (fd < 0)
-			return nb_fail_errno(error, "open source",
-					     "raise the limit on open files (ulimit -n)",
-					     "file %u of %llu", source->count,
-					     (unsigned long long)job->source_files);
-		source->fds[source->count] = fd;
-		source->sizes[source->count] = job->source_size;
-	}
-	source->largest = job->source_size;
-	return 0;
+	if (begin)
+		lseek(fd, (off_t)begin, SEEK_SET); /* read(2) starts there */
+	source->ranges[source->count++] = (struct nb_range){ fd, begin, end };
+	if (source->largest < length)
+		source->largest = length;
 }
 
 static int memory_file(const struct nb_job *job, uint64_t *size, struct nb_error *error)
@@ -99,7 +80,88 @@ static int named_file(const struct nb_job *job, uint64_t *size, struct nb_error 
 		       "%s is neither a file nor a block device", job->source_path);
 }
 
-static int open_one(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
+/* Files that are sent one after the other: one that was named, or scratch files of equal size. */
+struct files {
+	uint64_t count;
+	uint64_t size;
+	const char *path; /* NULL: scratch files */
+};
+
+static int open_file(const struct files *files, uint64_t index)
+{
+	return files->path ? open(files->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+			   : nb_scratch_file_open(index);
+}
+
+/* Where the part of a stream begins in all bytes of the files. Parts are equal but for the page
+ * that they begin with; where that is more than a part, but for a byte. */
+static uint64_t part_begin(const struct files *files, uint64_t stream, uint64_t streams)
+{
+	uint64_t total = files->count * files->size, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t begin = total / streams * stream + total % streams * stream / streams;
+
+	return stream == streams || total / streams < page ? begin
+							   : begin - begin % files->size % page;
+}
+
+/* A stream's part of the files: a range of each of them that it touches. */
+static int open_part(struct nb_source *source, const struct files *files, const struct nb_job *job,
+		     uint32_t stream, struct nb_error *error)
+{
+	uint64_t at = part_begin(files, stream, job->streams),
+		 end = part_begin(files, stream + 1, job->streams);
+	int status = room_for(source, end / files->size - at / files->size + 1, error);
+
+	if (!status && at == end)
+		return nb_fail(error, NB_ERR_REQUEST, "open source",
+			       "use fewer streams or a larger file",
+			       "%llu streams cannot divide a source of %llu bytes",
+			       (unsigned long long)job->streams,
+			       (unsigned long long)(files->count * files->size));
+	while (!status && at < end) {
+		uint64_t index = at / files->size, begin = index * files->size;
+		uint64_t next = begin + files->size < end ? begin + files->size : end;
+		int fd = open_file(files, index);
+
+		if (fd < 0)
+			return nb_fail_errno(error, "open source",
+					     "raise the limit on open files (ulimit -n)",
+					     "file %llu of %llu", (unsigned long long)index,
+					     (unsigned long long)files->count);
+		add_range(source, fd, at - begin, next - begin);
+		at = next;
+	}
+	return status;
+}
+
+static int open_scratch_files(struct nb_source *source, const struct nb_job *job, uint32_t stream,
+			      struct nb_error *error)
+{
+	const char *directory = job->source_path[0] ? job->source_path : "/tmp";
+	struct files files = { .count = job->source_files, .size = job->source_size };
+	int status;
+
+	if (!files.count || !files.size)
+		return nb_fail(error, NB_ERR_REQUEST, "open source",
+			       "write {files: 60, size: 300K}", "no files or no size");
+	status = nb_scratch_files_make(job, directory, error);
+	return status ? status : open_part(source, &files, job, stream, error);
+}
+
+static int open_named_file(struct nb_source *source, const struct nb_job *job, uint32_t stream,
+			   struct nb_error *error)
+{
+	struct files files = { .count = 1, .path = job->source_path };
+	int fd = named_file(job, &files.size, error);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return open_part(source, &files, job, stream, error);
+}
+
+/* Memory and zeros: each stream has all of its own. */
+static int open_endless(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
 {
 	uint64_t size = NB_MISSING;
 	int fd, status = room_for(source, 1, error);
@@ -108,8 +170,6 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 		return status;
 	if (job->source == NB_SOURCE_MEMORY) {
 		fd = memory_file(job, &size, error);
-	} else if (job->source == NB_SOURCE_FILE) {
-		fd = named_file(job, &size, error);
 	} else {
 		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
@@ -119,26 +179,31 @@ static int open_one(struct nb_source *source, const struct nb_job *job, struct n
 	}
 	if (fd < 0)
 		return fd;
-	source->fds[0] = fd;
-	source->sizes[0] = size;
-	source->count = 1;
-	source->largest = size;
-	source->rewinds = size != NB_MISSING;
+	add_range(source, fd, 0, size);
 	return 0;
 }
 
-int nb_source_open(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
+int nb_source_open(struct nb_source *source, const struct nb_job *job, uint32_t stream,
+		   struct nb_error *error)
 {
-	return job->source == NB_SOURCE_FILES ? open_files(source, job, error)
-					      : open_one(source, job, error);
+	int status;
+
+	if (job->source == NB_SOURCE_FILES)
+		status = open_scratch_files(source, job, stream, error);
+	else if (job->source == NB_SOURCE_FILE)
+		status = open_named_file(source, job, stream, error);
+	else
+		status = open_endless(source, job, error);
+	if (!status)
+		source->offset = source->ranges[0].begin;
+	return status;
 }
 
 void nb_source_close(struct nb_source *source)
 {
 	for (uint32_t i = 0; i < source->count; i++)
-		close(source->fds[i]);
-	free(source->fds);
-	free(source->sizes);
+		close(source->ranges[i].fd);
+	free(source->ranges);
 	memset(source, 0, sizeof(*source));
 }
 
@@ -146,9 +211,10 @@ int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *
 		     struct nb_error *error)
 {
 	for (uint32_t at = 0; length; at = at + 1 == source->count ? 0 : at + 1) {
-		uint64_t here = source->sizes[at] < length ? source->sizes[at] : length;
+		const struct nb_range *range = &source->ranges[at];
+		uint64_t whole = range->end - range->begin, here = whole < length ? whole : length;
 
-		if (nb_digest_file(source->fds[at], here, digest))
+		if (nb_digest_file(range->fd, range->begin, here, digest))
 			return nb_fail_errno(error, "verify",
 					     "keep the source as it is during a run",
 					     "reading the source again");

@@ -1,48 +1,66 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a sender's bytes come from: descriptors with sizes, read round and round. */
+/*
+ * Where a stream's bytes come from: ranges of descriptors, read round and round. No two streams of
+ * a run send the same range of a file: with as many files as streams or more, each stream has files
+ * of its own, otherwise those that share a file have a part of it each.
+ */
 #ifndef NB_SOURCE_H
 #define NB_SOURCE_H
 
 #include "fail.h"
 #include "job.h"
 
-struct nb_source {
-	int *fds;
-	uint64_t *sizes; /* NB_MISSING: endless */
-	uint32_t count;
-	uint32_t at;	 /* file under way */
-	uint64_t offset; /* in it */
-	uint64_t largest;
-	int rewinds; /* the descriptor's own offset must go back at the end */
+/* What a stream sends of one file. */
+struct nb_range {
+	int fd;
+	uint64_t begin;
+	uint64_t end; /* NB_MISSING: endless */
 };
 
-/* Open what the job names. */
-int nb_source_open(struct nb_source *source, const struct nb_job *job, struct nb_error *error);
+struct nb_source {
+	struct nb_range *ranges;
+	uint32_t count;
+	uint32_t at;	  /* range under way */
+	uint64_t offset;  /* in its file */
+	uint64_t largest; /* range, in bytes; NB_MISSING: endless */
+};
+
+/* Open what the job names for one of its streams. */
+int nb_source_open(struct nb_source *source, const struct nb_job *job, uint32_t stream,
+		   struct nb_error *error);
 void nb_source_close(struct nb_source *source);
 
 static inline int nb_source_fd(const struct nb_source *source)
 {
-	return source->fds[source->at];
+	return source->ranges[source->at].fd;
 }
 
-/* At most `most` bytes, and not past the end of the file under way. */
+/* Whether there are ranges of files or memory, which begin again at their end. */
+static inline int nb_source_wraps(const struct nb_source *source)
+{
+	return source->ranges[source->at].end != NB_MISSING;
+}
+
+/* At most `most` bytes, and not past the end of the range under way. */
 static inline size_t nb_source_clamp(const struct nb_source *source, size_t most)
 {
-	uint64_t left = source->sizes[source->at] - source->offset;
+	uint64_t left = source->ranges[source->at].end - source->offset;
 
 	return left < most ? (size_t)left : most;
 }
 
-/* Go on by `moved`; at a file's end to the next file, round and round. */
-static inline void nb_source_advance(struct nb_source *source, size_t moved)
+/* Go on by `moved`; at a range's end to the next one, round and round. Returns whether a
+ * range has ended. */
+static inline int nb_source_advance(struct nb_source *source, size_t moved)
 {
-	if (source->sizes[source->at] == NB_MISSING)
-		return;
+	if (!nb_source_wraps(source))
+		return 0;
 	source->offset += moved;
-	if (source->offset == source->sizes[source->at]) {
-		source->offset = 0;
-		source->at = source->at + 1 == source->count ? 0 : source->at + 1;
-	}
+	if (source->offset != source->ranges[source->at].end)
+		return 0;
+	source->at = source->at + 1 == source->count ? 0 : source->at + 1;
+	source->offset = source->ranges[source->at].begin;
+	return 1;
 }
 
 /* Continue a digest over the first `length` bytes that a source sends, wrapping as a run does. */

@@ -73,7 +73,7 @@ static void check_source(struct nb_job *job, uint64_t length, size_t chunk)
 	uint64_t digest = NB_DIGEST_START;
 	struct nb_error error;
 
-	assert_int_equal(0, nb_source_open(&source, job, &error));
+	assert_int_equal(0, nb_source_open(&source, job, 0, &error));
 	assert_int_equal(0, nb_source_digest(&source, length, &digest, &error));
 	assert_true(digest == walk(&source, length, chunk));
 	nb_source_close(&source);
@@ -87,10 +87,10 @@ static void memory_holds_whole_chunks(void **state)
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
 	assert_int_equal(1, source.count);
-	assert_int_equal(0, source.sizes[0] % job.chunk);
-	assert_int_equal(source.sizes[0], source.largest);
+	assert_int_equal(0, source.ranges[0].end % job.chunk);
+	assert_int_equal(source.ranges[0].end, source.largest);
 	nb_source_close(&source);
 	check_source(&job, 3333333, 100000);
 	check_source(&job, 3333333, 4097);
@@ -100,17 +100,17 @@ static void zero_is_endless(void **state)
 {
 	struct nb_job job = { .source = NB_SOURCE_ZERO, .chunk = 65536, .streams = 1 };
 	struct nb_source source = { 0 };
-	uint64_t resident, size;
+	struct nb_residence found = { 0, 0 };
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
 	assert_true(source.largest == NB_MISSING);
 	assert_int_equal(65536, nb_source_clamp(&source, 65536));
 	nb_source_advance(&source, 65536);
 	assert_int_equal(0, source.offset);
-	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &resident, &size, &error));
-	assert_true(resident == NB_MISSING && size == NB_MISSING);
+	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &found, &error));
+	assert_true(found.resident == NB_MISSING && found.size == NB_MISSING);
 	nb_source_close(&source);
 }
 
@@ -125,7 +125,7 @@ static void a_named_file_is_read_round_and_round(void **state)
 	(void)state;
 	strcpy(job.source_path, path);
 	check_source(&job, 37, 4);
-	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
 	assert_int_equal(0, nb_source_digest(&source, 25, &digest, &error));
 	assert_true(digest == nb_digest(NB_DIGEST_START, "0123456789012345678901234", 25));
 	nb_source_close(&source);
@@ -139,7 +139,7 @@ static void refuse_file(const char *path, const char *expected)
 	struct nb_error error;
 
 	strcpy(job.source_path, path);
-	assert_true(nb_source_open(&source, &job, &error) < 0);
+	assert_true(nb_source_open(&source, &job, 0, &error) < 0);
 	if (!strstr(error.message, expected))
 		fail_msg("'%s' does not say '%s'", error.message, expected);
 	nb_source_close(&source);
@@ -167,7 +167,7 @@ static void a_file_cut_short_is_an_error(void **state)
 
 	(void)state;
 	strcpy(job.source_path, path);
-	assert_int_equal(0, nb_source_open(&source, &job, &error));
+	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
 	assert_int_equal(0, truncate(path, 5));
 	assert_true(nb_source_digest(&source, 10, &digest, &error) < 0);
 	assert_int_equal(ENODATA, error.error);
@@ -175,13 +175,13 @@ static void a_file_cut_short_is_an_error(void **state)
 	forget_file(path);
 }
 
-static void files_differ_and_are_shared(void **state)
+static void files_differ_and_are_made_once(void **state)
 {
 	struct nb_job job = { .source = NB_SOURCE_FILES,
 			      .source_files = 5,
 			      .source_size = 70001,
 			      .chunk = 65536,
-			      .streams = 2 };
+			      .streams = 1 };
 	struct nb_source one = { 0 }, two = { 0 };
 	struct stat first, second;
 	unsigned char a[64], b[64];
@@ -189,20 +189,93 @@ static void files_differ_and_are_shared(void **state)
 
 	(void)state;
 	check_source(&job, 5 * 70001 + 12345, 65536);
-	assert_int_equal(0, nb_source_open(&one, &job, &error));
-	assert_int_equal(0, nb_source_open(&two, &job, &error));
+	assert_int_equal(0, nb_source_open(&one, &job, 0, &error));
+	assert_int_equal(0, nb_source_open(&two, &job, 0, &error));
 	assert_int_equal(5, one.count);
-	assert_int_equal(64, pread(one.fds[0], a, 64, 0));
-	assert_int_equal(64, pread(one.fds[1], b, 64, 0));
+	assert_int_equal(64, pread(one.ranges[0].fd, a, 64, 0));
+	assert_int_equal(64, pread(one.ranges[1].fd, b, 64, 0));
 	assert_memory_not_equal(a, b, 64);
-	/* Two streams read the same file, each at its own offset. */
-	assert_int_equal(0, fstat(one.fds[3], &first) | fstat(two.fds[3], &second));
+	/* Two runs read the same file, each at its own offset. */
+	assert_int_equal(0, fstat(one.ranges[3].fd, &first) | fstat(two.ranges[3].fd, &second));
 	assert_int_equal(first.st_ino, second.st_ino);
-	assert_int_equal(64, read(one.fds[3], a, 64));
-	assert_int_equal(0, lseek(two.fds[3], 0, SEEK_CUR));
+	assert_int_equal(64, read(one.ranges[3].fd, a, 64));
+	assert_int_equal(0, lseek(two.ranges[3].fd, 0, SEEK_CUR));
 	nb_source_close(&one);
 	nb_source_close(&two);
 	nb_scratch_files_close();
+}
+
+/* Whatever the sizes: the streams' ranges follow one another without a gap, are no more than a page
+ * from equal, and begin at a page where there are enough of them. */
+static void divide(struct nb_job *job, uint64_t size)
+{
+	uint64_t files = job->source == NB_SOURCE_FILES ? job->source_files : 1;
+	uint64_t total = files * size, share = total / job->streams, at = 0, page = 4096;
+
+	for (uint32_t stream = 0; stream < job->streams; stream++) {
+		struct nb_source source = { 0 };
+		uint64_t bytes = 0;
+		struct nb_error error;
+
+		assert_int_equal(0, nb_source_open(&source, job, stream, &error));
+		for (uint32_t i = 0; i < source.count; i++) {
+			const struct nb_range *range = &source.ranges[i];
+
+			assert_int_equal(at % size, range->begin);
+			assert_true(share < page || range->begin % page == 0);
+			assert_int_equal(range->begin, lseek(range->fd, 0, SEEK_CUR));
+			at += range->end - range->begin;
+			bytes += range->end - range->begin;
+		}
+		assert_true(bytes > 0 && bytes <= share + page && bytes + page >= share);
+		nb_source_close(&source);
+		if (stream + 1 == job->streams) /* each is walked as its digest says */
+			check_source(job, 2 * total + 5, 5000);
+	}
+	assert_int_equal(total, at);
+	nb_scratch_files_close();
+}
+
+static void streams_have_disjoint_ranges(void **state)
+{
+	static const uint64_t shapes[][3] = { { 1, 1 << 20, 4 }, { 1, 1000003, 7 }, { 1, 10, 10 },
+					      { 1, 9000, 4 },	 { 5, 70001, 2 },   { 60, 4096, 4 },
+					      { 3, 300, 8 },	 { 2, 1 << 20, 6 }, { 9, 1, 4 } };
+	(void)state;
+	for (size_t i = 0; i < NB_LENGTH(shapes); i++) {
+		struct nb_job job = { .source = NB_SOURCE_FILES,
+				      .source_files = shapes[i][0],
+				      .source_size = shapes[i][1],
+				      .chunk = 4096,
+				      .streams = shapes[i][2] };
+
+		divide(&job, shapes[i][1]);
+		if (shapes[i][0] == 1) {
+			char *bytes = calloc(1, shapes[i][1]), *path;
+
+			path = temporary_file(bytes, shapes[i][1]);
+			free(bytes);
+			job.source = NB_SOURCE_FILE;
+			strcpy(job.source_path, path);
+			divide(&job, shapes[i][1]);
+			forget_file(path);
+		}
+	}
+}
+
+static void more_streams_than_bytes_are_refused(void **state)
+{
+	char *path = temporary_file("0123", 4);
+	struct nb_job job = { .source = NB_SOURCE_FILE, .chunk = 4, .streams = 5 };
+	struct nb_source source = { 0 };
+	struct nb_error error;
+
+	(void)state;
+	strcpy(job.source_path, path);
+	assert_int_equal(-NB_ERR_REQUEST, nb_source_open(&source, &job, 0, &error));
+	assert_non_null(strstr(error.message, "5 streams cannot divide a source of 4 bytes"));
+	nb_source_close(&source);
+	forget_file(path);
 }
 
 static void files_need_a_number_a_size_and_a_folder(void **state)
@@ -215,11 +288,11 @@ static void files_need_a_number_a_size_and_a_folder(void **state)
 
 	(void)state;
 	job.source_size = 0;
-	assert_int_equal(-NB_ERR_REQUEST, nb_source_open(&source, &job, &error));
+	assert_int_equal(-NB_ERR_REQUEST, nb_source_open(&source, &job, 0, &error));
 	nb_source_close(&source);
 	job.source_size = 10;
 	strcpy(job.source_path, "/no/such/folder");
-	assert_int_equal(-NB_ERR_SYSTEM, nb_source_open(&source, &job, &error));
+	assert_int_equal(-NB_ERR_SYSTEM, nb_source_open(&source, &job, 0, &error));
 	assert_int_equal(ENOENT, error.error);
 	nb_source_close(&source);
 	nb_scratch_files_close();
@@ -233,14 +306,14 @@ static void a_warm_cache_is_all_there(void **state)
 			      .streams = 1,
 			      .cache = NB_CACHE_WARM };
 	struct nb_source source = { 0 };
-	uint64_t resident, size;
+	struct nb_residence found = { 0, 0 };
 	struct nb_error error;
 
 	(void)state;
-	assert_int_equal(0, nb_source_open(&source, &job, &error));
-	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &resident, &size, &error));
-	assert_int_equal(300000, size);
-	assert_int_equal(300000, resident);
+	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
+	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &found, &error));
+	assert_int_equal(300000, found.size);
+	assert_int_equal(300000, found.resident);
 	nb_source_close(&source);
 	nb_scratch_files_close();
 }
@@ -393,7 +466,9 @@ int main(void)
 		cmocka_unit_test(a_named_file_is_read_round_and_round),
 		cmocka_unit_test(what_cannot_be_read_is_refused),
 		cmocka_unit_test(a_file_cut_short_is_an_error),
-		cmocka_unit_test(files_differ_and_are_shared),
+		cmocka_unit_test(files_differ_and_are_made_once),
+		cmocka_unit_test(streams_have_disjoint_ranges),
+		cmocka_unit_test(more_streams_than_bytes_are_refused),
 		cmocka_unit_test(files_need_a_number_a_size_and_a_folder),
 		cmocka_unit_test(a_warm_cache_is_all_there),
 		cmocka_unit_test(discard_has_no_file_unless_it_is_verified),

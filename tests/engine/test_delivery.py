@@ -38,6 +38,13 @@ def rounds(content: bytes, length: int) -> bytes:
     return (content * (length // len(content) + 1))[:length]
 
 
+def part(whole: bytes, file_size: int, stream: int, streams: int) -> bytes:
+    """What a stream sends of files in a row: an equal share, from the page on in which it begins."""
+    begins = [len(whole) * i // streams for i in range(streams + 1)]
+    first, last = (b - b % file_size % 4096 for b in begins[stream : stream + 2])
+    return whole[first : last if stream + 1 < streams else len(whole)]
+
+
 class Content:
     """What a stream of each source looks like."""
 
@@ -52,14 +59,21 @@ class Content:
         return {"source": source, **more.get(source, {})}
 
     def of(
-        self, source: str, length: int, from_buffer: bool, chunk: int = CHUNK, align: int = 0
+        self,
+        source: str,
+        length: int,
+        from_buffer: bool,
+        chunk: int = CHUNK,
+        align: int = 0,
+        stream: tuple[int, int] = (0, 1),
     ) -> bytes:
         if source == "zero":
             return bytes(length)
         if source == "file":
-            return rounds(self.named, length)
+            return rounds(part(self.named, NAMED_SIZE, *stream), length)
         if source == "files":
-            return rounds(b"".join(pattern(FILE_SIZE, i * FILE_SIZE) for i in range(FILES)), length)
+            files = b"".join(pattern(FILE_SIZE, i * FILE_SIZE) for i in range(FILES))
+            return rounds(part(files, FILE_SIZE, *stream), length)
         whole = (
             chunk if from_buffer else -(-(2**20) // chunk) * chunk
         )  # a file in memory holds whole chunks
@@ -187,5 +201,7 @@ def test_odd_sizes_arrive_too(
     assert same_digest(sides)
     for stream, length in enumerate(arrived):
         path = sink.with_name(f"sink.{stream}") if stream else sink
-        body = content.of(source, length - preamble, from_buffer, chunk or 1, align)
+        body = content.of(
+            source, length - preamble, from_buffer, chunk or 1, align, (stream, streams)
+        )
         assert path.read_bytes() == bytes(preamble) + body, f"stream {stream}"

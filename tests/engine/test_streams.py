@@ -17,6 +17,7 @@ import pytest
 from netbench.engine.binding import Edge
 from netbench.engine.local import local
 from netbench.errors import EngineError
+from netbench.settings.base import fields
 from tests.support.engine_pair import ADDRESS, MS, Pair, data_methods, open_pair
 
 STREAMS = 4
@@ -167,3 +168,64 @@ def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
         assert pair.sender.last_word(0.2) is None, "what it has sent is not read, and it has ended"
         pair.sender.abort()
     assert pair.run(send, "read", bytes=1_000_000)[1].moved("flow", "bytes") == 1_000_000
+
+
+def read_from_storage(pid: int) -> int:
+    """What proc(5) says of a process."""
+    return int(fields(Path(f"/proc/{pid}/io").read_text())["read_bytes"])
+
+
+@pytest.fixture
+def file_on_disk() -> Iterator[Path]:
+    """In the tree of the project: /tmp may be memory, which has no cold state."""
+    path = Path(__file__).parent / f"cold.{os.getpid()}.tmp"
+    path.write_bytes(os.urandom(FILE_SIZE))
+    with contextlib.ExitStack() as stack:
+        stack.callback(path.unlink)
+        kind = subprocess.run(
+            ["stat", "--file-system", "--format=%T", path], check=True, capture_output=True
+        ).stdout
+        if kind.strip() in (b"tmpfs", b"overlayfs", b"fuseblk", b"v9fs"):
+            pytest.skip(f"the project is on {kind!r}, not on a disk of this kernel")
+        yield path
+
+
+FILE_SIZE = 32 * 2**20 + 12345
+
+
+def senders_of_files() -> list[str]:
+    catalogue = local()
+    return [m for m in data_methods(catalogue, "send") if catalogue.send[m].has("from_file")]
+
+
+@PINS
+@pytest.mark.parametrize("send", senders_of_files())
+def test_streams_share_out_a_cold_file(
+    pair: Pair, pin: dict[str, int], send: str, file_on_disk: Path
+) -> None:
+    """Together they send each byte of it once, so all of it comes from the disk: as proc(5) says of
+    the process, and as the run's own counter does.
+    """
+    options = {"source": "file", "source_path": str(file_on_disk), "cache": "cold"}
+    before = read_from_storage(pair.sender.hello.pid)
+    pair.prepare(
+        send,
+        "read",
+        options,
+        streams=STREAMS,
+        bytes=FILE_SIZE,
+        duration=0,
+        warmup=0,
+        verify=1,
+        **pin,
+    )
+    assert pair.ready[0].total("", "resident", 0) == 0
+    assert pair.ready[0].total("", "source_size", 0) == FILE_SIZE
+    pair.start(bounded=True)
+    sent, received = pair.finish(bounded=True)
+    reread = read_from_storage(pair.sender.hello.pid) - before
+    assert sent.numbers("", "digest") == received.numbers("", "digest")
+    assert len(set(sent.numbers("", "digest"))) == STREAMS, "no two sent the same"
+    assert sum(sent.numbers("flow", "bytes")) == FILE_SIZE
+    counted = sent.moved("disk", "read_bytes")
+    assert FILE_SIZE * 0.98 <= counted <= reread <= FILE_SIZE * 1.02

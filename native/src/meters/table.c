@@ -6,6 +6,7 @@
 #define METERS(row) \
 	row(flow) \
 	row(tcp) \
+	row(disk) \
 	row(rusage) \
 	row(procstat)
 /* clang-format on */

@@ -18,7 +18,7 @@
 #include "../method.h"
 
 enum { READS, PASSES, SERVED, CACHED };
-enum { NFS_MAGIC = 0x6969, TEXT = 16384, UNIT = 4 * 1024 * 1024 };
+enum { NFS_MAGIC = 0x6969, TEXT = 16384, LEAST = 4 * 1024 * 1024 };
 
 static const struct nb_field proofs[] = {
 	[READS] = NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
@@ -171,18 +171,17 @@ static int begin_pass(struct nb_flow *flow)
 
 static int open_part(struct nb_flow *flow, struct nb_error *error)
 {
-	uint64_t size = flow->source.largest, share = size / flow->job->streams / UNIT * UNIT;
+	const struct nb_range *range = flow->source.ranges;
 	struct part *part = flow->state;
 	struct stat status;
 
-	if (!share && flow->job->streams > 1)
+	if (range->end - range->begin < LEAST && flow->job->streams > 1)
 		return nb_fail(
 			error, NB_ERR_REQUEST, "open source", "use fewer streams or a larger file",
 			"%.150s has less than %d bytes for each of %llu streams",
-			flow->job->source_path, UNIT, (unsigned long long)flow->job->streams);
-	part->begin = (off_t)(share * flow->index);
-	part->end =
-		(off_t)(flow->index + 1 == flow->job->streams ? size : share * (flow->index + 1));
+			flow->job->source_path, LEAST, (unsigned long long)flow->job->streams);
+	part->begin = (off_t)range->begin;
+	part->end = (off_t)range->end;
 	if (begin_pass(flow) || fstat(nb_source_fd(&flow->source), &status))
 		return nb_fail_errno(error, "open source", "look at `dmesg` on both hosts", "%s",
 				     flow->job->source_path);

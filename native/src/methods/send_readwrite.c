@@ -28,19 +28,19 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	size_t length = nb_source_clamp(&flow->source, most);
-	int fd = nb_source_fd(&flow->source);
+	const struct nb_range *range = &flow->source.ranges[flow->source.at];
 	ssize_t got;
 
 	do {
-		got = nb_read(fd, flow->buffer, length);
+		got = nb_read(range->fd, flow->buffer, length);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_source(flow, "read", "check the disk that holds the source");
 	if (got == 0)
 		return 0;
-	nb_source_advance(&flow->source, (size_t)got);
-	if (flow->source.rewinds && flow->source.offset == 0 && lseek(fd, 0, SEEK_SET) < 0)
+	if (nb_source_advance(&flow->source, (size_t)got) &&
+	    lseek(range->fd, (off_t)range->begin, SEEK_SET) < 0)
 		return nb_flow_fail_source(flow, "lseek", "use a source that can be read again");
 	return nb_flow_write(flow, flow->buffer, (size_t)got, WRITES, SHORT);
 }

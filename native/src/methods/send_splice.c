@@ -25,13 +25,13 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct nb_pipe *pipe = flow->state;
 	size_t length = nb_source_clamp(&flow->source, most);
-	int endless = flow->source.sizes[flow->source.at] == NB_MISSING;
 	off_t offset = (off_t)flow->source.offset;
 	ssize_t got;
 
 	do {
-		got = nb_splice(nb_source_fd(&flow->source), endless ? NULL : &offset, pipe->in,
-				NULL, length, SPLICE_F_MOVE);
+		got = nb_splice(nb_source_fd(&flow->source),
+				nb_source_wraps(&flow->source) ? &offset : NULL, pipe->in, NULL,
+				length, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

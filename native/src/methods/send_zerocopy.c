@@ -108,9 +108,9 @@ static int map_buffer(struct nb_flow *flow, struct area *area, struct nb_error *
 
 static int map_file(struct nb_flow *flow, uint32_t file, struct area *area, struct nb_error *error)
 {
-	size_t length = (size_t)flow->source.sizes[file];
+	size_t length = (size_t)flow->source.ranges[file].end;
 
-	area->start = mmap(NULL, length, PROT_READ, MAP_SHARED, flow->source.fds[file], 0);
+	area->start = mmap(NULL, length, PROT_READ, MAP_SHARED, flow->source.ranges[file].fd, 0);
 	if (area->start == MAP_FAILED)
 		return nb_fail_errno(error, "prepare run",
 				     "use a source that can be mapped, or fewer files",

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record
+from netbench.record import Record, SideCounters
 from netbench.units import count
+
+READ_AHEAD = 0.05
+"""The kernel reads ahead: this share of a window may have been read before it."""
+WARM_REMEDY = "use a source that fits in memory"
+COLD_REMEDY = "use a file on a disk, and send it once (bytes: at most its size, warmup: 0s)"
 
 
 class Cache(CautionRule):
@@ -14,44 +19,69 @@ class Cache(CautionRule):
 
     name = "cache"
     severity = 45
-    about = "When a run began, its source was not in the page cache (warm), or was in it (cold)."
-    reads = "`resident`, `source_size` and `cache` of the sender, and the bytes of the flows"
-    shows = "the number of such runs"
-    remedy = (
-        "warm: a source that fits in memory; cold: a file on a disk, sent once (bytes: its size,"
-        " warmup: 0s)"
+    about = (
+        "The source was not in the page cache when a run began (warm), or part of what was sent"
+        " came from the page cache and not from a disk (cold)."
     )
+    reads = (
+        "`resident`, `source_size`, `cache`, `disk.read_bytes` and `flow.bytes` of the sender; of"
+        " the receiver where it reads the source (NFS)"
+    )
+    shows = "the number of such runs, and how much of a cold source came from memory"
+    remedy = f"warm: {WARM_REMEDY}; cold: {COLD_REMEDY}"
 
     def __init__(self) -> None:
-        self.runs: dict[tuple[str, str], int] = {}
+        self.warm: dict[tuple[str, str], int] = {}
+        self.cold: dict[tuple[str, str], list[float]] = {}
 
     def observe(self, record: Record) -> None:
         sender = record.sender
         if sender is None or sender.resident is None:
             return
-        cold, size = sender.cache == "cold", sender.source_size
-        sent_again = cold and _read_of_source(record) > (size or 0)  # only its first pass was cold
-        if sender.resident != (0 if cold else size) or sent_again:
-            place = record.cell, record.pair
-            self.runs[place] = self.runs.get(place, 0) + 1
+        place = record.cell, record.pair
+        if sender.cache == "cold":
+            share = _from_memory(sender, record.receiver)
+            if sender.resident or share > READ_AHEAD:
+                self.cold.setdefault(place, []).append(share)
+        elif sender.resident != sender.source_size:
+            self.warm[place] = self.warm.get(place, 0) + 1
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
-        if self.runs:
+        if self.warm:
             yield self.caution(
-                "The source was not in the page cache (warm), or not out of it (cold), as asked"
-                " when runs began.",
-                evidence.labels(self.runs),
-                f"in {count(sum(self.runs.values()), 'run')}",
+                "The source was not in the page cache when runs began, as cache: warm asks.",
+                evidence.labels(self.warm),
+                f"in {count(sum(self.warm.values()), 'run')}",
+                remedy=WARM_REMEDY,
+            )
+        if self.cold:
+            shares = [share for runs in self.cold.values() for share in runs]
+            least, most = (f"{bound(shares):.0%}" for bound in (min, max))
+            yield self.caution(
+                "Part of what was sent came from the page cache, though cache: cold asks for the"
+                " disk.",
+                evidence.labels(self.cold),
+                f"in {count(len(shares), 'run')},"
+                f" {least if least == most else f'{least} to {most}'} of the bytes",
+                remedy=COLD_REMEDY,
             )
 
 
-def _read_of_source(record: Record) -> int:
-    """Bytes read of the source by the closing of the window, warm-up included: the most that a
-    stream sent of it, as each sends all of it; where the receiver reads it (NFS), what its streams
-    did together, as each has a part.
+def _from_memory(sender: SideCounters, receiver: SideCounters | None) -> float:
+    """The share of a cold run's bytes that came from the page cache: those of the window that the
+    process did not read from storage, or what was there before the run; where nothing says what was
+    read (NFS), what was sent more than once.
     """
-    sent, received = (
-        side.meters.get("flow", {}).get("bytes") if side else None
-        for side in (record.sender, record.receiver)
-    )
-    return (max(sent[1], default=0) if sent else 0) or (sum(received[1]) if received else 0)
+    size = sender.source_size or 0
+    before = (sender.resident or 0) / size if size else 0.0
+    begun, sent = _bytes(sender)
+    if sent > begun and (read := sender.meters.get("disk", {}).get("read_bytes")):
+        return max(before, 1.0 - float(read[1] - read[0]) / (sent - begun))
+    whole = sent or (_bytes(receiver)[1] if receiver else 0)
+    return max(before, 1 - size / whole if whole > size else 0.0)
+
+
+def _bytes(side: SideCounters) -> tuple[int, int]:
+    """Bytes of all flows at the opening and the closing of the window, warm-up included."""
+    opening, closing = side.meters.get("flow", {}).get("bytes", ([], []))
+    return sum(opening), sum(closing)
