@@ -7,13 +7,14 @@ plots.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import NetbenchError, PlaceError, RequestError
+from netbench.errors import NetbenchError, PlaceError, RequestError, StoreError
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -90,20 +91,26 @@ def resume(path: Path) -> Conclusion | None:
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
     from netbench.lab import campaign_hosts
+    from netbench.plan import Plan
     from netbench.store import Store
 
     progress = for_terminal()
-    begun = campaign.parse(Store.open(path).campaign_text(), str(path / "campaign.yaml"))
+    store = Store.open(path)
+    begun = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
     if conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
         return None
+    conductor.refuse_another(store, Plan(begun))  # before its lab is made
     with campaign_hosts(begun) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
 
-def restore(path: Path) -> list[str]:
-    """Put back what a dead campaign left changed: a line for each thing. Errors: StoreError,
-    HostError, EngineError.
+def restore(
+    path: Path, trust: bool = False, show: Callable[[str], None] = lambda line: None
+) -> list[str]:
+    """Put back what a dead campaign left changed: a line for each thing. `trust`: also by a
+    campaign and lines of the journal that this account has not signed, once `show` got what they
+    ask for. Errors: StoreError, HostError, EngineError.
     """
     from netbench import campaign
     from netbench.conductor.restore import restore
@@ -112,7 +119,10 @@ def restore(path: Path) -> list[str]:
     store = Store.open(path)
     dead = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
     if dead.lab is None:
-        return restore(store, dead)
+        return restore(store, dead, trust=trust, show=show)
+    if (why := store.why_not_as_begun()) and not trust:
+        remedy = f"; `restore --trust {path}` removes the labs of dead campaigns"
+        raise StoreError("\n".join(why) + remedy)
     from netbench import lab
 
     removed = [f"removed {line}" for line in lab.reap()]
@@ -206,6 +216,10 @@ def compare(
     return of_two(Source.of(result), Source.of(other), within, chosen, parsed)
 
 
+def _open_report(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o644)  # others may not write it, whatever the umask is
+
+
 def write_report(report: Report, kind: str, file: Path) -> None:
     """Write a report as `html`, `markdown` or `csv`. Errors: PlaceError."""
     from importlib import import_module
@@ -213,7 +227,8 @@ def write_report(report: Report, kind: str, file: Path) -> None:
     text = import_module(f"netbench.report.{kind}").render(report)
     try:
         if file.parent == report.source.result.path / "report":
-            file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+            file.parent.mkdir(mode=0o755, exist_ok=True)
+        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
+            out.write(text)
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error

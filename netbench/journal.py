@@ -1,5 +1,6 @@
 """The journal: journal.jsonl, what must be known after a crash. Each entry is one line with its
-`time` and `kind`, forced to the disk before what it announces is done.
+`time` and `kind`, forced to the disk before what it announces is done, and signed: its last key is
+`mac`.
 
 Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
 has `about`, as in netbench/record.py.
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
 from netbench import codec
 from netbench.codec import Integer, JsonObject, about
-from netbench.json_lines import JsonLines, now
+from netbench.json_lines import JsonLines, now, to_line
+from netbench.signing import MISPLACED, LineSigner, plain
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
@@ -152,36 +155,95 @@ def entry_json(entry: Entry, time: str) -> dict[str, Any]:
 
 
 def parse_entry(line: bytes, where: object) -> Entry:
-    """A line of the journal. Errors: StoreError with `where` (`FILE:LINE`)."""
+    """A line of the journal, signed or not. Errors: StoreError with `where` (`FILE:LINE`)."""
     what = "an entry of the journal"
+    line = plain(line)
     kind = codec.read(_Head, line, where, what).kind
     if kind not in ENTRIES:
         raise codec.flawed(where, what, f"unknown kind {kind!r}; kinds: {', '.join(ENTRIES)}")
     return codec.read(ENTRIES[kind], line, where, what)
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """A line of the journal without a valid signature. `where`: `FILE:LINE`."""
+
+    where: str
+    why: str
+
+    @property
+    def hides_others(self) -> bool:
+        """Whether lines that this account has written are no longer before it."""
+        return self.why == MISPLACED
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.why}; it is not acted on"
+
+
 class Journal:
     """journal.jsonl of a result folder, read and written by any thread. Errors: StoreError.
 
-    Without a path it is kept in memory: for what looks at hosts and changes nothing.
+    Without a path it is kept in memory: for what looks at hosts and changes nothing. Whoever acts
+    on it says with `require` which lines count.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._lines = JsonLines(path) if path else None
         self._memory: list[Entry] = []
+        self._signer: LineSigner | None = None
+        self._place = 1  # of the next line that is signed
+        self._trusting = True
+        self._lock = Lock()
+
+    def require(self, signer: LineSigner) -> list[Doubt]:
+        """Sign lines from here on, and take only those for entries that are signed. Returns the
+        others, which must be entries still.
+        """
+        self.all_entries()
+        lines = self._numbered_lines()
+        self._signer, self._trusting = signer, False
+        reasons = list(signer.examine(line for _, line in lines))
+        self._place = 1 + reasons.count("")
+        return [Doubt(where, why) for (where, _), why in zip(lines, reasons, strict=True) if why]
+
+    def trust(self) -> None:
+        """Take all lines for entries, signed or not."""
+        self._trusting = True
 
     def write(self, entry: Entry) -> None:
         """Add an entry: it is on the disk when this returns."""
         if self._lines is None:
             self._memory.append(entry)
-        else:
-            self._lines.append(entry_json(entry, now()), force=True)
+            return
+        line = to_line(entry_json(entry, now()))
+        with self._lock:
+            if self._signer:
+                line = self._signer.sign(line, self._place)
+            self._lines.append_line(line, force=True)
+            self._place += 1
 
     def entries(self) -> list[Entry]:
-        """All whole entries, in order."""
+        """All whole entries that count, in order."""
+        if self._signer is None or self._trusting:
+            return self.all_entries()
+        lines = self._numbered_lines()
+        reasons = self._signer.examine(line for _, line in lines)
+        return [
+            parse_entry(line, where)
+            for (where, line), why in zip(lines, reasons, strict=True)
+            if not why
+        ]
+
+    def all_entries(self) -> list[Entry]:
+        """All whole entries, signed or not."""
         if self._lines is None:
             return list(self._memory)
-        return [parse_entry(line, self._lines.where(number)) for number, line in self._lines]
+        return [parse_entry(line, where) for where, line in self._numbered_lines()]
+
+    def _numbered_lines(self) -> list[tuple[str, bytes]]:
+        """Whole lines, each with its `FILE:LINE`."""
+        lines = self._lines
+        return [(lines.where(number), line) for number, line in lines] if lines else []
 
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""

@@ -52,11 +52,15 @@ class JsonLines:
         """A line for messages: `FILE:LINE`."""
         return f"{self.path}:{number}"
 
-    def append(self, value: Mapping[str, Any], force: bool = False) -> None:
+    def append(self, value: Mapping[str, Any]) -> None:
+        """Add a JSON object as a line: all of it, or nothing."""
+        self.append_line(to_line(value))
+
+    def append_line(self, line: bytes, force: bool = False) -> None:
         """Add a line: all of it, or nothing. `force`: it is on the disk when this returns."""
         try:
-            with self._lock, self.path.open("ab") as file:
-                add_line(file.fileno(), value)
+            with self._lock, open(self.path, "ab", opener=open_own) as file:
+                add_line(file.fileno(), line)
                 if force:
                     os.fsync(file.fileno())
         except OSError as error:
@@ -64,7 +68,7 @@ class JsonLines:
 
     def cut_unfinished(self) -> None:
         """Remove what a kill left after the last newline. Errors: OSError."""
-        with self.path.open("rb+") as raw:
+        with open(self.path, "rb+", opener=open_own) as raw:
             end = raw.seek(0, os.SEEK_END)
             while end > 0:
                 start = max(0, end - _STEP)
@@ -82,10 +86,16 @@ def to_line(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 
-def add_line(descriptor: int, value: Mapping[str, Any]) -> None:
+def open_own(path: str, flags: int) -> int:
+    """An opener for open(): a file of a result, which others may not write whatever the umask is,
+    and through no symbolic link. Errors: OSError.
+    """
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def add_line(descriptor: int, line: bytes) -> None:
     """Add a line to an open file: all of it, or nothing. Errors: OSError."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
-    line = to_line(value)
     try:
         while line:
             line = line[os.write(descriptor, line) :]

@@ -1,5 +1,5 @@
-"""The shapes of plan.json, facts.json and samples/noise.jsonl: every key is the name of a field
-here, and reading checks each.
+"""The shapes of plan.json, facts.json, signature.json and samples/noise.jsonl: every key is the
+name of a field here, and reading checks each.
 
 A field's metadata has `about`, as in netbench/record.py.
 """
@@ -19,6 +19,7 @@ from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, S
 from netbench.json_lines import JsonLines, cannot_read
 
 NOISE = "samples/noise.jsonl"
+SIGNATURE = "signature.json"
 
 
 Ticks = Annotated[
@@ -186,6 +187,29 @@ class NoiseEntry(JsonObject):
     missing: Mapping[str, str] = field(
         default_factory=dict, metadata=about("what could not be read, and why")
     )
+
+
+@dataclass(frozen=True)
+class SignatureFile(JsonObject):
+    """signature.json: what the campaign was when it began, signed by the account that began it."""
+
+    head: ClassVar = {"schema": Literal[SCHEMA]}
+    id: str = field(metadata=about("the result's id, which signatures of the journal cover too"))
+    campaign: str = field(metadata=about("SHA-256 of campaign.yaml"))
+    plan: str = field(metadata=about("SHA-256 of plan.json"))
+    key: str = field(metadata=about('which key signed it; "": none, and it is not signed'))
+    mac: str = field(metadata=about("HMAC-SHA256 over the keys above"))
+
+
+def read_signature(file: Path) -> SignatureFile | None:
+    """A signature.json; None where there is none. Errors: StoreError with the file."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    return codec.read(SignatureFile, data, file, "a signature")
 
 
 def read_plan(file: Path) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Result folders: append-only records, written so that a kill at any instant loses at most the run
 in flight.
 
-    results/<name>/<UTC>-<id>/ campaign.yaml plan.json facts.json records.jsonl samples/
-    journal.jsonl log.txt report/
+    results/<name>/<UTC>-<id>/ campaign.yaml plan.json signature.json facts.json records.jsonl
+    samples/ journal.jsonl log.txt report/
 
 The folder appears whole, by rename. Every record is one line, flushed before the next run begins.
+Others may write nothing of it, and what lets a controller act on hosts is signed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from netbench.codec import SCHEMA, unreadable
+from netbench.codec import SCHEMA, to_json, unreadable
 from netbench.control_characters import escape_controls
 from netbench.errors import PlaceError, ReportError, StoreError
-from netbench.journal import Journal
-from netbench.json_lines import JsonLines, add_line, cannot, cannot_read, now, remedy_of, to_line
+from netbench.journal import Doubt, Journal
+from netbench.json_lines import (
+    JsonLines,
+    add_line,
+    cannot,
+    cannot_read,
+    now,
+    open_own,
+    remedy_of,
+    to_line,
+)
+from netbench.ownership import refuse_foreign
 from netbench.record import Record, parse_record
-from netbench.result_files import NOISE, Hosts, RawEntry, read_facts, read_plan
+from netbench.result_files import (
+    NOISE,
+    SIGNATURE,
+    Hosts,
+    RawEntry,
+    read_facts,
+    read_plan,
+    read_signature,
+)
+from netbench.result_signature import SIGNED, sign, why_not_as_begun
+from netbench.signing import Key, LineSigner, own_key, read_key
+
+_LINES = ("records.jsonl", "journal.jsonl", "log.txt")
+_READ = (*SIGNED, *_LINES, SIGNATURE, "facts.json", "samples", NOISE)
+"""What a controller that goes on with a result reads, or adds to."""
 
 
 def no_result(path: Path) -> ReportError:
@@ -50,22 +75,29 @@ class Store:
             None  # a descriptor: a buffer would hold back what the disk did not take
         )
         self._log: TextIO | None = None
+        self._contents: dict[str, bytes] = {}
+        self.why_unsigned = ""  # why the account could keep no key when the folder was made
+        self.doubts: list[Doubt] = []
+        """Lines of the journal that are not acted on. Known once the folder is locked."""
 
     @staticmethod
     def create(results: Path, name: str, campaign: str, plan: Mapping[str, Any]) -> Store:
-        """Make a new result folder below `results`, whole or not at all."""
+        """Make a new result folder below `results`, whole or not at all, signed where the account
+        can keep a key.
+        """
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         final = results / name / f"{stamp}-{secrets.token_hex(3)}"
         draft = final.parent / f".{final.name}.new"
+        key, why_unsigned = _key()
+        contents = (campaign.encode(), _document(plan))
+        signature = sign(key, dict(zip(SIGNED, contents, strict=True)))
         try:
-            (draft / "samples").mkdir(parents=True)
-            (draft / "campaign.yaml").write_text(campaign, encoding="utf-8")
-            (draft / "plan.json").write_text(
-                json.dumps({"schema": SCHEMA, **plan}, indent=1, ensure_ascii=False),
-                encoding="utf-8",
-            )
-            for file in ("records.jsonl", "journal.jsonl", "log.txt"):
-                (draft / file).touch()
+            _make_folders(draft / "samples")
+            for file, data in zip(SIGNED, contents, strict=True):
+                _write_new(draft / file, data)
+            _write_new(draft / SIGNATURE, _document(to_json(signature)))
+            for file in _LINES:
+                _write_new(draft / file, b"")
             draft.rename(final)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
@@ -73,24 +105,40 @@ class Store:
             raise PlaceError(
                 f"{what}; {remedy_of(error)}, or choose another place with --results"
             ) from error
-        return Store(final)
+        made = Store(final)
+        made.why_unsigned = why_unsigned
+        return made
 
     @staticmethod
     def open(path: Path) -> Store:
-        """An existing result folder."""
+        """An existing result folder, to act on what it says. Errors: ReportError when it is none;
+        StoreError when others may have changed it.
+        """
         if not (path / "records.jsonl").is_file() or not (path / "campaign.yaml").is_file():
             raise no_result(path)
+        try:
+            for each in (path, *(path / name for name in _READ)):
+                if each == path or os.path.lexists(each):
+                    refuse_foreign(each)
+        except OSError as error:
+            raise cannot_read(path, error) from error
         return Store(path)
 
     def lock(self) -> None:
-        """Take the folder for this process and cut off lines that a kill left unfinished."""
+        """Take the folder for this process, cut off lines that a kill left unfinished, and look
+        which lines of the journal are signed.
+        """
         try:
-            self._records = os.open(self._lines.path, os.O_RDWR | os.O_CLOEXEC)
+            self._records = open_own(os.fspath(self._lines.path), os.O_RDWR)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for lines in (self._lines, self._journal, self._noise):
                 if lines.path.exists():
                     lines.cut_unfinished()
-            self._log = (self.path / "log.txt").open("a", encoding="utf-8")
+            log = open_own(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            self._log = os.fdopen(log, "a", encoding="utf-8")
+            signature = read_signature(self.path / SIGNATURE)
+            signer = LineSigner(read_key(), signature.id if signature else "")
+            self.doubts = self.journal.require(signer)
         except BlockingIOError as error:
             self.close()
             raise StoreError(
@@ -99,13 +147,25 @@ class Store:
         except OSError as error:
             self.close()
             raise cannot("open", self._lines.path, error) from error
+        except StoreError:
+            self.close()
+            raise
+
+    def why_not_as_begun(self) -> list[str]:
+        """What of the campaign is not known to be as it was when it began; none: it may be acted
+        on.
+        """
+        files = {name: self._read(name) for name in SIGNED}
+        signature = read_signature(self.path / SIGNATURE)
+        why = why_not_as_begun(signature, read_key(), files)
+        return [f"{self.path / each}" for each in why]
 
     def append(self, record: Record) -> None:
         """Add one record: whole and on its way to the disk when this returns, or not at all."""
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
         try:
-            add_line(self._records, record.to_json())
+            add_line(self._records, to_line(record.to_json()))
         except OSError as error:
             raise cannot("write", self._lines.path, error) from error
 
@@ -131,13 +191,13 @@ class Store:
         """Replace facts.json."""
         self._write(
             self.path / "facts.json",
-            json.dumps({"schema": SCHEMA, "hosts": hosts}, indent=1, ensure_ascii=False).encode(),
+            _document({"hosts": hosts}),
         )
 
     def _write(self, file: Path, data: bytes) -> None:
         draft = file.with_name(f".{file.name}.new")
         try:
-            draft.write_bytes(data)
+            _write_new(draft, data)
             draft.rename(file)
         except OSError as error:
             with suppress(OSError):
@@ -166,13 +226,22 @@ class Store:
 
     def campaign_text(self) -> str:
         """The effective campaign."""
-        file = self.path / "campaign.yaml"
         try:
-            return file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise cannot_read(file, error) from error
+            return self._read("campaign.yaml").decode()
         except ValueError as error:
-            raise unreadable(file, "not UTF-8 text") from error
+            raise unreadable(self.path / "campaign.yaml", "not UTF-8 text") from error
+
+    def _read(self, name: str) -> bytes:
+        """A file that the signature covers: what was read first, so what is checked is what is
+        used.
+        """
+        if name not in self._contents:
+            file = self.path / name
+            try:
+                self._contents[name] = file.read_bytes()
+            except OSError as error:
+                raise cannot_read(file, error) from error
+        return self._contents[name]
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -182,6 +251,35 @@ class Store:
             with suppress(OSError):  # what the log could not take was said when it was written
                 self._log.close()
         self._records = self._log = None
+
+
+def _key() -> tuple[Key | None, str]:
+    """The account's key; None and why where the account can keep none."""
+    try:
+        return own_key(), ""
+    except PlaceError as error:
+        return None, str(error)
+
+
+def _document(value: Mapping[str, Any]) -> bytes:
+    """A JSON file of a result."""
+    return json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False).encode()
+
+
+def _make_folders(folder: Path) -> None:
+    """A folder and those above it, which others may not write whatever the umask is. Errors:
+    OSError.
+    """
+    if not folder.is_dir():
+        _make_folders(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o755)
+
+
+def _write_new(file: Path, data: bytes) -> None:
+    """Write a file that others may not write. Errors: OSError."""
+    with open(file, "wb", opener=open_own) as raw:
+        raw.write(data)
 
 
 def count_records(folder: Path) -> int | None:

@@ -47,6 +47,8 @@ def pytest_configure() -> None:
     ignored).
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
+    if not os.environ.get("XDG_STATE_HOME"):  # where netbench's key is
+        os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="netbench-tests-state-")
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)

@@ -41,7 +41,7 @@ from netbench.model import Campaign, Pair
 from netbench.plan import Boot, Key, Plan, Unit
 from netbench.store import Store
 
-__all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
+__all__ = ["Conclusion", "Conductor", "is_finished", "refuse_another", "resume", "start"]
 
 LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
 
@@ -81,9 +81,11 @@ def start(
     with WorkerPool(campaign, channels) as pool:
         pool.start_all()
         refuse_errors(check(campaign, pool), progress)
-        rows = rows_as_json(_rows(pool, campaign))
+        planned = plan.to_json() | {"rows": rows_as_json(_rows(pool, campaign))}
         refuse_busy(pool)
-        store = Store.create(results, campaign.name, campaign.text, plan.to_json() | {"rows": rows})
+        store = Store.create(results, campaign.name, campaign.text, planned)
+        if store.why_unsigned:
+            progress.say(f"{store.why_unsigned}: `resume` refuses a result without it")
         store.lock()
         try:
             return Conductor(store, plan, pool, progress).conduct()
@@ -99,15 +101,16 @@ def resume(
 ) -> Conclusion:
     """Go on with the campaign of a result folder, in the same order. A finished one is left alone.
 
-    Errors: StoreError when another controller writes it, or when its campaign is no longer the one
-    that its records are of.
+    Errors: StoreError when another controller writes it, when others may have changed it, or when
+    its campaign is no longer the one that its records are of.
     """
     progress = progress or Silent()
     store = Store.open(path)
     plan = Plan(campaign)
     store.lock()
     try:
-        _refuse_another_plan(store, plan)
+        refuse_another(store, plan)
+        _name_doubts(store, progress)
         with WorkerPool(campaign, channels) as pool:
             _boots(store, campaign, pool, progress).finish_boots()
             pool.start_all()
@@ -125,6 +128,33 @@ def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
     for finding in findings:
         if finding.level == "warning":
             progress.say(str(finding))
+
+
+def _name_doubts(store: Store, progress: Progress) -> None:
+    """Say which lines of the journal do not count. Errors: StoreError where they hide that others
+    are missing.
+    """
+    lines = "\n".join(map(str, store.doubts))
+    if any(doubt.hides_others for doubt in store.doubts):
+        raise StoreError(
+            f"{lines}\nwhat is known of the hosts is not complete: look at the journal, then"
+            f" `restore --trust {store.path}`, and run the campaign as a new one"
+        )
+    if lines:
+        store.note(lines)
+        progress.say(lines)
+
+
+def refuse_another(store: Store, plan: Plan) -> None:
+    """Refuse a result whose campaign or plan are not those that it was begun with. Errors:
+    StoreError.
+    """
+    _refuse_another_plan(store, plan)
+    if why := store.why_not_as_begun():
+        raise StoreError(
+            "\n".join(why) + "; restore the file from a copy, or run the campaign as a new one;"
+            f" `restore --trust {store.path}` puts back what it left changed"
+        )
 
 
 def _refuse_another_plan(store: Store, plan: Plan) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from netbench.journal import ENTRIES, parse_entry
 from netbench.record import parse_record
-from netbench.result_files import read_facts, read_noise, read_plan
+from netbench.result_files import read_facts, read_noise, read_plan, read_signature
 from tests.support.paths import ROOT
 
 
@@ -30,7 +30,10 @@ def test_the_journal_has_every_kind() -> None:
     assert [type(entry) for entry in entries] == list(ENTRIES.values())
 
 
-@pytest.mark.parametrize(("name", "read"), [("plan.json", read_plan), ("facts.json", read_facts)])
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("plan.json", read_plan), ("facts.json", read_facts), ("signature.json", read_signature)],
+)
 def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
     (tmp_path / name).write_text(example(name))
     assert read(tmp_path / name)

@@ -41,6 +41,7 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
         "plan.json",
         "records.jsonl",
         "samples",
+        "signature.json",
     ]
     assert sorted(store.path.parent.iterdir()) == [store.path]
     assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}

@@ -24,7 +24,7 @@ def journal_entries() -> str:
 
 
 def other_files() -> str:
-    """A table for each type of plan.json, facts.json and noise.jsonl."""
+    """A table for each type of plan.json, facts.json, signature.json and noise.jsonl."""
     return join(*(_part(kind.__name__, kind) for kind in _types(result_files)))
 
 

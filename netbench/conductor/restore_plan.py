@@ -1,0 +1,44 @@
+"""What `restore` would do, in words: for someone who decides whether a journal can be trusted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from netbench.journal import Back, Change, Entry, OriginalKernel, outstanding
+from netbench.model import Campaign, Host
+
+
+def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
+    """Each connection, boot and operation that entries of a journal ask for, a line each."""
+    lines: list[str] = []
+    for name, host in campaign.hosts.items():
+        acts = [*_boots(host, entries), *map(_undo, outstanding(entries, name))]
+        if acts:
+            lines += [f"{name}: {act}" for act in (_connection(host), *acts)]
+    return lines
+
+
+def _connection(host: Host) -> str:
+    if host.ssh is None:
+        return "works on this machine"
+    return f"connects to {host.ssh}" + (f" by {host.ssh_config}" if host.ssh_config else "")
+
+
+def _boots(host: Host, entries: Iterable[Entry]) -> list[str]:
+    left = ""
+    for entry in entries:
+        if isinstance(entry, OriginalKernel | Back) and entry.host == host.name:
+            left = entry.release if isinstance(entry, OriginalKernel) else ""
+    by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
+    return [f"boots back to {left}, where it is not running: {by}"] if left else []
+
+
+def _undo(change: Change) -> str:
+    look = f"runs `{shlex.join(change.look)}`; " if change.look else ""
+    if change.undo:
+        return f"{change.setting}: {look}runs `{shlex.join(change.undo)}`"
+    what = shlex.join((change.op, *change.target))
+    if change.op == "exec":
+        return f"{change.setting}: {look}runs `{shlex.join(change.target)}`"
+    return f"{change.setting}: {look}sets {what} to {change.before.strip()!r}"
