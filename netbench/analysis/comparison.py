@@ -1,5 +1,5 @@
-"""A comparison: the ratio of two means with its interval and verdict, and its sentence: "sendfile
-moves 84.1% more than readwrite, 95% interval 80.2 to 88.1%".
+"""A comparison: the ratio of two means with its interval and verdict, and its sentence: "tso=on
+moves 84.1% more than tso=off, 95% interval 80.2 to 88.1%".
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ class Comparison:
     why: str = ""
 
     @property
+    def names(self) -> tuple[str, str]:
+        """Level and baseline in words, with the factor; those of two results say enough."""
+        if self.against is not None:
+            return self.level, self.baseline
+        return f"{self.factor}={self.level}", f"{self.factor}={self.baseline}"
+
+    @property
     def sentence(self) -> str:
         """The comparison in words, without its context."""
         return _sentence(self)
@@ -79,23 +86,18 @@ def _verb(metric: str) -> tuple[str, str]:
 def _sentence(c: Comparison) -> str:
     """One comparison as a sentence, without its context (the other factors' levels)."""
     does, thing = _verb(c.metric)
+    level, baseline = c.names
     if math.isnan(c.ratio):
-        return (
-            f"{c.level} against {c.baseline}{' in' + thing if thing else ''}: no comparison,"
-            f" {c.why}"
-        )
+        return f"{level} against {baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
     if math.isnan(c.low):
-        return (
-            f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, but {c.why}:"
-            " inconclusive"
-        )
+        return f"{level} {does} {change(c.ratio)}{thing} than {baseline}, but {c.why}: inconclusive"
     interval = f"{_percent(c)} interval {_short(c)}{', unpaired' if c.against is not None else ''}"
     if c.verdict == "equivalent":
         return (
-            f"{c.level} {does} as much{thing} as {c.baseline}, within the margin of {c.margin:.2%}:"
+            f"{level} {does} as much{thing} as {baseline}, within the margin of {c.margin:.2%}:"
             f" {interval}".replace(".00%", "%")
         )
-    claim = f"{c.level} {does} {change(c.ratio)}{thing} than {c.baseline}, {interval}"
+    claim = f"{level} {does} {change(c.ratio)}{thing} than {baseline}, {interval}"
     if c.verdict != "inconclusive":
         return claim + times(c.ratio)
     each = "" if c.against is None else " of each"

@@ -17,7 +17,8 @@ from netbench.report.json import SCHEMA, plain
 from netbench.report.label import label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
-from netbench.report.sections.summary import EMULATED
+from netbench.report.sections.summary import EMULATED, answering
+from netbench.report.titles import sentence, title
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
@@ -31,7 +32,7 @@ class Compared:
     """Comparisons by metric, what they are of, and what gates say of them.
 
     `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
-    results differ in; `asked`: metrics that were named.
+    results differ in; `asked`: metrics that were named; `offered`: what a rate did to throughput.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Compared:
     notes: Sequence[str] = ()
     differing: Sequence[Difference] = ()
     asked: Sequence[str] = ()
+    offered: str = ""
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -66,10 +68,12 @@ class Compared:
         if len(self.results) > 1:
             head += [f"{name}: {_described(result)}" for name, result in self.results.items()]
             head.append(UNPAIRED)
+        head += [self.offered] if self.offered else []
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
         blocks += [
-            table(metric, family, several) for metric, family in self.families.items() if family
+            table(title(metric, *self.results.values()), family, several)
+            for metric, family in self.families.items()
         ]
         sections = [Section("comparison", self.title, tuple(blocks))]
         if self.notes:
@@ -90,23 +94,15 @@ class Compared:
         return [labelled(section, self.label) for section in sections]
 
     def _sentences(self, several: bool) -> list[str]:
-        """One a comparison. CPU busy says little where throughput differs: it is left to its table
-        unless it was asked for.
-        """
+        """One a comparison, of the metrics that answer the question."""
         asked = {*self.asked, *(gate.metric for gate in self.gates)}
-        chosen = [
-            family
-            for name, family in self.families.items()
-            if name in asked or not name.endswith("_cpu")
-        ]
+        for result in self.results.values():
+            asked |= set(result.repeat.metrics)
         sentences = []
-        for c in (c for family in chosen for c in family):
-            sentence = (
-                f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
-            )
-            sentences.append(
-                f"{where(c, several)}: {sentence}." if where(c, several) else f"{sentence}."
-            )
+        for name in answering(self.families, asked, self.offered):
+            for c in self.families[name]:
+                place, told = where(c, several), sentence(c, *self.results.values())
+                sentences.append(f"{place}: {told}." if place else f"{told}.")
         return sentences
 
     def _differences(self) -> Block:

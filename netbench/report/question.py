@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from netbench.analysis import differing, independent, matching
+from netbench.analysis import differing, independent, matching, offered
 from netbench.analysis.cells import metric_order
 from netbench.analysis.gates import Gate
+from netbench.analysis.offered import METRIC
 from netbench.analysis.result import Result
 from netbench.errors import ReportError
 from netbench.report.compared import Compared
@@ -31,16 +33,18 @@ def of_factor(
         source.result,
         *_question(source.result, factor, baseline, margin),
     )
+    named = _named(metrics, gates)
     families = {
-        name: source.compare(chosen, base, name, within)
+        name: source.compare(chosen, base, name, within, free=name not in named)
         for name in _metrics([source], metrics, gates)
     }
     return Compared(
         f"{result.name}: {chosen} compared with {base}",
         {"": result},
-        families,
+        {name: family for name, family in families.items() if family},
         gates,
         asked=tuple(metrics),
+        offered=source.offered,
     )
 
 
@@ -83,19 +87,43 @@ def of_two(
     if not cells.matches:
         why = "; ".join(cells.notes) or "their factors have no level in common"
         raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
+    named, free = _named(metrics, gates), _free(cells, a, b)
     families = {
-        name: independent.compared(a.result, b.result, cells, name, margin)
+        name: independent.compared(
+            a.result,
+            b.result,
+            free if name == METRIC and name not in named else cells,
+            name,
+            margin,
+        )
         for name in _metrics([a, b], metrics, gates)
     }
     return Compared(
         f"{b.result.name} (B) compared with {a.result.name} (A)",
         {matching.A: a.result, matching.B: b.result},
-        families,
+        {name: family for name, family in families.items() if family},
         gates,
         cells.notes,
         differing.differences(a.result, b.result),
         tuple(metrics),
+        a.offered
+        if a.offered == b.offered
+        else f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}",
     )
+
+
+def _free(cells: matching.Matching, a: Source, b: Source) -> matching.Matching:
+    """The matches without those whose throughput a rate fixed on both sides."""
+    held = [{(c.cell, c.pair) for c in s.cells if offered.holds(s.result, c)} for s in (a, b)]
+    return replace(
+        cells,
+        matches=tuple(m for m in cells.matches if m.a not in held[0] or m.b not in held[1]),
+    )
+
+
+def _named(metrics: Sequence[str], gates: Sequence[Gate]) -> set[str]:
+    """The metrics that were asked for by name."""
+    return {*metrics, *(gate.metric for gate in gates)}
 
 
 def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Gate]) -> list[str]:

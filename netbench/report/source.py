@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from netbench.analysis import offered
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.cautions.base import Caution, CautionRule
 from netbench.analysis.cautions.catalogue import cautions, rules
@@ -45,7 +46,7 @@ class Source:
         """The metrics that tables show.
 
         Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
-        sides apart.
+        sides apart; then what else `repeat.metrics` asks for.
         """
         together = bool(self.result.shared) and all(self.result.shared.values())
         who = (
@@ -56,28 +57,50 @@ class Source:
             else ("system", "sender", "receiver")
         )
         names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
-        return tuple(name for name in names if name in self.result.metrics)
+        wanted = dict.fromkeys((*names, *self.result.repeat.metrics))
+        return tuple(name for name in wanted if name in self.result.metrics)
+
+    @property
+    def offered(self) -> str:
+        """What a rate did to throughput: one sentence, or ""."""
+        return offered.told(self.result, self.cells)
 
     @cached_property
     def comparisons(self) -> Mapping[str, list[Comparison]]:
-        """By metric, the comparisons that the campaign asked for; empty without `compare`."""
+        """By metric, the comparisons that the campaign asked for; empty without `compare`. Where a
+        rate fixes throughput, it is not compared.
+        """
         asked = self.result.compare
         if asked is None or asked.factor not in self.result.factors:
             return {}
-        return {
-            name: self.compare(asked.factor, asked.baseline, name, asked.margin)
+        families = {
+            name: self.compare(asked.factor, asked.baseline, name, asked.margin, free=True)
             for name in self.metrics
         }
+        return {name: family for name, family in families.items() if family}
 
     def compare(
-        self, factor: str, baseline: str, metric: str, margin: float | None = None
+        self,
+        factor: str,
+        baseline: str,
+        metric: str,
+        margin: float | None = None,
+        free: bool = False,
     ) -> list[Comparison]:
-        """Each level of a factor against the baseline in one metric. Errors: KeyError for what is
-        not there.
+        """Each level of a factor against the baseline in one metric; free: throughput only where no
+        rate fixes it. Errors: KeyError for what is not there.
         """
         result = self.result
+        runs = result.ok
+        if (
+            free
+            and metric == offered.METRIC
+            and (fixed := offered.fixed(result, self.cells, factor))
+        ):
+            places = zip(runs["cell"], runs["pair"], strict=True)
+            runs = runs[[place not in fixed for place in places]]
         return for_factor(
-            result.ok,
+            runs,
             factor,
             baseline,
             metric=metric,

@@ -54,7 +54,7 @@ def test_kernels_are_compared_in_words(netbench: Command, folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     said = words(done.stdout)
     assert re.search(
-        r"send=sendfile: 6\.12 moves [67]\.\d% more than 6\.1, 95% interval [5-7]\.\d to [7-8]\.\d% \(better\)",
+        r"send=sendfile: kernel=6\.12 moves [67]\.\d% more than kernel=6\.1, 95% interval [5-7]\.\d to [7-8]\.\d% \(better\)",
         said,
     )
     assert "paired by boot, corrected for 2 comparisons (Holm)" in said
@@ -80,7 +80,7 @@ def test_json_has_the_same_content_as_text(netbench: Command, folder: Path) -> N
     ] == [("6.1", {"send": send}, "boot", 4, "worse") for send in KERNELS["send"]]
     for c in found["comparisons"]:
         assert c["low"] <= 1 / 1.071 <= c["high"]
-        assert c["sentence"].startswith("6.1 moves ")
+        assert c["sentence"].startswith("kernel=6.1 moves ")
     assert (found["label"], found["fell"], found["gates"]) == ("", False, [])
 
 
@@ -97,7 +97,7 @@ def test_any_swept_factor_may_be_compared(netbench: Command, folder: Path) -> No
     said = words(
         netbench("compare", folder / "once", "--factor", "send", "--metric", "throughput").stdout
     )
-    assert "kernel=6.12: sendfile moves 8" in said
+    assert "kernel=6.12: send=sendfile moves 8" in said
     assert "paired by block" in said
 
 

@@ -8,6 +8,7 @@ from netbench.analysis.metrics import describe
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
+from netbench.report.titles import is_of_process
 
 
 def cells(source: Source) -> Section:
@@ -31,7 +32,7 @@ def cells(source: Source) -> Section:
     table = Table("", tuple(columns), tuple(rows), tuple(_notes(source, bool(marked))), marked)
     plots = [
         Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval")
-        for name in _drawn(metrics)
+        for name in _drawn(source)
     ]
     parted = "; dotted lines part boots" if len(source.result.kernels) > 1 else ""
     plots += [
@@ -41,7 +42,7 @@ def cells(source: Source) -> Section:
             f"{describe(name).title}: runs in order of execution, against their cell's"
             f" mean{parted}",
         )
-        for name in _drawn(metrics)[:1]
+        for name in _drawn(source)[:1]
     ]
     blocks: list[Block] = [table, *plots]
     return Section("cells", "Cells", tuple(blocks))
@@ -55,8 +56,9 @@ def _units(c: CellResult, mixed: bool) -> Value:
     return count(n, c.unit) if mixed else n
 
 
-def _drawn(metrics: tuple[str, ...]) -> list[str]:
-    return [name for name in metrics if not name.endswith("_cpu")]
+def _drawn(source: Source) -> list[str]:
+    asked = source.result.repeat.metrics
+    return [name for name in source.metrics if name in asked or not name.endswith("_cpu")]
 
 
 def _notes(source: Source, marked: bool) -> list[str]:
@@ -71,12 +73,15 @@ def _notes(source: Source, marked: bool) -> list[str]:
             "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
             " the mean of its runs."
         )
-    shown = [name for name in source.metrics if name.endswith("_cpu")]
-    meters = {name: best for name in shown if (best := _meter(source, name))}
+    meters = _meters(source)
     if meters:
-        used = " and ".join(dict.fromkeys(meters.values()))
         notes.append(
-            f"CPU by {used}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
+            f"{meters}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
+        )
+    if any(is_of_process(name, source.result) for name in source.metrics):
+        notes.append(
+            "CPU of one side is that of its process alone, without softirq: the sides share a"
+            " kernel. System CPU is the whole cost."
         )
     if source.result.compare:
         notes.append(
@@ -88,8 +93,15 @@ def _notes(source: Source, marked: bool) -> list[str]:
     return notes
 
 
-def _meter(source: Source, metric: str) -> str:
-    """The best meter that gave a CPU metric."""
-    return next(
-        (meter for meter in METER_ORDER if f"{metric}.{meter}" in source.result.metrics), ""
-    )
+def _meters(source: Source) -> str:
+    """`CPU by procstat`, or where several gave it `system CPU by procstat, sender CPU by
+    rusage`.
+    """
+    names_of: dict[str, list[str]] = {}
+    for name in (name for name in source.metrics if name.endswith("_cpu")):
+        there = (m for m in METER_ORDER if f"{name}.{m}" in source.result.metrics)
+        names_of.setdefault(next(there, ""), []).append(describe(name).title)
+    names_of.pop("", None)
+    if len(names_of) == 1:
+        return f"CPU by {next(iter(names_of))}"
+    return ", ".join(f"{' and '.join(names)} by {meter}" for meter, names in names_of.items())

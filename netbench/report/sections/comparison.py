@@ -11,6 +11,7 @@ from netbench.analysis.words import bounds, percent
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
+from netbench.report.titles import title
 
 
 def comparison(source: Source) -> Section | None:
@@ -21,15 +22,10 @@ def comparison(source: Source) -> Section | None:
     several = len(source.result.plan["pairs"]) > 1
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
-        if family:
-            blocks.append(table(metric, family, several))
-            blocks.append(
-                Plot(
-                    "ratios",
-                    metric,
-                    f"{describe(metric).title}: change against {asked.baseline}, with interval",
-                )
-            )
+        what = title(metric, source.result)
+        blocks.append(table(what, family, several))
+        caption = f"{what}: change against {asked.baseline}, with interval"
+        blocks.append(Plot("ratios", metric, caption))
     return (
         Section("comparison", f"Comparison of {asked.factor} with {asked.baseline}", tuple(blocks))
         if blocks
@@ -37,8 +33,10 @@ def comparison(source: Source) -> Section | None:
     )
 
 
-def table(metric: str, family: Sequence[Comparison], several: bool) -> Table:
-    """One metric's comparisons; several: pairs of hosts, so that each row says its own."""
+def table(what: str, family: Sequence[Comparison], several: bool) -> Table:
+    """The comparisons of the metric that `what` names; several: pairs of hosts, so that each row
+    says its own.
+    """
     first = family[0]
     others = list(dict.fromkeys(name for c in family for name in c.context))
     paired = first.against is None
@@ -52,7 +50,7 @@ def table(metric: str, family: Sequence[Comparison], several: bool) -> Table:
         Column("verdict"),
     ]
     rows = tuple(_row(c, others, several) for c in family)
-    return Table(describe(metric).title, tuple(columns), rows, tuple(_notes(family)))
+    return Table(what, tuple(columns), rows, tuple(_notes(family)))
 
 
 def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from netbench.analysis import offered
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import VERDICTS, Comparison
 from netbench.analysis.metrics import describe
@@ -13,6 +14,7 @@ from netbench.report.blocks import Block, Prose, Section
 from netbench.report.label import label_of
 from netbench.report.numbers import count, words
 from netbench.report.source import Source
+from netbench.report.titles import sentence, title
 from netbench.units import format_duration
 
 EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a machine."
@@ -30,68 +32,78 @@ def summary(source: Source) -> Section:
     blocks += [Prose((result.about,))] if result.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
     blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
-    blocks.append(Prose((_state(source), *_sides(source), *_warned(source))))
+    fixed = (source.offered,) if source.offered else ()
+    blocks.append(Prose((_state(source), *fixed, *_sides(source), *_warned(source))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
 def _compared(source: Source) -> Iterator[str]:
-    answers = {
-        metric: family
-        for metric, family in source.comparisons.items()
-        if not metric.endswith("_cpu")
-    }
+    names = answering(source.comparisons, source.result.repeat.metrics, source.offered)
+    answers = {metric: source.comparisons[metric] for metric in names}
     each = sum(len(family) for family in answers.values()) <= SENTENCES
     for metric, family in answers.items():
         if each:
             yield from (_in_context(source, c) for c in family)
             continue
         for level in dict.fromkeys(c.level for c in family):
-            yield _ranged(metric, [c for c in family if c.level == level])
+            yield _ranged(title(metric, source.result), [c for c in family if c.level == level])
+
+
+def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:
+    """The metrics whose comparisons answer the question. CPU busy says little where throughput
+    differs: it is left to its table, unless it was asked for or a `rate` fixes all throughput; then
+    demand would say the same again.
+    """
+    fixed = bool(rate) and offered.METRIC not in metrics
+    return [
+        metric
+        for metric in metrics
+        if metric in asked or not metric.endswith("_demand" if fixed else "_cpu")
+    ]
 
 
 def _in_context(source: Source, c: Comparison) -> str:
     where = " ".join(f"{k}={v}" for k, v in c.context.items() if v)
     if len(source.result.plan["pairs"]) > 1:
         where = f"{c.pair} {where}".strip()
-    told = f"{c.sentence} ({c.verdict})" if c.verdict in ("better", "worse") else c.sentence
+    told = sentence(c, source.result)
     return f"{where}: {told}." if where else f"{told}."
 
 
-def _ranged(metric: str, family: Sequence[Comparison]) -> str:
+def _ranged(what: str, family: Sequence[Comparison]) -> str:
     """One level in many contexts: the verdicts, and the least and greatest ratio."""
     first = family[0]
     tally = Counter(c.verdict for c in family)
     verdicts = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
     ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
     span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
-    title = describe(metric).title
-    return (
-        f"{title}: {first.level} against {first.baseline} is {verdicts} of {len(family)}"
-        f" contexts{span}."
-    )
+    return f"{what}: {' against '.join(first.names)} is {verdicts} of {len(family)} contexts{span}."
 
 
 def _overview(source: Source) -> Iterator[str]:
     """Without a question: the highest and the lowest cell of each metric, and how many can't be
     told from the highest.
     """
+    fixed = source.offered and not offered.free(source.result, source.cells)
     for metric in source.metrics:
+        if metric == offered.METRIC and fixed:
+            continue
         measured = [c for c in source.cells if metric in c.intervals]
         if not measured:
             continue
         unit = describe(metric).unit
         ranked = sorted(measured, key=lambda c: c.intervals[metric].mean)
         low, high = ranked[0], ranked[-1]
-        title = describe(metric).title
+        what = title(metric, source.result)
         if len(ranked) == 1:
-            yield f"{title}: {words(high.intervals[metric])} {unit}."
+            yield f"{what}: {words(high.intervals[metric])} {unit}."
             continue
         near = sum(c.intervals[metric].high >= high.intervals[metric].low for c in ranked[:-1])
         also = (
             f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
         )
         yield (
-            f"{title}: most {words(high.intervals[metric])} {unit} with"
+            f"{what}: most {words(high.intervals[metric])} {unit} with"
             f" {_name(source, high)}{also}; least {words(low.intervals[metric])} with"
             f" {_name(source, low)}."
         )
@@ -138,10 +150,10 @@ def _sides(source: Source) -> Iterator[str]:
 
 
 def _warned(source: Source) -> Iterator[str]:
-    grave = [c for c in source.cautions if c.kind not in ("shared",)]
-    if grave:
-        kinds = ", ".join(dict.fromkeys(c.kind for c in grave))
+    cautions = source.cautions
+    if cautions:
+        kinds = ", ".join(dict.fromkeys(c.kind for c in cautions))
         yield (
-            f"{count(len(grave), 'caution')} below ({kinds}): read"
-            f" {'it' if len(grave) == 1 else 'them'} before the numbers."
+            f"{count(len(cautions), 'caution')} below ({kinds}): read"
+            f" {'it' if len(cautions) == 1 else 'them'} before the numbers."
         )

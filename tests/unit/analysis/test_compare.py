@@ -377,27 +377,27 @@ def made(
     [
         (
             made(1.311, 1.302, 1.321),
-            "sendfile moves 31.1% more than readwrite, 95% interval 30.2 to 32.1%",
+            "send=sendfile moves 31.1% more than send=readwrite, 95% interval 30.2 to 32.1%",
         ),
         (
             made(1.841, 1.802, 1.881),
-            "sendfile moves 84.1% more than readwrite, 95% interval 80.2 to 88.1%",
+            "send=sendfile moves 84.1% more than send=readwrite, 95% interval 80.2 to 88.1%",
         ),
         (
             made(0.34, 0.32, 0.36, "system_demand"),
-            "sendfile uses 66.0% less CPU per KB than readwrite, 95% interval 64.0 to 68.0% (2.9 times)",
+            "send=sendfile uses 66.0% less CPU per KB than send=readwrite, 95% interval 64.0 to 68.0% (2.9 times)",
         ),
         (
             made(0.9, 0.88, 0.93, "sender_cpu"),
-            "sendfile uses 10.0% less CPU on the sender than readwrite, 95% interval 7.0 to 12.0%",
+            "send=sendfile uses 10.0% less CPU on the sender than send=readwrite, 95% interval 7.0 to 12.0%",
         ),
         (
             made(1.001, 0.995, 1.006, verdict="equivalent", margin=0.01),
-            "sendfile moves as much as readwrite, within the margin of 1%: 95% interval 0.50% less to 0.60% more",
+            "send=sendfile moves as much as send=readwrite, within the margin of 1%: 95% interval 0.50% less to 0.60% more",
         ),
         (
             made(1.01, 0.98, 1.04, verdict="inconclusive", needed=57),
-            "sendfile moves 1.0% more than readwrite, 95% interval 2.0% less to 4.0% more: inconclusive, about 57 blocks would settle it",
+            "send=sendfile moves 1.0% more than send=readwrite, 95% interval 2.0% less to 4.0% more: inconclusive, about 57 blocks would settle it",
         ),
     ],
 )

@@ -119,12 +119,13 @@ def test_summary_answers_first(reports: dict[str, Report]) -> None:
     lines = text.render(reports["two kernels"]).split("\n")
     said = " ".join(" ".join(lines[:14]).split())
     assert re.search(
-        r"pin=none: sendfile moves \d\d\.\d% more than readwrite, 95% interval [\d.]+ to [\d.]+% \(better\)\.",
+        r"pin=none: send=sendfile moves \d\d\.\d% more than send=readwrite, 95% interval [\d.]+ to [\d.]+% \(better\)\.",
         said,
     )
     said = " ".join(text.render(reports["two kernels"]).split())
     assert re.search(
-        r"sendfile uses \d\d\.\d% less CPU per KB on the sender than readwrite, 95% interval", said
+        r"send=sendfile uses \d\d\.\d% less CPU per KB on the sender than send=readwrite, 95% interval",
+        said,
     )
 
 

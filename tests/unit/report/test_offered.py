@@ -1,0 +1,131 @@
+"""With a rate throughput is what the user asked for: the findings are about CPU. And what
+`repeat.metrics` asks for is shown, with what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from netbench.report import text
+from netbench.report.build import Report, build
+from netbench.report.question import of_factor, of_two
+from netbench.report.source import Source
+from tests.support.synthetic import Synth
+
+COMPARE = {"factor": "send", "baseline": "readwrite"}
+SENDS = {"send": ("readwrite", "sendfile")}
+TWO = ("snd>rcv",)
+
+
+def paced(factors: Mapping[str, str]) -> tuple[float, float, float]:
+    """1 Gb/s, where there is a rate; sendfile takes half the CPU."""
+    cost = 0.5 if factors["send"] == "sendfile" else 1.0
+    rate = 9.0 * (1.2 if cost < 1 else 1) if factors.get("rate") == "none" else 1.0
+    return rate, 0.4 * cost, 0.5 * cost
+
+
+def folder(made: Synth, at: Path, rate: str = "") -> Path:
+    made.write(at)
+    if rate:
+        with (at / "campaign.yaml").open("a") as file:
+            file.write(f"transfer: {{rate: {rate}}}\n")
+    return at
+
+
+def said(report: Report) -> str:
+    """The answers, without line breaks."""
+    whole = text.render(report)
+    return " ".join(whole[: whole.index("Cells\n=====")].split())
+
+
+@pytest.mark.parametrize(
+    ("rate", "factors"),
+    [
+        ("1Gb/s", SENDS),
+        ("1000Mbit/s", SENDS),
+        ("125MB/s", {**SENDS, "pin": ("none", "apart")}),
+        ("", {**SENDS, "rate": ("1Gb/s",)}),
+    ],
+)
+def test_the_verdict_is_about_cpu_where_a_rate_fixes_throughput(
+    tmp_path: Path, rate: str, factors: Mapping[str, tuple[str, ...]]
+) -> None:
+    made = Synth(factors, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
+    report = build(folder(made, tmp_path / "r", rate))
+    answers = said(report)
+    assert "moves" not in answers
+    assert re.search(
+        r"send=sendfile uses \d\d\.\d% less CPU on the sender than send=readwrite", answers
+    )
+    assert f"Throughput was fixed by rate: {rate or '1Gb/s'}, which every cell moved." in answers
+    assert "throughput" not in report.source.comparisons
+
+
+def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> None:
+    made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
+    made.truth = lambda f: (1.0 if f["send"] == "sendfile" else 0.7, 0.4, 0.5)
+    answers = said(build(folder(made, tmp_path / "r", "1Gb/s")))
+    assert "send=sendfile moves 42.9% more than send=readwrite" in answers
+    assert "limited by rate: 1Gb/s; 1 of 2 cells moved as much, the others less" in answers
+
+
+def test_only_what_a_rate_fixes_is_no_finding(tmp_path: Path) -> None:
+    factors = {**SENDS, "rate": ("none", "1Gb/s")}
+    made = Synth(factors, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
+    report = build(folder(made, tmp_path / "r"))
+    assert [c.context for c in report.source.comparisons["throughput"]] == [{"rate": "none"}]
+    assert "rate=none: send=sendfile moves 20.0% more" in said(report)
+
+
+def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> None:
+    made = Synth(SENDS, spread=0.0004, pairs=TWO, truth=paced)
+    a, b = (Source.of(folder(made, tmp_path / name, "1Gb/s")) for name in "ab")
+    for compared in (of_factor(a, "send"), of_two(a, b)):
+        assert "throughput" not in compared.families
+        assert {c.metric for family in compared.families.values() for c in family} >= {
+            "sender_cpu",
+            "receiver_cpu",
+        }
+        assert "fixed by rate: 1Gb/s" in compared.offered
+    assert "throughput" in of_factor(a, "send", metrics=["throughput"]).families
+    assert "throughput" in of_two(a, b, metrics=["throughput"]).families
+
+
+@pytest.mark.parametrize("metric", ["sender_cpu", "receiver_cpu"])
+def test_what_was_asked_is_shown_and_named(tmp_path: Path, metric: str) -> None:
+    """On one kernel a side's CPU is that of its process alone."""
+    made = Synth(SENDS, compare=COMPARE, repeat={"metrics": [metric]})
+    report = build(made.write(tmp_path / "r"))
+    assert metric in report.source.metrics
+    assert metric in report.source.comparisons
+    side = metric.split("_", maxsplit=1)[0]
+    whole = " ".join(text.render(report).split())
+    assert f"CPU on the {side} than send=readwrite" in said(report)
+    assert "CPU of its process alone)" in said(report)
+    assert f"{side} CPU (its process alone)" in whole
+    assert f"system CPU by procstat, {side} CPU by rusage" in whole
+    tables = {
+        block.title
+        for section in report.sections
+        for block in section.blocks
+        if hasattr(block, "columns")
+    }
+    assert f"{side} CPU (its process alone)" in tables
+
+
+def test_two_kernels_need_no_such_words(tmp_path: Path) -> None:
+    made = Synth(SENDS, pairs=TWO, compare=COMPARE, repeat={"metrics": ["sender_cpu"]})
+    whole = text.render(build(made.write(tmp_path / "r")))
+    assert "its process alone" not in whole
+    assert "CPU by procstat" in whole
+
+
+def test_all_cautions_that_follow_are_counted(tmp_path: Path) -> None:
+    for pairs in (TWO, ("here>here",)):
+        report = build(Synth(SENDS, runs=3, pairs=pairs).write(tmp_path / pairs[0][:3]))
+        below = text.render(report).count("\n! [")
+        assert f"{below} cautions below" in said(report) or f"{below} caution below" in said(report)
