@@ -5,6 +5,7 @@ Changes no setting.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from netbench.conductor import tool_commands
@@ -86,19 +87,32 @@ def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Ite
 def _units(
     campaign: Campaign, pool: WorkerPool, own_sinks: Collection[tuple[str, str]]
 ) -> Iterator[Finding]:
+    """What is wrong with cells. Where some can run, what others lack is a warning."""
     ends = EndFinder(campaign, pool)
-    for unit in Plan(campaign).units:
-        transfer, pair = unit.cell.transfer, unit.pair
-        sender, receiver = pool.pair_workers(pair)
-        yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
-        yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
-        try:
-            ends.ends(unit)
-        except RequestError as error:
-            yield Finding("error", pair.sender, str(error))
-        yield from check_congestion(transfer.congestion, sender)
-        yield from check_files(transfer, sender, receiver, own_sinks)
-        yield from _iperf3(unit, pool)
+    by_unit = [list(_unit(unit, ends, pool, own_sinks)) for unit in Plan(campaign).units]
+    some_run = any(all(one.level != "error" for one in found) for found in by_unit)
+    for one in (one for found in by_unit for one in found):
+        if one.skips and some_run:
+            remedy = f"{one.remedy}, or its cells are unsupported"
+            yield replace(one, level="warning", remedy=remedy)
+        else:
+            yield one
+
+
+def _unit(
+    unit: Unit, ends: EndFinder, pool: WorkerPool, own_sinks: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
+    transfer, pair = unit.cell.transfer, unit.pair
+    sender, receiver = pool.pair_workers(pair)
+    yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
+    yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
+    try:
+        ends.ends(unit)
+    except RequestError as error:
+        yield Finding("error", pair.sender, str(error))
+    yield from check_congestion(transfer.congestion, sender, receiver)
+    yield from check_files(transfer, sender, receiver, own_sinks)
+    yield from _iperf3(unit, pool)
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
@@ -115,6 +129,7 @@ def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iter
             host,
             f"{side}: {name} cannot run here: {known[name].row.why}",
             "run `list methods` to see which methods can run",
+            skips=True,
         )
 
 

@@ -1,5 +1,5 @@
-"""Whether the sender's kernel has the congestion control of a transfer, and lets the worker choose
-it.
+"""Whether the kernels of both ends have the congestion control of a transfer, and let the worker
+choose it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 NET_ADMIN = 1 << 12  # capability.h
 
 
-def check_congestion(congestion: str | None, worker: Worker) -> Iterator[Finding]:
-    """Findings about a congestion control; None is the host's default. Errors: those of losing the
-    worker.
+def check_congestion(congestion: str | None, sender: Worker, receiver: Worker) -> Iterator[Finding]:
+    """Findings about the congestion control of both ends' sockets; None is the host's default.
+    Errors: those of losing a worker.
     """
-    host = worker.host
-    available, _ = worker.operate("file", AVAILABLE)
     if congestion is None:
-        default, _ = worker.operate("file", DEFAULT)
+        default, _ = sender.operate("file", DEFAULT)
         if default.strip() == "bbr":
             yield Finding(
                 "warning",
-                host,
+                sender.host,
                 "the default congestion control, bbr, paces the sender",
                 "set congestion: cubic to measure what the CPU can do",
             )
-    elif congestion not in available.split():
-        yield Finding(
-            "error",
-            host,
-            f"congestion: the kernel does not have {congestion}, only {available.strip()}",
-            f"load its module (modprobe tcp_{congestion})",
-        )
-    else:
-        yield from _may_choose(congestion, worker)
+        return
+    for worker in {each.host: each for each in (receiver, sender)}.values():
+        available, _ = worker.operate("file", AVAILABLE)
+        if congestion in available.split():
+            yield from _may_choose(congestion, worker)
+        else:
+            yield Finding(
+                "error",
+                worker.host,
+                f"congestion: the kernel does not have {congestion}, only {available.strip()}",
+                f"load its module (modprobe tcp_{congestion})",
+                skips=True,
+            )
 
 
 def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
@@ -65,4 +67,5 @@ def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
             worker.host,
             f"congestion: an ordinary user may not select {name}, only {known}",
             remedy,
+            skips=True,
         )

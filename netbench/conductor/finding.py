@@ -8,13 +8,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Finding:
     """Level `error` (the campaign cannot run), `warning` (it can, but) or `ok`; on which host; what
-    was found; what to do.
+    was found; what to do. `skips`: cells without it can run, and those that need it are
+    `unsupported`.
     """
 
     level: str
     host: str
     what: str
     remedy: str = ""
+    skips: bool = False
 
     def __str__(self) -> str:
         where = f"{self.host}: " if self.host else ""

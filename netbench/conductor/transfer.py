@@ -15,6 +15,7 @@ from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.sinks import MadeSinks
 from netbench.engine.binding import Vector
 from netbench.engine.worker import Outcome
+from netbench.errors import RequestError
 from netbench.model import Transfer
 from netbench.record import Proof, SettingNote, Settings
 
@@ -102,6 +103,9 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
     sender, receiver = ends
     send_method = sender.worker.catalogue.send[transfer.send]
     receive_method = receiver.worker.catalogue.receive[transfer.receive]
+    for side, method in (("send", send_method), ("receive", receive_method)):
+        if method.row.why:
+            raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
     send = job.sender_options(
         transfer, token, sender.cpu, sender.meters, [row.name for row in send_method.options]

@@ -239,6 +239,24 @@ def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
     assert "congestion: the kernel does not have tahoe, only" in errors[0]
 
 
+def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(tmp_path: Path) -> None:
+    text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: [cubic, tahoe], streams: [1, 2]}}\n"
+    found = campaign.parse(text, "c.yaml")
+    with WorkerPool(found) as pool:
+        said = [str(f) for f in check(found, pool) if "tahoe" in str(f)]
+    assert len(said) == 1
+    assert said[0].startswith("warning: here: congestion: the kernel does not have tahoe, only")
+    assert said[0].endswith("(modprobe tcp_tahoe), or its cells are unsupported")
+    conclusion, runs = run(text, tmp_path)
+    assert conclusion.exit_code == 0
+    assert {r["cell"]: r["status"] for r in runs} == {
+        f"congestion={name},streams={n}": status
+        for name, status in (("cubic", "ok"), ("tahoe", "unsupported"))
+        for n in (1, 2)
+    }
+    assert all("tahoe: No such file" in r["reason"] for r in runs if r["status"] != "ok")
+
+
 AS_ANYONE = 'mount --bind "$0" /proc/sys/net/ipv4/tcp_allowed_congestion_control && exec "$@"'
 
 
@@ -269,6 +287,31 @@ def test_a_congestion_control_that_the_user_may_not_choose_is_an_error_of_check(
         errors == []
         or errors[0] == what + "sysctl net.ipv4.tcp_allowed_congestion_control='tahoe reno'"
     )
+
+
+@pytest.mark.root
+def test_cells_with_a_congestion_control_that_the_user_may_not_choose_are_unsupported(
+    tmp_path: Path,
+) -> None:
+    kernel = Path("/proc/sys/net/ipv4")
+    free = (kernel / "tcp_allowed_congestion_control").read_text().split()
+    known = (kernel / "tcp_available_congestion_control").read_text().split()
+    barred = next((name for name in known if name not in free), None)
+    if barred is None:
+        pytest.skip(f"every congestion control of this kernel is allowed to all: {free}")
+    caps = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
+    argv = [*caps, sys.executable, "-m", "netbench.engine"]
+    text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: [{free[0]}, {barred}]}}\n"
+    conclusion = conductor.start(
+        campaign.parse(text, "c.yaml"),
+        tmp_path,
+        channels=lambda host: LocalChannel(host.name, argv),
+    )
+    assert conclusion.exit_code == 0
+    assert {r["factors"]["congestion"]: r["status"] for r in records(conclusion.path)} == {
+        free[0]: "ok",
+        barred: "unsupported",
+    }
 
 
 def test_a_port_range_that_is_taken_says_so(tmp_path: Path) -> None:
