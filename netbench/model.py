@@ -50,7 +50,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine under test. `ssh` is an OpenSSH destination, or None for `local` (this machine)."""
+    """A machine under test. `ssh` is an OpenSSH destination, or None for `local` (this machine).
+    `run_as`: the user as whom data moves where the login is root's; "": as the login.
+    """
 
     name: str
     ssh: str | None = None
@@ -58,6 +60,7 @@ class Host:
     interface: str | None = None
     ssh_config: str | None = None  # a file of OpenSSH's configuration in place of ~/.ssh/config
     boot: BootSpec = BootSpec()
+    run_as: str = ""
 
     @property
     def local(self) -> bool:

@@ -96,7 +96,7 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
             )
             problems.add(("hosts", name), message)
     named = {
-        name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot)
+        name: Host(name, h.ssh, h.address, h.interface, file.ssh_config, h.boot, h.run_as)
         for name, h in file.hosts.items()
     }
     return named or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}

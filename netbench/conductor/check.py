@@ -27,6 +27,7 @@ from netbench.plan import Plan, Unit
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find
 
+ROOT = 0  # the id of its user
 ORDER = ("error", "warning", "ok")
 
 
@@ -68,7 +69,15 @@ def _hosts(
             f"engine {entry['engine']} runs on {entry['architecture']}, kernel {kernel},"
             f" {entry['cpus']} CPUs",
         )
-        yield from _meters(name, campaign.meters, pool.host_worker(name).catalogue.meters)
+        mover = pool.host_worker(name)
+        if mover.hello.user == ROOT and not campaign.lab:
+            yield Finding(
+                "warning",
+                name,
+                "data, sources, sinks and tools run as root",
+                "write `run_as: USER` for this host, or connect as another user",
+            )
+        yield from _meters(name, campaign.meters, mover.catalogue.meters)
 
 
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:

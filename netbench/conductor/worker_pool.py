@@ -98,7 +98,9 @@ class WorkerPool:
 
     def _start(self, host: str, role: str) -> Worker:
         channel = self.channel(host)
-        return Worker(channel.start_helper() if role == HELPER else channel.start_mover(), host)
+        if role == HELPER:
+            return Worker(channel.start_helper(), host)
+        return Worker(channel.start_mover(self._hosts[host].run_as), host)
 
     def _restart(self, host: str, role: str) -> Worker:
         """A worker on a host that was lost, which may take a while to come back. Errors:

@@ -44,8 +44,9 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
 
 def _host(host: LabHost, lab: Lab, campaign: Campaign) -> Host:
     ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
-    boot = BootSpec()
+    boot, named = BootSpec(), campaign.hosts[host.name]
     if lab.kind == "qemu":
-        boot = BootSpec("qemu", lab.name, deadline=campaign.hosts[host.name].boot.deadline)
+        boot = BootSpec("qemu", lab.name, deadline=named.boot.deadline)
     address = host.address6 if ip6 else host.address
-    return Host(host.name, host.ssh, address, host.interface, str(lab.ssh_config), boot)
+    config = str(lab.ssh_config)
+    return Host(host.name, host.ssh, address, host.interface, config, boot, named.run_as)

@@ -30,6 +30,9 @@ HOST_NAME = kinds.matching(
 )
 _LAB_NAME = kinds.matching("the name of a lab", NAME)
 _DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
+_USER = kinds.matching(
+    "the name of an account such as bench", r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?"
+)
 _INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
 
 
@@ -119,6 +122,12 @@ class HostKeys(Keys):
     )
     boot: Annotated[BootSpec, _BOOT] = optional(
         "how it is booted on another kernel", "grub", default="kexec"
+    )
+    run_as: Annotated[str, _USER] = optional(
+        "account as which data is sent and received, and tools run, where the login is root's;"
+        " left out: as the login",
+        "bench",
+        default="",
     )
 
 
