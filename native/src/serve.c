@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "hello.h"
 #include "ops/execute.h"
+#include "ops/permit.h"
 #include "scratch_files.h"
 #include "worker.h"
 
@@ -20,7 +21,7 @@ static void execute_operation(struct nb_worker *worker, uint16_t tag, const unsi
 	struct nb_writer writer = { 0 };
 	struct nb_error error;
 
-	if (nb_op_execute(payload, length, worker->duty, &worker->undo, &writer, &error)) {
+	if (nb_op_execute(payload, length, &worker->client, &worker->undo, &writer, &error)) {
 		nb_writer_free(&writer);
 		nb_reply_error(worker, tag, &error);
 		return;
@@ -47,7 +48,8 @@ static void undo(struct nb_worker *worker, uint16_t tag, const unsigned char *pa
 	struct nb_error error;
 	uint32_t scope;
 
-	if (read_scope(payload, length, &scope, &error) || nb_undo(&worker->undo, scope, &error))
+	if (read_scope(payload, length, &scope, &error) ||
+	    nb_undo(&worker->undo, scope, &worker->client, &error))
 		nb_reply_error(worker, tag, &error);
 	else
 		nb_heartbeat_frame(&worker->heartbeat, NB_UNDONE, tag, NULL, 0);
@@ -196,7 +198,11 @@ static int greet(struct nb_worker *worker, const char *user)
 {
 	struct nb_writer hello = { 0 };
 	struct nb_error error;
-	int status = nb_become(user, &error);
+	int status = worker->duty == NB_MOVER && worker->client.by_sudo
+			     ? nb_fail(&error, NB_ERR_REQUEST, "start",
+				       "let the rule of sudo end with the word helper",
+				       "a mover is not started by sudo")
+			     : nb_become(user, &error);
 
 	if (status) {
 		nb_reply_error(worker, 0, &error);
@@ -213,6 +219,8 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	struct nb_error ignored;
 	int status;
 
+	nb_client_begin(&worker.client);
+	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	/* A controller that no longer reads must not block the worker. */
@@ -222,7 +230,7 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	while (!status && !worker.leaving && !worker.heartbeat.lost)
 		status = serve_once(&worker);
 	nb_worker_end_run(&worker);
-	nb_undo(&worker.undo, 0, &ignored);
+	nb_undo(&worker.undo, 0, &worker.client, &ignored);
 	nb_scratch_files_close();
 	nb_reader_free(&worker.reader);
 	nb_heartbeat_stop();

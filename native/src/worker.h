@@ -5,12 +5,14 @@
 
 #include "fail.h"
 #include "heartbeat.h"
+#include "ops/client.h"
 #include "ops/undo.h"
 #include "run.h"
 #include "wire.h"
 
 struct nb_worker {
 	enum nb_duty duty;
+	struct nb_client client;
 	int in; /* from the controller */
 	struct nb_reader reader;
 	struct nb_heartbeat heartbeat; /* to the controller */

@@ -40,8 +40,16 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str]) -> None:
         pipe = subprocess.PIPE
+        # That root came by sudo is of no account where root starts a worker.
+        environment = {name: text for name, text in os.environ.items() if name != "SUDO_UID"}
         self._child = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            bufsize=0,
+            env=environment,
         )
         if self._child.stdin is None or self._child.stdout is None or self._child.stderr is None:
             raise OSError("a child process without pipes")  # Popen made them: for the type checker

@@ -590,21 +590,22 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
 # Undoing
 
 
-def test_scopes_are_undone_one_by_one(here: Namespace, worker: Worker, tmp_path: Path) -> None:
-    path = tmp_path / "setting"
-    path.write_text("before")
-    before = here.link()["mtu"], here.features(), here.qdiscs(), path.read_text()
+TTL = "/proc/sys/net/ipv4/ip_default_ttl"
 
+
+def test_scopes_are_undone_one_by_one(here: Namespace, worker: Worker) -> None:
     def now() -> tuple[Any, ...]:
-        return here.link()["mtu"], here.features(), here.qdiscs(), path.read_text()
+        return here.link()["mtu"], here.features(), here.qdiscs(), here.run("cat", TTL)
+
+    before = now()
 
     change(worker, "link", (DATA, "mtu"), "9000", scope=0)
-    change(worker, "file", str(path), "zero", scope=0)
+    change(worker, "file", TTL, "40", scope=0)
     first = now()
     change(worker, "features", DATA, "tx-scatter-gather off", scope=1)
     second = now()
     change(worker, "qdisc", DATA, "pfifo", scope=2)
-    change(worker, "file", str(path), "two", scope=2)
+    change(worker, "file", TTL, "42", scope=2)
     assert now() != second
     error = refusal(worker, "link", (DATA, "mtu"), "1400", hold=True, scope=1)
     assert (error.code, "operations nest" in str(error)) == (Code.REQUEST, True)
@@ -620,13 +621,11 @@ def test_scopes_are_undone_one_by_one(here: Namespace, worker: Worker, tmp_path:
 
 
 def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(
-    here: Namespace, worker: Worker, tmp_path: Path
+    here: Namespace, worker: Worker
 ) -> None:
-    path = tmp_path / "setting"
-    path.write_text("before")
-    before = here.features()
+    before = here.features(), here.run("cat", TTL)
     here.run("ip", "link", "add", "dev", "gone0", "type", "veth", "peer", "name", "gone1")
-    change(worker, "file", str(path), "during")
+    change(worker, "file", TTL, "40")
     change(worker, "link", ("gone0", "mtu"), "1400")
     change(worker, "features", DATA, "tx-scatter-gather off")
     change(worker, "features", "gone0", "tx-scatter-gather off")
@@ -635,8 +634,7 @@ def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(
         EngineError, match=r"no interface 'gone0' on this host; 1 more could not be restored"
     ):
         worker.undo()
-    assert here.features() == before
-    assert path.read_text() == "before"
+    assert (here.features(), here.run("cat", TTL)) == before
     worker.undo()
 
 

@@ -350,53 +350,56 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
     heartbeat.stop()
 
 
+# of the network namespace that a process of the tests has for itself
+TTL, TIMEOUT = (
+    Path(f"/proc/sys/net/ipv4/{name}") for name in ("ip_default_ttl", "tcp_fin_timeout")
+)
+
+
 @pytest.mark.slow
-def test_a_worker_that_hears_nothing_undoes_and_exits(tmp_path: Path) -> None:
+@pytest.mark.netns
+def test_a_worker_that_hears_nothing_undoes_and_exits() -> None:
     """Its descriptors stay open: a controller that hangs is as good as gone."""
-    path = tmp_path / "setting"
-    path.write_text("before")
+    before = TTL.read_text()
     with worker(HELPER) as (one, process):
-        one.operate("file", str(path), "during", hold=True)
-        assert path.read_text() == "during"
+        one.operate("file", str(TTL), "40", hold=True)
+        assert TTL.read_text() == "40\n"
         while True:  # beats, until it hangs up
             with contextlib.suppress(TimeoutError):
                 if not process.read(PATIENCE):
                     break
-        assert path.read_text() == "before"
+        assert TTL.read_text() == before
 
 
-def test_a_worker_whose_controller_is_gone_undoes_and_exits(tmp_path: Path) -> None:
-    paths = [tmp_path / "one", tmp_path / "two"]
-    for path in paths:
-        path.write_text("before")
+@pytest.mark.netns
+def test_a_worker_whose_controller_is_gone_undoes_and_exits() -> None:
+    before = TTL.read_text(), TIMEOUT.read_text()
     process = LocalProcess(HELPER)
     one = Worker(process, "here")
-    for path in (*paths, paths[0]):
-        assert one.operate("file", str(path), "during", hold=True)[1] == "during"
+    for path in (TTL, TIMEOUT, TTL):
+        assert one.operate("file", str(path), "40", hold=True)[1] == "40\n"
     assert process.finish(PATIENCE) == 0, "it left by itself"
-    assert [path.read_text() for path in paths] == ["before", "before"]
+    assert (TTL.read_text(), TIMEOUT.read_text()) == before
 
 
+@pytest.mark.netns
 def test_what_is_held_is_undone_on_request(tmp_path: Path) -> None:
-    path, log = tmp_path / "setting", tmp_path / "log"
-    path.write_text("before")
+    log, before = tmp_path / "log", TTL.read_text()
     with worker(HELPER) as (one, _):
-        assert one.operate("file", str(path)) == ("before", None)
-        assert one.operate("file", str(path), "during", hold=True) == ("before", "during")
-        assert one.operate("exec", ["echo", "applied"], undo=["cp", str(path), str(log)]) == (
+        assert one.operate("file", str(TTL)) == (before, None)
+        assert one.operate("file", str(TTL), "40", hold=True) == (before, "40\n")
+        assert one.operate("exec", ["echo", "applied"], undo=["cp", str(TTL), str(log)]) == (
             "applied\n",
             None,
         )
         one.undo()
-        assert (path.read_text(), log.read_text()) == ("before", "during"), (
+        assert (TTL.read_text(), log.read_text()) == (before, "40\n"), (
             "in reverse: the file was put back last"
         )
-        path.write_text("later")
+        one.operate("file", str(TTL), "41")
         one.undo()
-    assert path.read_text() == "later", "nothing is put back twice"
-
-
-# External tools
+        assert TTL.read_text() == "41\n", "nothing is put back twice"
+        one.operate("file", str(TTL), before)
 
 
 def test_a_tool_is_run_and_listened_to() -> None:

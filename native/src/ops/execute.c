@@ -2,11 +2,13 @@
 #include "execute.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../rows.h"
 #include "arguments.h"
+#include "audit.h"
 #include "request.h"
 
 /* The edges of the two texts of an answer. */
@@ -79,8 +81,16 @@ static void answer_text(struct nb_writer *answer, enum reading reading, const st
 		    strlen(text->data));
 }
 
+static int change(const struct nb_op_request *request, struct nb_text *text, struct nb_error *error)
+{
+	int status = request->op->set(&request->target, request->value, error);
+
+	return status ? status : nb_op_read(request->op, &request->target, text, error);
+}
+
 static int perform(const struct nb_op_request *request, struct nb_text *text,
-		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
+		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_deed *deed,
+		   struct nb_error *error)
 {
 	int status = read_before(request, text, stack, error);
 
@@ -89,28 +99,50 @@ static int perform(const struct nb_op_request *request, struct nb_text *text,
 	answer_text(answer, BEFORE, text);
 	if (!request->value)
 		return 0;
-	status = request->op->set(&request->target, request->value, error);
+	deed->before = nb_text_copy(text->data, strlen(text->data));
+	status = change(request, text, error);
+	if (status)
+		return status;
+	deed->after = text->data;
+	answer_text(answer, AFTER, text);
+	return 0;
+}
+
+/* The name under which a campaign locks the host stands in the host's log from then on. */
+static void remember_campaign(const struct nb_op_request *request, struct nb_client *client)
+{
+	if (request->op->lasting && request->value)
+		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
+}
+
+/* Readings are not logged. */
+static int is_logged(const struct nb_op_request *request)
+{
+	return (request->value && !request->op->lasting) || !request->op->words;
+}
+
+/* Execute what the client may ask for, with what the host's log is to tell of it. */
+static int execute(const struct nb_op_request *request, struct nb_client *client,
+		   struct nb_text *text, struct nb_undo_entry **stack, struct nb_writer *answer,
+		   struct nb_error *error)
+{
+	struct nb_deed deed = { .verb = "set", .op = request->op, .target = &request->target };
+	int status = client->permit ? client->permit(client, request, error) : 0;
+	int refused = status != 0;
+
+	remember_campaign(request, client);
 	if (!status)
-		status = nb_op_read(request->op, &request->target, text, error);
-	if (!status)
-		answer_text(answer, AFTER, text);
+		status = perform(request, text, stack, answer, &deed, error);
+	if (refused || !request->op->words)
+		deed.verb = refused ? "refuse" : "run";
+	deed.error = status ? error : NULL;
+	if (client->permit && (refused || is_logged(request)))
+		nb_audit(client, &deed);
+	free((char *)deed.before);
 	return status;
 }
 
-/* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
-static int check_duty(const struct nb_op_request *request, enum nb_duty duty,
-		      struct nb_error *error)
-{
-	int changes = (request->value && !request->op->lasting) || request->undo.words;
-
-	if (duty == NB_HELPER || !changes)
-		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, "operation", "send it to a helper",
-		       "a mover does not change the host: %s %.60s", request->op->name,
-		       request->target.words);
-}
-
-int nb_op_execute(const unsigned char *payload, size_t length, enum nb_duty duty,
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_client *client,
 		  struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
 {
 	struct nb_op_request request = { 0 };
@@ -121,9 +153,7 @@ int nb_op_execute(const unsigned char *payload, size_t length, enum nb_duty duty
 		return status;
 	status = nb_op_decode(&request, payload, length, error);
 	if (!status)
-		status = check_duty(&request, duty, error);
-	if (!status)
-		status = perform(&request, &text, stack, answer, error);
+		status = execute(&request, client, &text, stack, answer, error);
 	nb_op_request_free(&request);
 	free(text.data);
 	return status;

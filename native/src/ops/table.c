@@ -7,6 +7,7 @@
 	row(file) \
 	row(list) \
 	row(exec) \
+	row(boot) \
 	row(features) \
 	row(link) \
 	row(rings) \

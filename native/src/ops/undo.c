@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../heartbeat.h"
+#include "audit.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
@@ -104,13 +105,18 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 		       shown(was), was);
 }
 
-static int restore(const struct nb_undo_entry *entry, struct nb_text *text, struct nb_error *error)
+/* `was`: what it read before, for free(), where that differs. */
+static int restore(const struct nb_undo_entry *entry, struct nb_text *text, char **was,
+		   struct nb_error *error)
 {
 	const struct nb_op *op = entry->op;
 	int status;
 
-	if (!nb_op_read(op, &entry->target, text, NULL) && !strcmp(text->data, entry->value))
-		return 0;
+	if (!nb_op_read(op, &entry->target, text, NULL)) {
+		if (!strcmp(text->data, entry->value))
+			return 0;
+		*was = nb_text_copy(text->data, strlen(text->data));
+	}
 	status = (op->restore ? op->restore : op->set)(&entry->target, entry->value, error);
 	if (!status)
 		status = nb_op_read(op, &entry->target, text, error);
@@ -119,14 +125,22 @@ static int restore(const struct nb_undo_entry *entry, struct nb_text *text, stru
 	return status;
 }
 
-static int undo_one(const struct nb_undo_entry *entry, struct nb_error *error)
+static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *client,
+		    struct nb_error *error)
 {
+	struct nb_deed deed = { .verb = "undo", .op = entry->op, .target = &entry->target };
 	struct nb_text text;
+	char *was = NULL;
 	int status = nb_text_allocate(&text, error);
 
 	if (!status)
-		status = entry->op->set ? restore(entry, &text, error)
+		status = entry->op->set ? restore(entry, &text, &was, error)
 					: nb_op_read(entry->op, &entry->target, &text, error);
+	deed.before = was;
+	deed.after = entry->op->set && !status ? text.data : NULL;
+	deed.error = status ? error : NULL;
+	nb_audit(client, &deed);
+	free(was);
 	free(text.data);
 	return status;
 }
@@ -142,14 +156,15 @@ static void add_count(struct nb_error *error, size_t others)
 	memcpy(error->message + used, more, length + 1);
 }
 
-int nb_undo(struct nb_undo_entry **stack, uint32_t scope, struct nb_error *error)
+int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
+	    struct nb_error *error)
 {
 	size_t failures = 0;
 	int first = 0;
 
 	while (*stack && (*stack)->scope >= scope) {
 		struct nb_error ignored;
-		int status = undo_one(*stack, first ? &ignored : error);
+		int status = undo_one(*stack, client, first ? &ignored : error);
 
 		failures += status != 0;
 		first = first ? first : status;

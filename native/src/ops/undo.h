@@ -3,6 +3,7 @@
 #ifndef NB_UNDO_H
 #define NB_UNDO_H
 
+#include "client.h"
 #include "op.h"
 
 struct nb_undo_entry;
@@ -17,8 +18,10 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 void nb_undo_release(struct nb_undo_entry **stack);
 /*
  * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
- * did. Goes on after a failure, and reports the first and how many there were.
+ * did. Goes on after a failure, and reports the first and how many there were. The host's log says
+ * for whom (NULL: nobody) it was done.
  */
-int nb_undo(struct nb_undo_entry **stack, uint32_t scope, struct nb_error *error);
+int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
+	    struct nb_error *error);
 
 #endif

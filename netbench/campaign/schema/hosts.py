@@ -30,9 +30,7 @@ HOST_NAME = kinds.matching(
 )
 _LAB_NAME = kinds.matching("the name of a lab", NAME)
 _DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
-_USER = kinds.matching(
-    "the name of an account such as bench", r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?"
-)
+_USER = kinds.matching("the name of an account such as bench", r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?")
 _INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
 
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "client.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void lift_limits(void)
+{
+	static const __rlimit_resource_t limits[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS,
+						      RLIMIT_DATA, RLIMIT_STACK };
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (getrlimit(limits[i], &limit))
+			continue;
+		limit.rlim_max = RLIM_INFINITY;
+		if (limits[i] != RLIMIT_STACK)
+			limit.rlim_cur = RLIM_INFINITY;
+		setrlimit(limits[i], &limit); /* where it fails, the limit is the system's */
+	}
+}
+
+static void isolate(void)
+{
+	clearenv();
+	setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	lift_limits();
+	signal(SIGXFSZ, SIG_IGN);
+	umask(022);
+	if (setgroups(0, NULL) || chdir("/"))
+		return; /* what is left is root's own */
+}
+
+static unsigned int number_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? (unsigned int)strtoul(text, NULL, 10) : 0;
+}
+
+void nb_client_begin(struct nb_client *client)
+{
+	const char *user = getenv("SUDO_USER");
+
+	*client = (struct nb_client){ .id = number_of("SUDO_UID"), .group = number_of("SUDO_GID") };
+	client->by_sudo = getenv("SUDO_UID") && client->id && !geteuid();
+	if (!user)
+		user = getenv("USER");
+	if (user)
+		snprintf(client->user, sizeof(client->user), "%s", user);
+	else
+		snprintf(client->user, sizeof(client->user), "uid %u", (unsigned int)getuid());
+	if (client->by_sudo)
+		isolate();
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Who asks for operations: the account that started this process, and the campaign. */
+#ifndef NB_CLIENT_H
+#define NB_CLIENT_H
+
+#include <sys/types.h>
+
+#include "../fail.h"
+
+struct nb_op_request;
+
+struct nb_client {
+	char user[64];	   /* that logged in */
+	char campaign[64]; /* as it names itself when it locks the host */
+	int by_sudo;	   /* a user who is not root started this process by sudo(8) */
+	uid_t id;	   /* of that user */
+	gid_t group;
+	/* Whether it may ask for this: 0, or a negative code; NULL: for anything. */
+	int (*permit)(const struct nb_client *client, const struct nb_op_request *request,
+		      struct nb_error *error);
+};
+
+/*
+ * The client of this process, which becomes one that it cannot disturb where it came by sudo(8):
+ * no environment, limits or groups of the user's are left.
+ */
+void nb_client_begin(struct nb_client *client);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process does for its client: nothing that its duty, or its host, does not allow. */
+#ifndef NB_PERMIT_H
+#define NB_PERMIT_H
+
+#include "client.h"
+#include "request.h"
+
+/* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
+int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
+		    struct nb_error *error);
+/*
+ * A helper stays below the kernel's own files, and does what the host's allow file lists. Without
+ * one a login of root may do anything else; one by sudo(8) has the settings that netbench names.
+ */
+int nb_permit_helper(const struct nb_client *client, const struct nb_op_request *request,
+		     struct nb_error *error);
+
+#endif

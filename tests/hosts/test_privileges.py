@@ -1,0 +1,412 @@
+"""Who may do what on a host: movers without root, a helper by sudo that is no full root, and the
+host's own file of what it allows. Real sshd, real accounts, real sudo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError
+from netbench.hosts import deploy
+from netbench.hosts.local import LocalChannel
+from netbench.settings.catalogue import known
+from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path
+
+__all__ = ["bed", "tmp_path"]
+pytestmark = [pytest.mark.root, pytest.mark.netns, needs_sshd]
+
+BUILT = deploy.PACKAGE / f"worker-{platform.machine()}"
+TTL = Path("/proc/sys/net/ipv4/ip_default_ttl")
+LINK = "nbpriv0"
+OTHER = "nbpriv1"
+CAP_SYS_RESOURCE = 24
+# an /etc and a /var/log of the host's own, and the /sys of its network namespace
+OWN = (
+    "mount -t sysfs sysfs /sys; cp -a /etc $HOME/../etc; mount --bind $HOME/../etc /etc; rm -rf /etc/netbench; mkdir -m 755"
+    " $HOME/../logs; mount --bind $HOME/../logs /var/log\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def links() -> Iterator[None]:
+    """A pair of interfaces in the network namespace of the tests' process."""
+    subprocess.run(["ip", "link", "add", LINK, "type", "veth", "peer", "name", OTHER], check=True)
+    yield
+    subprocess.run(["ip", "link", "delete", LINK], check=True)
+
+
+def sudo_rule(bed: Bed, words: str = " helper") -> str:
+    """Setup text: a host whose sudo lets `bench` run the worker with these words."""
+    if shutil.which("sudo") is None:
+        pytest.skip("needs sudo: apt-get install sudo")
+    digest = hashlib.sha256(BUILT.read_bytes()).hexdigest()
+    program = f"{bed.folder}/server0/home/.cache/netbench/worker-{digest}"
+    rule = f"bench ALL=(root) NOPASSWD: sha256:{digest} {program}{words}"
+    return (
+        f"{OWN}printf '%s\\n' 'Defaults !fqdn' '{rule}' > /etc/sudoers; chmod 440 /etc/sudoers;"
+        " rm -rf /etc/sudoers.d/*\n"
+    )
+
+
+def allow_file(text: str) -> str:
+    """Setup text: a host with this file."""
+    lines = " ".join(f"'{line}'" for line in text.splitlines())
+    return f"mkdir -p -m 755 /etc/netbench; printf '%s\\n' {lines} > /etc/netbench/allow\n"
+
+
+@contextlib.contextmanager
+def helper_by_sudo(bed: Bed, setup: str = "") -> Iterator[tuple[Server, Worker]]:
+    server, channel = bed.host(user="bench", setup=sudo_rule(bed) + setup)
+    worker = Worker(channel.start_helper(), "snd")
+    yield server, worker
+    worker.close()
+
+
+@contextlib.contextmanager
+def helper_of_root(bed: Bed, setup: str = "") -> Iterator[tuple[Server, Worker]]:
+    server, channel = bed.host(setup=OWN + setup)
+    worker = Worker(channel.start_helper(), "snd")
+    yield server, worker
+    worker.close()
+
+
+Asked = Mapping[str, object]
+
+
+def refusal(worker: Worker, **asked: object) -> str:
+    with pytest.raises(EngineError) as error:
+        worker.operate(**asked)  # type: ignore[arg-type]
+    return str(error.value)
+
+
+def capabilities() -> int:
+    """The mask of this process."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("CapEff:")[2].split()[0], 16)
+
+
+def mtu(interface: str = LINK) -> str:
+    shown = subprocess.run(
+        ["ip", "-j", "link", "show", interface], check=True, capture_output=True, text=True
+    )
+    return str(json.loads(shown.stdout)[0]["mtu"])
+
+
+# --- by sudo, without a file ----------------------------------------------------------------------
+
+WAYS_TO_ROOT: Mapping[str, Asked] = {
+    "a program": {"op": "exec", "target": ["id"]},
+    "a program by its path": {"op": "exec", "target": ["/usr/bin/id"]},
+    "a program as undo": {"op": "exec", "target": ["true"], "undo": ["sh", "-c", "id"]},
+    "a kernel": {"op": "boot", "target": ["kexec", "-l", "/tmp/image"]},
+    "a file": {"op": "file", "target": "/etc/netbench-was-here", "value": "x"},
+    "a file by dots": {"op": "file", "target": "/proc/sys/net/../../../etc/was-here", "value": "x"},
+    "a process": {"op": "file", "target": "/proc/1/oom_score_adj", "value": "1"},
+    "memory": {"op": "file", "target": "/proc/self/mem", "value": "x"},
+    "the core pattern": {"op": "file", "target": "/proc/sys/kernel/core_pattern", "value": "|/x"},
+    "modprobe": {"op": "file", "target": "/proc/sys/kernel/modprobe", "value": "/tmp/x"},
+    "hotplug": {"op": "file", "target": "/sys/kernel/uevent_helper", "value": "/tmp/x"},
+    "huge pages": {
+        "op": "file",
+        "target": "/sys/kernel/mm/transparent_hugepage/enabled",
+        "value": "never",
+    },
+    "a sysctl by a link": {
+        "op": "file",
+        "target": f"/sys/class/net/{LINK}/subsystem/{OTHER}/mtu",
+        "value": "1400",
+    },
+    "an export": {"op": "export", "target": ["/", "127.0.0.1", "127.0.0.1"], "value": "exported"},
+    "a mount over keys": {"op": "mount", "target": "/root/.ssh", "value": "h:/\nvers=4.2"},
+    "a mount": {"op": "mount", "target": "/run/netbench.nfs-1", "value": "h:/\nvers=4.2"},
+    "a secret": {"op": "file", "target": "/etc/shadow"},
+    "a secret by dots": {"op": "file", "target": "/proc/sys/../../etc/shadow"},
+    "another's memory map": {"op": "file", "target": "/proc/1/maps"},
+    "a folder": {"op": "list", "target": "/root"},
+    "a sysctl that only root reads": {"op": "file", "target": "/proc/sys/vm/mmap_rnd_bits"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_ROOT)
+def test_the_rule_of_sudo_is_no_way_to_root(bed: Bed, way: str) -> None:
+    with helper_by_sudo(bed) as (server, worker):
+        said = refusal(worker, **WAYS_TO_ROOT[way])
+        assert "allow" in said or "Permission denied" in said or "a helper" in said
+        assert "/etc/netbench/allow" in said or "a helper" in said
+    assert not (server.folder / "etc" / "netbench-was-here").exists()
+
+
+@pytest.mark.parametrize("words", ["", " mover", " mover nobody"])
+def test_sudo_starts_no_mover(bed: Bed, words: str) -> None:
+    """Also where the rule allows any words: a mover runs any program."""
+    server, channel = bed.host(user="bench", setup=sudo_rule(bed, words))
+    channel.start_mover().finish(10)
+    (program,) = (server.home / ".cache" / "netbench").iterdir()
+    sudo = ["sudo", "-n", "--", str(program), *(words.split() or ["mover"])]
+    with pytest.raises(EngineError, match="a mover is not started by sudo"):
+        Worker(channel.start(sudo), "snd")
+
+
+def test_named_settings_and_sysctls_of_the_network_are_allowed_by_sudo(bed: Bed) -> None:
+    before = TTL.read_text()
+    with helper_by_sudo(bed) as (_, worker):
+        assert worker.operate("file", str(TTL), "40", hold=True) == (before, "40\n")
+        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+        features = worker.operate("features", LINK)[0]
+        worker.operate("features", LINK, "rx-gro off\n", hold=True)
+        assert mtu() == "1400"
+        worker.operate("features", LINK, features)  # as it is put back from a journal
+        worker.operate("list", f"/sys/class/net/{LINK}/queues")
+    assert (TTL.read_text(), mtu()) == (before, "1500")
+
+
+def test_the_limits_and_the_environment_of_a_user_do_not_reach_the_helper(bed: Bed) -> None:
+    if not capabilities() >> CAP_SYS_RESOURCE & 1:
+        pytest.skip("needs root with CAP_SYS_RESOURCE, which lifts limits")
+    _, channel = bed.host(user="bench", setup=sudo_rule(bed))
+    channel.start_mover().finish(10)
+    program = f"{bed.folder}/server0/home/.cache/netbench/worker-{hashlib.sha256(BUILT.read_bytes()).hexdigest()}"
+    start = f"ulimit -f 0; ulimit -t 1; exec sudo -n -- {program} helper"
+    worker = Worker(channel.start(["sh", "-c", start]), "snd")
+    limits = Path(f"/proc/{worker.hello.pid}/limits").read_text()
+    environment = Path(f"/proc/{worker.hello.pid}/environ").read_bytes()
+    assert "Max file size             unlimited" in limits
+    assert "Max cpu time              unlimited" in limits
+    assert b"LD_" not in environment
+    worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+    worker.close()
+    assert mtu() == "1500"
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+FILE = f"""\
+# what netbench may change here
+setting mtu tso feature.rx-*
+
+sysctl net.ipv4.ip_ vm.swap   # two prefixes
+sysfs class/net/{LINK}/gro_flush
+interface {LINK}
+command /bin/echo fixed
+command /usr/bin/test -n *
+boot no
+"""
+TSO = "tx-tcp-segmentation off\n"
+ALLOWED: Mapping[str, Asked] = {
+    "a setting": {"op": "link", "target": (LINK, "mtu"), "value": "1400"},
+    "a feature of a setting": {"op": "features", "target": LINK, "value": TSO},
+    "a feature by a pattern": {"op": "features", "target": LINK, "value": "rx-gro-list on\n"},
+    "a sysctl": {"op": "file", "target": str(TTL), "value": "40"},
+    "a file of /sys": {
+        "op": "file",
+        "target": f"/sys/class/net/{LINK}/gro_flush_timeout",
+        "value": "0",
+    },
+    "a command": {"op": "exec", "target": ["/bin/echo", "fixed"]},
+    "a command with any words": {"op": "exec", "target": ["/usr/bin/test", "-n", "a", "-a", "b"]},
+    "a command and its undo": {
+        "op": "exec",
+        "target": ["/bin/echo", "fixed"],
+        "undo": ["/bin/echo", "fixed"],
+    },
+}
+REFUSED: Mapping[str, tuple[Asked, str]] = {
+    "another setting": ({"op": "qdisc", "target": LINK, "value": "pfifo"}, "allow:2 "),
+    "another interface": ({"op": "link", "target": (OTHER, "mtu"), "value": "1400"}, "allow:6 "),
+    "features of another interface": (
+        {"op": "features", "target": OTHER, "value": TSO},
+        "allow:6 does not allow `interface nbpriv1`, only `interface nbpriv0`",
+    ),
+    "another feature": (
+        {"op": "features", "target": LINK, "value": "tx-scatter-gather off\n"},
+        "allow:2 ",
+    ),
+    "one feature of two": (
+        {"op": "features", "target": LINK, "value": f"{TSO}tx-scatter-gather off\n"},
+        "`setting sg`",
+    ),
+    "another sysctl": (
+        {"op": "file", "target": "/proc/sys/net/ipv4/tcp_fin_timeout", "value": "60"},
+        "allow:4 does not allow `sysctl net.ipv4.tcp_fin_timeout`, only `sysctl net.ipv4.ip_",
+    ),
+    "another file of /sys": (
+        {"op": "file", "target": f"/sys/class/net/{LINK}/tx_queue_len", "value": "1000"},
+        "allow:5 ",
+    ),
+    "another interface's file by a link": (
+        {
+            "op": "file",
+            "target": f"/sys/class/net/{LINK}/gro_flush/../../{OTHER}/mtu",
+            "value": "1400",
+        },
+        "without `..`",
+    ),
+    "other words": ({"op": "exec", "target": ["/bin/echo", "fixed", "more"]}, "allow:7 "),
+    "fewer words": ({"op": "exec", "target": ["/bin/echo"]}, "allow:7 "),
+    "another program": ({"op": "exec", "target": ["/bin/sh", "-c", "id"]}, "allow:7 "),
+    "a program by its name": ({"op": "exec", "target": ["echo", "fixed"]}, "whole path"),
+    "another undo": (
+        {"op": "exec", "target": ["/bin/echo", "fixed"], "undo": ["/bin/sh"]},
+        "`command /bin/sh`",
+    ),
+    "a boot": ({"op": "boot", "target": ["reboot"]}, "allow:9 does not allow `boot yes`"),
+}
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+@pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
+def test_what_the_file_lists_is_allowed(bed: Bed, login: object, what: str) -> None:
+    with login(bed, allow_file(FILE)) as (_, worker):  # type: ignore[operator]
+        asked = dict(ALLOWED[what])
+        worker.operate(**asked, hold=asked["op"] != "exec")
+
+
+@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
+def test_what_the_file_does_not_list_is_refused_with_its_line(
+    bed: Bed, login: object, what: str
+) -> None:
+    asked, named = REFUSED[what]
+    with login(bed, allow_file(FILE)) as (_, worker):  # type: ignore[operator]
+        assert named in refusal(worker, **asked)
+    assert mtu(OTHER) == "1500"
+
+
+BAD_FILES = {
+    "another's file": ("chown bench /etc/netbench/allow", "/etc/netbench/allow is not root's"),
+    "another's folder": ("chown bench /etc/netbench", "/etc/netbench is not root's"),
+    "open to a group": ("chmod g+w /etc/netbench/allow", "can be written by others than root"),
+    "open to all": ("chmod o+w /etc/netbench/allow", "can be written by others than root"),
+    "an open folder": ("chmod 777 /etc/netbench", "can be written by others than root"),
+    "a link": (
+        "mv /etc/netbench/allow /etc/allow; ln -s /etc/allow /etc/netbench/allow",
+        "is a symbolic link",
+    ),
+    "a dangling link": ("ln -sf /no/such /etc/netbench/allow", "is a symbolic link"),
+    "a folder": ("rm /etc/netbench/allow; mkdir /etc/netbench/allow", "is not a file"),
+    "an unknown word": ("echo settings mtu >> /etc/netbench/allow", "/etc/netbench/allow:10 "),
+    "a word alone": ("echo setting >> /etc/netbench/allow", "/etc/netbench/allow:10 "),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_FILES)
+def test_a_file_that_others_may_have_written_allows_nothing(bed: Bed, fault: str) -> None:
+    make, said = BAD_FILES[fault]
+    with helper_by_sudo(bed, f"{allow_file(FILE)}{make}\n") as (_, worker):
+        message = refusal(worker, **ALLOWED["a setting"])
+        assert said in message
+        assert "so nothing is allowed" in message
+    assert mtu() == "1500"
+
+
+def test_without_a_file_root_does_what_its_campaign_says(bed: Bed) -> None:
+    with helper_of_root(bed) as (_, worker):
+        assert worker.operate("exec", ["echo", "said"])[0] == "said\n"
+        swappiness = worker.operate("file", "/proc/sys/vm/swappiness")[0]
+        worker.operate("file", "/proc/sys/vm/swappiness", swappiness.strip())
+
+
+@pytest.mark.parametrize("path", ["/etc/was-here", "/proc/self/comm", "/tmp/x", "/sys/../tmp/x"])
+def test_files_stay_below_proc_sys_and_sys_for_root_too(path: str) -> None:
+    worker = Worker(LocalChannel("here").start_helper(), "here")
+    assert "a helper stays below the kernel's own files" in refusal(
+        worker, op="file", target=path, value="x"
+    )
+    worker.close()
+
+
+def test_every_named_setting_is_one_of_the_default_but_nfs() -> None:
+    """The names in native/src/ops/allow.c are those of the settings."""
+    text = (Path(__file__).parents[2] / "native/src/ops/allow.c").read_text()
+    default = text.partition("OF_SUDO[] =")[2].partition(";")[0].replace('"', " ")
+    words = set(default.replace("\\n", " ").split())
+    from netbench.settings.features import SETTINGS
+
+    features = {setting.name for setting in SETTINGS}
+    named = {name for name in known() if not name.endswith(".")} - features - {"nfs"}
+    assert named | {"feature.*", "net."} == words - {"setting", "sysctl"}
+
+
+def test_features_of_a_setting_are_those_of_the_allow_file() -> None:
+    from netbench.settings.features import SETTINGS
+
+    text = (Path(__file__).parents[2] / "native/src/ops/permit.c").read_text()
+    for setting in SETTINGS:
+        if setting.pattern:
+            assert f'{{ "{setting.name}", "{setting.pattern}" }}' in text
+
+
+# --- the host's log -------------------------------------------------------------------------------
+
+
+def test_operations_are_in_a_file_where_the_host_has_no_log(bed: Bed) -> None:
+    hide = "mount -t tmpfs tmpfs /mnt; cp -a /dev/null /mnt; [ ! -S /dev/log ] || mount --bind /mnt/null /dev/log\n"
+    with helper_by_sudo(bed, hide) as (server, worker):
+        worker.operate("lock", "host", "fast/20260101+1")
+        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+        refusal(worker, op="exec", target=["sh", "-c", "echo \x1b[2J\nfaked line"])
+    path = server.folder / "logs" / "netbench.log"
+    lines = path.read_text().splitlines()
+    assert path.stat().st_mode & 0o777 == 0o600
+    said = [line.partition("]: ")[2] for line in lines]
+    who = "campaign='fast/20260101+1' user='bench'"
+    assert said[0] == f"{who} set link '{LINK} mtu' old '1500' new '1400'"
+    assert said[1].startswith(f"{who} refuse exec 'sh -c echo ?[2J?faked line' failed '")
+    assert f"{who} undo link '{LINK} mtu' old '1400' new '1500'" in said
+    assert all(line.startswith("20") and "Z netbench[" in line for line in lines)
+
+
+def test_operations_are_in_the_log_of_the_system(bed: Bed) -> None:
+    """A socket stands in for its logger: that is all of it that a program sees."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as logger:
+        logger.bind(str(bed.folder / "log.sock"))
+        (bed.folder / "log.sock").chmod(0o666)
+        logger.settimeout(10)
+        dev = (
+            f"mkdir /mnt/dev 2>/dev/null || mount -t tmpfs tmpfs /mnt && mkdir -p /mnt/dev && cp -a"
+            f" /dev/null /dev/zero /dev/urandom /dev/random /dev/tty /mnt/dev/; ln -s {bed.folder}/log.sock /mnt/dev/log;"
+            " mount --bind /mnt/dev /dev\n"
+        )
+        with helper_of_root(bed, dev) as (server, worker):
+            worker.operate("link", (LINK, "mtu"), "1400")
+            said = logger.recv(4096).decode()
+            worker.operate("link", (LINK, "mtu"), "1500")
+    assert said.startswith("<85>")
+    assert said.endswith(f"campaign='' user='root' set link '{LINK} mtu' old '1500' new '1400'")
+    assert not (server.folder / "logs" / "netbench.log").exists()
+
+
+# --- movers ---------------------------------------------------------------------------------------
+
+
+def test_a_mover_of_root_becomes_another_user(bed: Bed) -> None:
+    account = f"echo 'plain:x:{UID + 1}:{UID + 1}::/:/bin/sh' >> /etc/passwd; echo 'plain:x:{UID + 1}:' >> /etc/group; echo 'more:x:{UID + 2}:plain' >> /etc/group\n"
+    _, channel = bed.host(setup=OWN + account)
+    worker = Worker(channel.start_mover("plain"), "snd")
+    status = Path(f"/proc/{worker.hello.pid}/status").read_text()
+    fields = dict(line.split(":\t", 1) for line in status.splitlines())
+    assert worker.hello.user == UID + 1
+    assert fields["Uid"].split() == [str(UID + 1)] * 4
+    assert fields["Gid"].split() == [str(UID + 1)] * 4
+    assert set(fields["Groups"].split()) == {str(UID + 1), str(UID + 2)}
+    assert (fields["NoNewPrivs"], fields["CapEff"]) == ("1", "0" * 16)
+    assert worker.operate("exec", ["id", "-u"])[0].strip() == str(UID + 1)
+    worker.close()
+
+
+@pytest.mark.parametrize(("login", "user"), [("root", "no-such"), ("bench", "root")])
+def test_a_user_that_a_mover_cannot_become_is_named(bed: Bed, login: str, user: str) -> None:
+    _, channel = bed.host(user=login)
+    with pytest.raises(EngineError, match=f"run_as: .*'{user}'"):
+        Worker(channel.start_mover(user), "snd")
