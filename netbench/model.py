@@ -29,6 +29,11 @@ class BootSpec:
     console: str = ""
     deadline: int | None = None  # ns, None: the way's own
 
+    @property
+    def from_within(self) -> bool:
+        """Whether programs of the host boot it, as root."""
+        return self.kind in ("kexec", "grub")
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -294,10 +299,10 @@ class Campaign:
         receivers = {pair.receiver: "receiver" for pair in self.pairs}
         return receivers | {pair.sender: "sender" for pair in self.pairs}
 
-    @property
-    def changes_hosts(self) -> bool:
-        """Whether settings or kernels of the hosts are changed, which takes root there."""
-        return self.boots_hosts or bool(self.settings) or any(cell.settings for cell in self.cells)
+    def needs_root(self, host: str) -> bool:
+        """Whether a host's settings or kernel are changed from within, which takes root there."""
+        boots = self.boots_hosts and self.hosts[host].boot.from_within
+        return boots or bool(self.settings) or any(cell.settings for cell in self.cells)
 
     @property
     def boots_hosts(self) -> bool:

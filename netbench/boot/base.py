@@ -44,11 +44,12 @@ class BootMethod(Protocol):
     """How a host is booted on another kernel.
 
     `seconds`: how long a boot may take by default. `remote`: whether it works without the host's
-    help.
+    help. `as_root`: the programs that it runs on the host as root.
     """
 
     seconds: float
     remote: bool
+    as_root: Sequence[str]
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         """Why this host cannot be booted on these kernels; "" where it can. Errors: HostError."""

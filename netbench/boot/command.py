@@ -22,6 +22,7 @@ class Command:
 
     seconds = 600.0
     remote = True
+    as_root = ()
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         nameless = [kernel.name for kernel in kernels if not kernel.release]

@@ -32,6 +32,12 @@ class Grub:
 
     seconds = 600.0
     remote = False
+    as_root = (
+        "cat grub.cfg",
+        "grub-reboot ENTRY",
+        "systemctl reboot (or reboot)",
+        "grub-editenv - unset next_entry",
+    )
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not any(machine.has(program) for program in PROGRAMS):

@@ -23,6 +23,13 @@ class Kexec:
 
     seconds = 300.0
     remote = False
+    as_root = (
+        "kexec -l IMAGE --command-line=LINE --initrd=INITRD",
+        "systemctl kexec (or kexec -e)",
+        "systemctl reboot (or reboot)",
+        "mkinitramfs or dracut, with a link or a mount at /lib/modules/RELEASE, for kernels that"
+        " are copied",
+    )
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not machine.has("kexec"):

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 from netbench.boot.state import FILES, State
-from netbench.errors import BootError, HostError
+from netbench.errors import BootError, EngineError, HostError, WorkerLost
 from netbench.hosts.base import Channel, Result
 from netbench.model import Host
 
+SLACK_SECONDS = 10.0  # in which a program that took too long is ended and told of
+
+
+class Helper(Protocol):
+    """Who runs programs as root (engine.worker.Worker). Errors: EngineError; those of losing it."""
+
+    def operate(
+        self, op: str, target: Iterable[str], *, seconds: float
+    ) -> tuple[str, str | None]: ...
+
 
 class Machine:
-    """A host that is reached by a channel. No shell sees a value."""
+    """A host that is reached by a channel, and by a helper where root's rights are needed. No shell
+    sees a value.
+    """
 
-    def __init__(self, host: Host, channel: Channel) -> None:
+    def __init__(self, host: Host, channel: Channel, helper: Callable[[], Helper]) -> None:
         self.host = host
         self.channel = channel
-        self._root: bool | None = None
+        self._helper = helper
 
     @property
     def name(self) -> str:
@@ -22,10 +37,18 @@ class Machine:
 
     def attempt(self, *argv: str, seconds: float = 30.0, root: bool = False) -> Result:
         """Run a program to its end. Errors: HostError when that cannot be done."""
-        if root and self._root is None:
-            self._root = self.channel.run(("id", "-u")).stdout.strip() == "0"
-        prefix = ("sudo", "-n", "--") if root and not self._root else ()
-        return self.channel.run((*prefix, *argv), seconds)
+        return self._as_root(argv, seconds) if root else self.channel.run(argv, seconds)
+
+    def _as_root(self, argv: tuple[str, ...], seconds: float) -> Result:
+        """By the helper, which the host may forbid it. A program that failed has its whole output
+        in both streams.
+        """
+        try:
+            text, _ = self._helper().operate("boot", argv, seconds=seconds + SLACK_SECONDS)
+        except (EngineError, WorkerLost, TimeoutError) as error:
+            raise HostError(str(error)) from error
+        status, _, output = text.partition("\n")
+        return Result(argv, int(status), output, output if int(status) else "")
 
     def run(self, *argv: str, seconds: float = 30.0, root: bool = False) -> str:
         """What a program prints. Errors: BootError with its last words; HostError."""

@@ -21,6 +21,7 @@ class Qemu:
 
     seconds = 60.0
     remote = True
+    as_root = ()
 
     def __init__(self) -> None:
         self._ready: dict[str, LabKernel] = {}

@@ -52,7 +52,9 @@ class BootingHost:
     @property
     def machine(self) -> Machine:
         """The host as its boot method reaches it."""
-        return Machine(self.host, self._pool.channel(self.name))
+        return Machine(
+            self.host, self._pool.channel(self.name), lambda: self._pool.helper(self.name)
+        )
 
     @property
     def can_boot(self) -> bool:
@@ -180,6 +182,7 @@ class BootingHost:
         self._pool.release(self.name)
         stale = self.method.console(self.host)
         self.method.reboot(self.machine, target)
+        self._pool.forget(self.name)
         self._pool.disconnect(self.name)
         return stale
 

@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from netbench.boot import boot_method
 from netbench.conductor import tool_commands
 from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
+from netbench.conductor.check_root import needing_root, who_reads
 from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
@@ -167,8 +169,9 @@ def _iperf3(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
 
 
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
-    """Levels that a host cannot have, as far as can be told without a change."""
-    places: dict[str, SettingContext] = {}
+    """Levels that a host cannot have, as far as can be told without a change, and what takes root
+    there.
+    """
     wanted = {
         (one.host, key, level): None
         for unit in Plan(campaign).units
@@ -176,9 +179,13 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
         for layer in one.layers
         for key, level in layer.items()
     }
+    places: dict[str, SettingContext] = {}
     for host, key, level in wanted:
         if host not in places:
-            places[host] = context_of(campaign, host, pool.holder(host))
+            worker, why = who_reads(pool, host)
+            places[host] = context_of(campaign, host, worker)
+            if why:
+                yield Finding("error", host, why)
         why = _why_no_level(places[host], key, level, campaign)
         if why:
             yield Finding(
@@ -187,6 +194,8 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
                 f"{key}: {level}: {why}",
                 "leave this level out, or use another interface",
             )
+        else:
+            yield from needing_root(places[host], key, level, campaign)
 
 
 def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:
@@ -204,7 +213,13 @@ def _boots(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Hosts that cannot be booted on the campaign's kernels."""
     if campaign.boots_hosts:
         boots = Boots(campaign, pool, Journal(), lambda _: None)
+        why_not = boots.why_not()
         yield from (
-            Finding("error", host, f"cannot be booted: {why}")
-            for host, why in boots.why_not().items()
+            Finding("error", host, f"cannot be booted: {why}") for host, why in why_not.items()
+        )
+        yield from (
+            Finding("ok", host, f"needs root: boot {program}")
+            for host in campaign.roles
+            if host not in why_not
+            for program in boot_method(campaign.hosts[host].boot.kind).as_root
         )

@@ -49,8 +49,8 @@ class WorkerPool:
         self._workers: dict[tuple[str, str], Worker] = {}
         senders = [(pair.sender, "sender") for pair in campaign.pairs]
         receivers = [(pair.receiver, "receiver") for pair in campaign.pairs]
-        self._changes_hosts = campaign.changes_hosts
-        helpers = [(host, HELPER) for host in self._roles] if self._changes_hosts else []
+        self._changed = {host for host in self._roles if campaign.needs_root(host)}
+        helpers = [(host, HELPER) for host in self._roles if host in self._changed]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         self._lost: set[str] = set()
         self._boot_ids: dict[str, str] = {}
@@ -78,9 +78,9 @@ class WorkerPool:
 
     def holder(self, host: str) -> Worker:
         """The worker that holds a host's lock and settings: its helper, or, where the campaign
-        changes no host, the one that is asked about it. Errors: as worker.
+        does not change it, the one that is asked about it. Errors: as worker.
         """
-        return self.helper(host) if self._changes_hosts else self.host_worker(host)
+        return self.helper(host) if host in self._changed else self.host_worker(host)
 
     def helper(self, host: str) -> Worker:
         """The worker that changes a host. Errors: as worker."""
@@ -185,6 +185,13 @@ class WorkerPool:
         self._boot_ids.pop(host, None)
         self._lost.discard(host)
 
+    def forget(self, host: str) -> None:
+        """Give up a host's workers without waiting for them: the host is going down."""
+        for key in [key for key in list(self._workers) if key[0] == host]:
+            self.dismiss(*key)
+        self._boot_ids.pop(host, None)
+        self._lost.discard(host)
+
     def disconnect(self, host: str) -> None:
         """Close the channel to a host; the next call opens another."""
         channel = self._channels.pop(host, None)
@@ -213,7 +220,7 @@ class WorkerPool:
 
     def is_current(self, host: str, worker: object) -> bool:
         """Whether this is the host's present worker, as `holder` gives it."""
-        role = HELPER if self._changes_hosts else self._roles[host]
+        role = HELPER if host in self._changed else self._roles[host]
         return self._workers.get((host, role)) is worker
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:

@@ -197,9 +197,9 @@ class Worker:
     def _operation(self, arguments: Mapping[str, Value]) -> bytes:
         return frames.encode_values({self._arguments[n]: v for n, v in arguments.items()})
 
-    def _texts(self) -> list[str]:
+    def _texts(self, seconds: float = ANSWER_SECONDS) -> list[str]:
         """The texts that answer an operation."""
-        vectors = self._vectors(self._await(Frame.OP_DONE, ANSWER_SECONDS))
+        vectors = self._vectors(self._await(Frame.OP_DONE, seconds))
         if not vectors:
             raise ProtocolError(
                 f"{self.host}: the worker sent an empty answer to an operation{binding.SAME}"
@@ -214,6 +214,7 @@ class Worker:
         hold: bool = False,
         undo: Iterable[str] = (),
         scope: int = 0,
+        seconds: float = ANSWER_SECONDS,
     ) -> tuple[str, str | None]:
         """One operation on the host: (what was read before, what is read after a change). Lists
         are argv.
@@ -221,10 +222,7 @@ class Worker:
         What is held in a scope (0 to 255, none below one that is held) is undone together with all
         scopes above it.
         """
-        arguments: dict[str, Value] = {
-            "op": op,
-            "target": target if isinstance(target, str) else "\0".join(target),
-        }
+        arguments = _arguments_of(op, target)
         if value is not None:
             arguments["value"] = value
         if hold:
@@ -234,8 +232,22 @@ class Worker:
         if scope:
             arguments["scope"] = scope
         self._request(Frame.OP, self._operation(arguments))
-        before, *after = self._texts()
+        before, *after = self._texts(seconds)
         return before, after[0] if after else None
+
+    def ask_permission(
+        self, op: str, target: str | Iterable[str], value: str | None, undo: Iterable[str] = ()
+    ) -> None:
+        """Ask whether the host allows an operation; nothing is done. Errors: EngineError where it
+        does not.
+        """
+        arguments = _arguments_of(op, target) | {"ask": 1}
+        if value is not None:
+            arguments["value"] = value
+        if undo:
+            arguments["undo"] = "\0".join(undo)
+        self._request(Frame.OP, self._operation(arguments))
+        self._texts()
 
     def ask(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> list[str | EngineError]:
         """Operations that only read, as (name, target), all sent before the first is answered: the
@@ -292,3 +304,8 @@ class Worker:
         undoes what it holds.
         """
         self.connection.finish(ABANDON_SECONDS)
+
+
+def _arguments_of(op: str, target: str | Iterable[str]) -> dict[str, Value]:
+    """An operation and what it acts on. Lists are argv."""
+    return {"op": op, "target": target if isinstance(target, str) else "\0".join(target)}

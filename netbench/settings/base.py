@@ -30,6 +30,10 @@ class Worker(Protocol):
         scope: int = 0,
     ) -> tuple[str, str | None]: ...
 
+    def ask_permission(
+        self, op: str, target: str | Iterable[str], value: str | None, undo: Iterable[str] = ()
+    ) -> None: ...
+
     def undo(self, scope: int = 0) -> None: ...
 
 

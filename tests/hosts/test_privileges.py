@@ -7,19 +7,28 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from netbench import campaign
+from netbench.conductor import conductor
+from netbench.conductor.check import check
+from netbench.conductor.runner import Runner
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
 from netbench.hosts import deploy
 from netbench.hosts.local import LocalChannel
+from netbench.model import Campaign
 from netbench.settings.catalogue import known
 from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path
 
@@ -410,3 +419,126 @@ def test_a_user_that_a_mover_cannot_become_is_named(bed: Bed, login: str, user: 
     _, channel = bed.host(user=login)
     with pytest.raises(EngineError, match=f"run_as: .*'{user}'"):
         Worker(channel.start_mover(user), "snd")
+
+
+# --- campaigns ------------------------------------------------------------------------------------
+
+CAMPAIGN = """\
+netbench: 1
+name: apart
+verify: off
+ssh_config: {config}
+hosts: {{snd: {{ssh: box, address: 127.0.0.1{more}}}}}
+pairs: [{{sender: snd, receiver: snd}}]
+transfer: {{duration: 100ms, warmup: 10ms, congestion: reno, sink: {{file: {sink}}}}}
+repeat: {{min: 1, max: 1}}
+settings: {{sysctl.net.ipv4.ip_default_ttl: 40}}
+"""
+
+
+def parsed(bed: Bed, sink: Path, more: str = "", extra: str = "") -> Campaign:
+    text = CAMPAIGN.format(config=bed.config, sink=sink, more=more) + extra
+    return campaign.parse(text, "apart.yaml")
+
+
+def findings(wanted: Campaign) -> list[str]:
+    with WorkerPool(wanted) as pool:
+        return [str(finding) for finding in check(wanted, pool)]
+
+
+@pytest.mark.parametrize("login", ["bench", "root"])
+def test_data_moves_without_root_while_a_helper_holds_settings(
+    bed: Bed, tmp_path: Path, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool's workers are looked at while the campaign's only run is under way."""
+    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
+    server = bed.serve(user=login, setup=sudo_rule(bed) if login == "bench" else OWN + account)
+    bed.configure(bed.alias(server, login))
+    place = tmp_path / "sinks"
+    place.mkdir()
+    os.chown(place, UID, UID)
+    seen: dict[str, int] = {}
+    ttl: list[str] = []
+    honest = Runner._measure
+
+    def measure(self: Runner, *args: Any) -> Any:
+        for (_, role), worker in self._pool.workers().items():
+            status = Path(f"/proc/{worker.hello.pid}/status").read_text()
+            seen[role] = int(status.partition("Uid:")[2].split()[1])
+        ttl.append(TTL.read_text())
+        return honest(self, *args)
+
+    monkeypatch.setattr(Runner, "_measure", measure)
+    before = TTL.read_text()
+    wanted = parsed(bed, place / "out", ", run_as: bench" if login == "root" else "")
+    conclusion = conductor.start(wanted, tmp_path / "results")
+    assert (conclusion.why, conclusion.failed) == ("done", False)
+    assert seen == {"sender": UID, "receiver": UID, "helper": 0}
+    assert (ttl, TTL.read_text()) == (["40\n"], before)
+    assert (place / "out").stat().st_uid == UID
+    log = (server.folder / "logs" / "netbench.log").read_text() if login == "bench" else ""
+    assert login == "root" or "campaign='apart/" in log
+
+
+def test_check_lists_what_needs_root_as_exact_operations(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    before = TTL.read_text()
+    said = findings(parsed(bed, server.home / "out"))
+    operation = f"file {TTL} 40 (sysctl.net.ipv4.ip_default_ttl: 40)"
+    assert f"ok: snd: needs root: {operation}" in said
+    assert not [line for line in said if "run as root" in line]
+    assert TTL.read_text() == before
+
+
+def test_check_lists_it_too_where_sudo_is_not_set_up(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed, " no-helper"))
+    bed.configure(bed.alias(server, "bench"))
+    said = findings(parsed(bed, server.home / "out"))
+    assert [line for line in said if "error: snd: " in line and "sudoers.d" in line]
+    assert [line for line in said if f"needs root: file {TTL} 40" in line]
+
+
+def test_check_names_the_line_that_forbids_a_setting(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed) + allow_file("setting mtu"))
+    bed.configure(bed.alias(server, "bench"))
+    said = findings(parsed(bed, server.home / "out", extra="sweep: {sender.mtu: [1400]}\n"))
+    (error,) = [line for line in said if line.startswith("error")]
+    assert "/etc/netbench/allow does not allow `sysctl net.ipv4.ip_default_ttl`" in error
+    assert [line for line in said if "needs root: link lo mtu 1400" in line]
+
+
+@pytest.mark.parametrize(("more", "warned"), [("", 1), (", run_as: bench", 0)])
+def test_check_says_when_a_mover_would_run_as_root(bed: Bed, more: str, warned: int) -> None:
+    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
+    server = bed.serve(setup=OWN + account)
+    bed.configure(bed.alias(server))
+    said = findings(parsed(bed, Path("/tmp/netbench-no-such"), more))
+    warning = "warning: snd: data, sources, sinks and tools run as root; write `run_as: USER`"
+    assert len([line for line in said if line.startswith(warning)]) == warned
+
+
+@pytest.mark.parametrize("victim", ["helper", "mover"])
+def test_a_lost_worker_leaves_no_setting(bed: Bed, tmp_path: Path, victim: str) -> None:
+    """Killed in the middle of a run: the campaign goes on, and ends with what there was."""
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    before, killed = TTL.read_text(), []
+    wanted = parsed(bed, server.home / "out")
+    honest = Runner._measure
+
+    def measure(self: Runner, *args: Any) -> Any:
+        workers = self._pool.workers()
+        if not killed:
+            killed.append(workers["snd", "helper" if victim == "helper" else "sender"].hello.pid)
+            os.kill(killed[0], signal.SIGKILL)
+        return honest(self, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runner, "_measure", measure)
+        conclusion = conductor.start(wanted, tmp_path / "results")
+    records = [
+        json.loads(line) for line in (conclusion.path / "records.jsonl").read_text().splitlines()
+    ]
+    assert [record["status"] for record in records] == ["interrupted", "ok"]
+    assert (conclusion.why, TTL.read_text()) == ("done", before)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -25,16 +25,30 @@ from netbench.boot.state import State, is_of
 from netbench.conductor.boot_console import CONSOLE_LINES, PANIC, excerpt
 from netbench.conductor.boots import Boots, joined, original_states
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.worker import Worker
 from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
+from tests.support.engine_pair import WORKER
 from tests.support.local import Command
 from tests.unit.test_plan import always, make, runs
 
-HERE = Machine(Host("here"), LocalChannel("here"))
+
+class AsHere:
+    """The `boot` operation of a helper that this machine starts for it."""
+
+    def operate(self, op: str, target: Iterable[str], *, seconds: float) -> tuple[str, str | None]:
+        worker = Worker(LocalChannel("here", WORKER).start_helper(), "here")
+        try:
+            return worker.operate(op, target, seconds=seconds)
+        finally:
+            worker.close()
+
+
+HERE = Machine(Host("here"), LocalChannel("here"), AsHere)
 
 
 # The plan
@@ -369,7 +383,8 @@ def command(tmp_path: Path, body: str) -> Machine:
     script.write_text(f"#!/bin/sh\n{body}\n")
     script.chmod(0o755)
     words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
-    return Machine(Host("snd", boot=BootSpec("command", argv=words)), LocalChannel("snd"))
+    host = Host("snd", boot=BootSpec("command", argv=words))
+    return Machine(host, LocalChannel("snd"), AsHere)
 
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
@@ -398,7 +413,7 @@ def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
             command(tmp_path, "echo no route to the BMC >&2; exit 3"), Target("new", "6.12")
         )
     absent = Machine(
-        Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",))), LocalChannel("snd")
+        Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",))), LocalChannel("snd"), AsHere
     )
     with pytest.raises(BootError, match="snd: cannot run /nowhere/boot"):
         boot_method("command").reboot(absent, Target("new", "6.12"))

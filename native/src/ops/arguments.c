@@ -27,5 +27,9 @@ const struct nb_field nb_op_arguments[] = {
 			 .about = "program and arguments that undo an exec",
 			 .type = NB_TEXT,
 			 .flags = NB_LIST },
+	[NB_OP_ASK] = { .name = "ask",
+			.about = "only whether the host allows it: nothing is done",
+			.type = NB_FLAG,
+			.maximum = 1 },
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);

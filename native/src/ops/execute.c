@@ -130,6 +130,11 @@ static int execute(const struct nb_op_request *request, struct nb_client *client
 	int status = client->permit ? client->permit(client, request, error) : 0;
 	int refused = status != 0;
 
+	if (request->ask) {
+		text->data[0] = 0;
+		answer_text(answer, BEFORE, text);
+		return status;
+	}
 	remember_campaign(request, client);
 	if (!status)
 		status = perform(request, text, stack, answer, &deed, error);
