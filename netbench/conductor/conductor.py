@@ -191,7 +191,7 @@ class Conductor:
         self._store = store
         self._progress = progress
         self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
-        locks = HostLocks(campaign, pool, result_name(campaign, store))
+        locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
         self._held = HeldSettings(campaign, pool, locks, store.journal)
         self._steps = UnitSteps(
             pool,

@@ -1,4 +1,7 @@
-"""Locks of a campaign's hosts: one campaign at a time changes a host.
+"""Locks of a campaign's hosts: one campaign of an account, and one that has root, at a time.
+
+A campaign with root takes a lock that only root can take, and that of the account which it logs in
+with. Of campaigns of other accounts it knows only what they say of themselves: these are a caution.
 
 A worker that was lost, or that belongs to an earlier controller of the same result, is waited for:
 what it still puts back would undo what is set now.
@@ -7,7 +10,9 @@ what it still puts back would undo what is set now.
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Callable
 
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
@@ -19,6 +24,11 @@ from netbench.store import Store
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
 BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
+OTHERS = (
+    "another account's campaign {} seems to use this host, and would disturb this one; agree on who"
+    " measures when"
+)
+_NAME = re.compile(r"[!-~]{1,60}")
 HANGS = (
     "a lost worker of this campaign has not exited within {:.0f} s: it waits in the kernel for a"
     " device, or for an NFS server that does not answer; see `dmesg` on the host, and run `resume`"
@@ -29,9 +39,19 @@ HANGS = (
 class HostLocks:
     """The locks that a campaign's workers hold for one result."""
 
-    def __init__(self, campaign: Campaign, pool: WorkerPool, result: str) -> None:
-        """`result`: what other campaigns are told, as `result_name` gives it."""
+    def __init__(
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        result: str,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """`result`: what other campaigns are told, as `result_name` gives it. `say` gets a line for
+        each campaign of another account.
+        """
         self._pool = pool
+        self._say = say
+        self._said: set[tuple[str, str]] = set()
         self._result = result
         self._scopes = ("host", "kernel") if _changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
@@ -45,7 +65,18 @@ class HostLocks:
         name = self._new_name() if host in self._locked else self._name
         for scope in self._scopes:
             self._take(worker, scope, name)
+        if (mover := self._pool.host_worker(host)) is not worker:
+            self._take(mover, "host", name)
         self._locked[host] = worker, name
+        self._name_others(host, mover)
+
+    def _name_others(self, host: str, worker: Worker) -> None:
+        """Say which campaigns of other accounts claim to use a host."""
+        others = {_result(hint) for hint in _lines(worker, "hints")} - {self._result}
+        for other in sorted(others):
+            if (host, other) not in self._said:
+                self._said.add((host, other))
+                self._say(f"{host}: {OTHERS.format(other)}")
 
     def _new_name(self) -> str:
         """Hosts that share a namespace share its lock by sharing a name. A worker that was lost has
@@ -91,9 +122,9 @@ def refuse_busy(pool: WorkerPool) -> None:
     """
 
     def look(host: str) -> None:
-        holder = _holder(pool.holder(host), "host")
-        if holder:
-            raise HostBusy(f"{host}: {BUSY.format(_result(holder))}")
+        for worker in (pool.host_worker(host), pool.holder(host)):
+            if holder := _holder(worker, "host"):
+                raise HostBusy(f"{host}: {BUSY.format(_result(holder))}")
 
     pool.each(look)
 
@@ -111,7 +142,14 @@ def _result(holder: str) -> str:
 
 
 def _holder(worker: Worker, scope: str) -> str:
+    """The holder of a lock; "" where it has none, or none that can be read."""
+    return next(iter(_lines(worker, scope)), "")
+
+
+def _lines(worker: Worker, what: str) -> list[str]:
+    """What the operation `lock` reads, without what is no name of a holder."""
     try:
-        return worker.operate("lock", scope)[0].strip()
+        lines = worker.operate("lock", what)[0].splitlines()
     except EngineError:
-        return ""
+        return []
+    return [line for line in lines if _NAME.fullmatch(line)]

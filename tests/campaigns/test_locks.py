@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -29,8 +31,13 @@ def two() -> Campaign:
     return campaign.parse(TEXT, "locks.yaml")
 
 
-def held(two: Campaign, pool: WorkerPool, result: str = "locks/result") -> HeldSettings:
-    return HeldSettings(two, pool, HostLocks(two, pool, result), Journal())
+def held(
+    two: Campaign,
+    pool: WorkerPool,
+    result: str = "locks/result",
+    say: Callable[[str], None] = lambda line: None,
+) -> HeldSettings:
+    return HeldSettings(two, pool, HostLocks(two, pool, result, say), Journal())
 
 
 def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:
@@ -74,3 +81,16 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
             held(two, other_campaign, "other/result").claim()
+
+
+def test_what_other_accounts_say_of_themselves_is_a_caution(two: Campaign) -> None:
+    """Any account can bind such a name, and its bytes reach no terminal."""
+    said: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as hint, WorkerPool(two) as pool:
+        hint.bind("\0netbench.campaign.theirs/1\x1b[31m+2")
+        ours = held(two, pool, say=said.append)
+        ours.claim()
+        pool.dismiss("snd", "sender")
+        ours.claim()
+    assert [line for line in said if "theirs/1?[31m seems to use this host" not in line] == []
+    assert sorted(line.partition(":")[0] for line in said) == ["rcv", "snd"], "once each"

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -789,22 +790,30 @@ def test_of_many_one_gets_the_lock(here: Namespace) -> None:
     assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
 
 
-# A holder that is slow between its two sockets, or never binds the one with its name.
+def lock_file(here: Namespace) -> Path:
+    """The file of a namespace's lock, as root has it."""
+    info = here.run("stat", "--dereference", "--format=%d-%i", "/proc/self/ns/net").strip()
+    return Path(f"/run/netbench/locks/host-{info}")
+
+
+# A holder that is slow to write its name.
 DAWDLER = """
-import socket, sys
-held = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
-held[0].bind("\\0netbench.lock.host")
+import fcntl, os, sys
+held = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+fcntl.lockf(held, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.readline()
-held[1].bind("\\0netbench.lock.host.by.dawdler")
+os.write(held, b"dawdler")
 sys.stdin.readline()
 """
 
 
+@pytest.mark.root
 def test_a_holder_without_a_name_is_waited_for_then_refused(
     here: Namespace, worker: Worker
 ) -> None:
-    argv = ["ip", "netns", "exec", here.name, sys.executable, "-c", DAWDLER]
+    assert read(worker, "lock", "host") == ""
+    argv = [sys.executable, "-c", DAWDLER, str(lock_file(here))]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as dawdler:
         assert dawdler.stdin is not None
@@ -820,6 +829,113 @@ def test_a_holder_without_a_name_is_waited_for_then_refused(
     assert take(worker, "host", "me") == "me"
 
 
+@pytest.mark.root
+def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None:
+    assert take(worker, "host", "me") == "me"
+    file = lock_file(here)
+    assert file.read_text() == "me"
+    found = [(path.stat().st_uid, path.stat().st_mode & 0o777) for path in (file.parent, file)]
+    assert found == [(0, 0o700), (0, 0o600)]
+    assert not file.parent.parent.stat().st_mode & 0o022
+    file.write_bytes(b"a\x1b[31m\nb\xff" + b"x" * 100)
+    with here.worker() as other:
+        shown = read(other, "lock", "host")
+        assert shown == "a?[31m?b?" + "x" * 51 + "\n", "no control character, 60 at most"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other accounts may enter."""
+    with tempfile.TemporaryDirectory(prefix="netbench-tests-") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("trap", ["a link", "a folder of nobody", "a folder that all may write"])
+def test_a_folder_of_locks_that_others_may_write_is_not_used(
+    here: Namespace, open_folder: Path, trap: str
+) -> None:
+    """Below XDG_RUNTIME_DIR, as accounts have it, since /run is shared by all tests."""
+    runtime, home, trapped = (open_folder / name for name in ("runtime", "home", "trapped"))
+    for folder in (runtime, home, trapped):
+        folder.mkdir()
+        os.chown(folder, 65534, 65534)
+    if trap == "a link":
+        (runtime / "netbench").symlink_to(trapped)
+    else:
+        (runtime / "netbench").mkdir()
+        if trap == "a folder that all may write":
+            os.chown(runtime / "netbench", 65534, 65534)
+            (runtime / "netbench").chmod(0o777)
+    environment = ("env", f"XDG_RUNTIME_DIR={runtime}", f"HOME={home}")
+    with as_nobody(here, *environment) as worker:
+        assert take(worker, "host", "me") == "me"
+    assert [path.name for path in home.rglob("host-*")] != []
+    assert list(trapped.iterdir()) == []
+
+
+@contextlib.contextmanager
+def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
+    """A worker of another account in a namespace."""
+    need("setpriv")
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    try:
+        with working("ip", "netns", "exec", here.name, *user, *prefix) as worker:
+            yield worker
+    except PermissionError:
+        pytest.skip("the user nobody may not run the worker from here")
+
+
+SQUATTER = """
+import socket, sys
+held = []
+for name in sys.argv[1:]:
+    held.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    held[-1].bind("\\0" + name)
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def squatting(here: Namespace, *names: str) -> Iterator[None]:
+    """Another account holds these abstract sockets."""
+    need("setpriv")
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    argv = ["ip", "netns", "exec", here.name, *user, "/usr/bin/python3", "-c", SQUATTER, *names]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.kill()
+
+
+@pytest.mark.root
+def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> None:
+    names = ("netbench.lock.host", "netbench.lock.host.by.evil", "netbench.campaign.me")
+    with (
+        squatting(here, *names, "netbench.campaign.a\x1b]0;x\x07b"),
+        here.worker() as worker,
+        as_nobody(here) as theirs,
+    ):
+        assert take(theirs, "host", "theirs") == "theirs"
+        assert read(worker, "lock", "host") == ""
+        assert take(worker, "host", "me") == "me"
+        with here.worker() as second:
+            assert take(second, "host", "other") == "not me"
+        assert read(theirs, "lock", "host") == "theirs\n", "each account has its own"
+        hints = sorted(read(worker, "lock", "hints").splitlines())
+        assert hints == ["a?]0;x?b", "me", "theirs"]
+
+
+def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
+    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
+        hints = read(worker, "lock", "hints").splitlines()
+    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})
+
+
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
         assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
@@ -828,25 +944,12 @@ def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> No
     assert take(worker, "host", "x" * 60) == "x" * 60
 
 
+@pytest.mark.root
 def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
-    need("setpriv")
-    prefix = (
-        "ip",
-        "netns",
-        "exec",
-        here.name,
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-    )
-    try:
-        with working(*prefix) as worker:
-            error = refusal(worker, "lock", "kernel", "me")
-            assert "run as root there" in str(error)
-            assert "run as root" in str(refusal(worker, "link", (DATA, "mtu"), "1400"))
-            assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
-            assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
-            assert take(worker, "host", "me") == "me", "which needs none"
-    except PermissionError:
-        pytest.skip("the user nobody may not run the worker from here")
+    with as_nobody(here) as worker:
+        error = refusal(worker, "lock", "kernel", "me")
+        assert "run as root there" in str(error)
+        assert "run as root" in str(refusal(worker, "link", (DATA, "mtu"), "1400"))
+        assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
+        assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
+        assert take(worker, "host", "me") == "me", "which needs none"

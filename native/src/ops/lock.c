@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a host, or of its whole kernel: an abstract unix socket (unix(7)) of a network
- * namespace, which the kernel closes when its process ends, however it ends. A second socket has
- * the holder's name, which other processes read from /proc/net/unix.
+ * The lock of a host, which is a network namespace, or of its whole kernel: a record lock
+ * (F_OFD_SETLK, fcntl_locking(2)) on a file in a folder that only this account can open, so no
+ * other account can take it. The kernel releases it when its process ends, however it ends. The
+ * file holds the name of the holder. Beside it each holder binds an abstract unix socket (unix(7))
+ * with its name: a hint for other accounts, which anybody can forge.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,215 +18,223 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lock_folder.h"
 #include "op.h"
 
-enum { HOLDER_MAX = 60, ATTEMPTS = 1000 };
+enum { HOLDER_MAX = 60, ATTEMPTS = 1000, HINTS = 16 };
 
-static const char OPERATION[] = "lock", NAMELESS[] = "unknown", OWN[] = "/proc/thread-self/ns/net";
+static const char OPERATION[] = "lock", NAMELESS[] = "unknown", HINT[] = "netbench.campaign.";
 static const struct timespec PAUSE = { .tv_nsec = 1000000 };
+static char unlocked[HOLDER_MAX + 1]; /* the holder where this account has no place for a lock */
 
 struct lock_request {
-	const char *what;   /* host, kernel */
-	const char *holder; /* that takes it; NULL: only look */
-	const char *place;  /* the network namespace where it is, when it is another */
-	char found[HOLDER_MAX + 1];
+	const char *what; /* host, kernel */
+	char file[64];
+	char found[HOLDER_MAX + 1]; /* the holder; "": there is none */
 	struct nb_error *error;
-	int status;
 };
 
-/* Bind an abstract name for as long as this process lives. Returns 0, or -1 with errno. */
-static int bind_name(const char *name)
+static int is_plain(char c)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	size_t length = strlen(name);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), number;
-
-	if (fd < 0)
-		return -1;
-	memcpy(address.sun_path + 1, name, length);
-	if (!bind(fd, (struct sockaddr *)&address,
-		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)))
-		return 0; /* the descriptor stays open until the process ends */
-	number = errno;
-	close(fd);
-	errno = number;
-	return -1;
+	return c > ' ' && c <= '~';
 }
 
-/* Find the holder: 1 and its name; 0: there is none; -1 with errno. */
-static int look(const char *what, char *holder)
+/* A name of another process for people: what is no plain character is a question mark. */
+static void copy_name(char *to, const char *from, size_t length)
 {
-	FILE *file = fopen("/proc/thread-self/net/unix", "re");
-	char lock[64], by[64], *line = NULL;
-	size_t room = 0;
-	int held = 0, named = 0;
+	size_t i;
 
-	if (!file)
-		return -1;
-	snprintf(lock, sizeof(lock), "@netbench.lock.%s", what);
-	snprintf(by, sizeof(by), "@netbench.lock.%s.by.", what);
-	while (getline(&line, &room, file) > 0) {
-		const char *name = strchr(line, '@');
-
-		line[strcspn(line, "\n")] = 0;
-		held |= name && !strcmp(name, lock);
-		if (name && !strncmp(name, by, strlen(by)) &&
-		    strlen(name + strlen(by)) <= HOLDER_MAX) {
-			strcpy(holder, name + strlen(by));
-			named = 1;
-		}
-	}
-	free(line);
-	fclose(file);
-	if (!held || !named)
-		strcpy(holder, held ? NAMELESS : "");
-	return held;
+	for (i = 0; i < length && i < HOLDER_MAX; i++)
+		to[i] = is_plain(from[i]) ? from[i] : '?';
+	to[i] = 0;
 }
 
 static int fail_lock(const struct lock_request *request)
 {
-	return nb_fail_errno(request->error, OPERATION, "look at `dmesg` on that host",
+	return nb_fail_errno(request->error, OPERATION,
+			     "look at /run/netbench/locks on that host, and at its `dmesg`",
 			     "the lock of this %s", request->what);
 }
 
-/* Its sockets are bound one after the other: a lock may be taken while its holder has no name yet.
- */
-static int is_decided(int held, const char *holder)
+/* Fill the name of the lock's file. 0, or a negative code. */
+static int name_file(struct lock_request *request)
 {
-	return held < 0 || (held && strcmp(holder, NAMELESS) != 0);
-}
+	struct stat own;
 
-static int take(struct lock_request *request)
-{
-	char lock[64], by[128];
-	int held = 0;
-
-	snprintf(lock, sizeof(lock), "netbench.lock.%s", request->what);
-	snprintf(by, sizeof(by), "netbench.lock.%s.by.%s", request->what, request->holder);
-	for (int i = 0; i < ATTEMPTS && !is_decided(held, request->found); i++) {
-		if (i)
-			nanosleep(&PAUSE, NULL);
-		if (!bind_name(lock))
-			return bind_name(by) && errno != EADDRINUSE ? fail_lock(request) : 0;
-		held = errno == EADDRINUSE ? look(request->what, request->found) : -1;
-	}
-	if (held < 0)
-		return fail_lock(request);
-	if (!strcmp(request->found, request->holder))
+	if (!strcmp(request->what, "kernel")) {
+		if (geteuid())
+			return nb_fail(request->error, NB_ERR_SYSTEM, OPERATION,
+				       "run as root there, or leave out settings of the whole "
+				       "kernel",
+				       "the lock of the kernel is root's");
+		snprintf(request->file, sizeof(request->file), "kernel");
 		return 0;
-	return nb_fail(request->error, NB_ERR_REQUEST, OPERATION,
-		       "wait until it is done, or stop it", "locked by %s", request->found);
-}
-
-static void run(struct lock_request *request)
-{
-	if (request->holder)
-		request->status = take(request);
-	else if (look(request->what, request->found) < 0)
-		request->status = fail_lock(request);
-}
-
-static int fail_namespace(const struct lock_request *request)
-{
-	return nb_fail_errno(request->error, OPERATION,
-			     "run as root there, or leave out settings of the whole kernel",
-			     "the lock of the kernel is in its first network namespace");
-}
-
-/*
- * The kernel's first network namespace: that of the first process, or, where one may not look at
- * that (it may have capabilities that other processes lack), of the kernel's own threads.
- */
-static const char *first_namespace(struct stat *found)
-{
-	static const char of_init[] = "/proc/1/ns/net", of_kernel[] = "/proc/2/ns/net";
-	char name[16] = "";
-	FILE *file;
-
-	if (!stat(of_init, found))
-		return of_init;
-	file = fopen("/proc/2/comm", "re"); /* in a container it may be any process */
-	if (file) {
-		if (!fgets(name, sizeof(name), file))
-			name[0] = 0;
-		fclose(file);
 	}
-	return !strcmp(name, "kthreadd\n") && !stat(of_kernel, found) ? of_kernel : NULL;
-}
-
-/* A thread's namespace is its own, and ends with it; sockets stay where they were made. */
-static void *run_there(void *given)
-{
-	struct lock_request *request = given;
-	int fd = open(request->place, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		request->status = fail_namespace(request);
-	else
-		run(request);
-	if (fd >= 0)
-		close(fd);
-	return NULL;
-}
-
-static int run_in_kernel(struct lock_request *request)
-{
-	struct stat first, own;
-	pthread_t thread;
-
-	request->place = first_namespace(&first);
-	if (!request->place || stat(OWN, &own))
-		return fail_namespace(request);
-	if (first.st_ino == own.st_ino && first.st_dev == own.st_dev) {
-		run(request);
-		return request->status;
-	}
-	errno = pthread_create(&thread, NULL, run_there, request);
-	if (errno)
-		return fail_namespace(request);
-	pthread_join(thread, NULL);
-	return request->status;
-}
-
-static int run_in_namespace(struct lock_request *request)
-{
-	if (!strcmp(request->what, "kernel"))
-		return run_in_kernel(request);
 	if (strcmp(request->what, "host") != 0)
 		return nb_fail(request->error, NB_ERR_REQUEST, OPERATION, "lock host or kernel",
 			       "unknown lock '%.40s'", request->what);
-	run(request);
-	return request->status;
+	if (stat("/proc/thread-self/ns/net", &own))
+		return fail_lock(request);
+	snprintf(request->file, sizeof(request->file), "host-%llu-%llu",
+		 (unsigned long long)own.st_dev, (unsigned long long)own.st_ino);
+	return 0;
+}
+
+/* The lock's file: a descriptor, or -1 with errno. */
+static int open_file(const struct lock_request *request, int flags)
+{
+	int folder = nb_lock_folder(), fd;
+
+	if (folder < 0)
+		return -1;
+	fd = openat(folder, request->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+	close(folder);
+	return fd;
+}
+
+/* Find the holder: 1 and its name; 0: there is none; -1 with errno. */
+static int look(struct lock_request *request, int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char name[HOLDER_MAX];
+	ssize_t length;
+
+	request->found[0] = 0;
+	if (fcntl(fd, F_OFD_GETLK, &lock))
+		return -1;
+	if (lock.l_type == F_UNLCK)
+		return 0;
+	length = pread(fd, name, sizeof(name), 0);
+	copy_name(request->found, name, length > 0 ? (size_t)length : 0);
+	if (!request->found[0])
+		strcpy(request->found, NAMELESS); /* it has not written it yet */
+	return 1;
+}
+
+/* 1: locked, for as long as this process lives; 0: another process has it; -1 with errno. */
+static int lock_file(int fd, const char *holder)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	size_t length = strlen(holder);
+
+	if (fcntl(fd, F_OFD_SETLK, &lock))
+		return errno == EAGAIN || errno == EACCES ? 0 : -1;
+	return ftruncate(fd, 0) || pwrite(fd, holder, length, 0) != (ssize_t)length ? -1 : 1;
+}
+
+/* Tell other accounts. They may have bound the name, so nothing depends on it. */
+static void give_hint(const char *holder)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int length =
+		snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s%s", HINT, holder);
+
+	/* the descriptor stays open until the process ends */
+	if (fd >= 0 &&
+	    bind(fd, (struct sockaddr *)&address,
+		 (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)length))
+		close(fd);
+}
+
+/* One line for each hint of a holder in this network namespace, true or not. */
+static int read_hints(struct nb_text *text)
+{
+	FILE *file = fopen("/proc/thread-self/net/unix", "re");
+	char name[HOLDER_MAX + 1], *line = NULL;
+	size_t room = 0;
+
+	for (int found = 0; file && found < HINTS && getline(&line, &room, file) > 0;) {
+		const char *at = strchr(line, '@');
+
+		line[strcspn(line, "\n")] = 0;
+		if (!at || strncmp(at + 1, HINT, sizeof(HINT) - 1) != 0)
+			continue;
+		at += sizeof(HINT);
+		copy_name(name, at, strlen(at));
+		nb_text_add(text, "%s\n", name);
+		found++;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return 0;
+}
+
+/* Lock, or find out who has. 1: locked; 0: `found` has; -1 with errno. */
+static int take(struct lock_request *request, int fd, const char *holder)
+{
+	int taken = 0;
+
+	for (int i = 0; !taken && i < ATTEMPTS; i++) {
+		if (i)
+			nanosleep(&PAUSE, NULL);
+		taken = lock_file(fd, holder);
+		if (!taken && look(request, fd) > 0 && strcmp(request->found, NAMELESS) != 0)
+			return 0;
+	}
+	return taken;
+}
+
+static int set_lock(const struct nb_target *target, const char *holder, struct nb_error *error)
+{
+	struct lock_request request = { .what = nb_target_word(target, 0), .error = error };
+	size_t length = 0;
+	int status, fd, taken;
+
+	while (is_plain(holder[length]))
+		length++;
+	if (!length || length > HOLDER_MAX || holder[length])
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
+			       "'%.70s' is not a valid lock holder", holder);
+	if ((status = name_file(&request)))
+		return status;
+	fd = open_file(&request, O_CREAT);
+	if (fd < 0) {
+		if (!geteuid())
+			return fail_lock(&request);
+		strcpy(unlocked, holder); /* it has rights to nothing that a lock protects */
+		give_hint(holder);
+		return 0;
+	}
+	taken = take(&request, fd, holder);
+	if (taken > 0) {
+		give_hint(holder);
+		return 0;
+	}
+	status = taken < 0 ? fail_lock(&request) : 0;
+	close(fd);
+	if (status || !strcmp(request.found, holder))
+		return status;
+	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it",
+		       "locked by %s", request.found);
 }
 
 static int get_lock(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
 {
 	struct lock_request request = { .what = nb_target_word(target, 0), .error = error };
-	int status = run_in_namespace(&request);
+	int status = 0, fd;
 
+	if (!strcmp(request.what, "hints"))
+		return read_hints(text);
+	if ((status = name_file(&request)))
+		return status;
+	fd = open_file(&request, 0);
+	if (fd < 0)
+		strcpy(request.found, unlocked);
+	else if (look(&request, fd) < 0)
+		status = fail_lock(&request);
+	if (fd >= 0)
+		close(fd);
 	if (!status && request.found[0])
 		nb_text_add(text, "%s\n", request.found);
 	return status;
 }
 
-static int set_lock(const struct nb_target *target, const char *value, struct nb_error *error)
-{
-	struct lock_request request = { .what = nb_target_word(target, 0),
-					.holder = value,
-					.error = error };
-	size_t length = 0;
-
-	while (value[length] > ' ' && value[length] <= '~')
-		length++;
-	if (!length || length > HOLDER_MAX || value[length])
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use a short word",
-			       "'%.70s' is not a valid lock holder", value);
-	return run_in_namespace(&request);
-}
-
 const struct nb_op nb_op_lock = {
 	.name = "lock",
-	.about = "the lock of this host or its kernel; a lock is held until the worker ends",
+	.about = "the lock of this host or its kernel, held until the worker ends; hints: who says "
+		 "that it holds one",
 	.words = 1,
 	.lasting = 1,
 	.get = get_lock,
