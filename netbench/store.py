@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,7 +88,7 @@ class Store:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         final = results / name / f"{stamp}-{secrets.token_hex(3)}"
         draft = final.parent / f".{final.name}.new"
-        key, why_unsigned = _key()
+        key, why_unsigned = _usable(own_key)
         contents = (campaign.encode(), _document(plan))
         signature = sign(key, dict(zip(SIGNED, contents, strict=True)))
         try:
@@ -137,7 +137,7 @@ class Store:
             log = open_own(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._log = os.fdopen(log, "a", encoding="utf-8")
             signature = read_signature(self.path / SIGNATURE)
-            signer = LineSigner(read_key(), signature.id if signature else "")
+            signer = LineSigner(_usable(read_key)[0], signature.id if signature else "")
             self.doubts = self.journal.require(signer)
         except BlockingIOError as error:
             self.close()
@@ -253,11 +253,11 @@ class Store:
         self._records = self._log = None
 
 
-def _key() -> tuple[Key | None, str]:
-    """The account's key; None and why where the account can keep none."""
+def _usable(get: Callable[[], Key | None]) -> tuple[Key | None, str]:
+    """The account's key; None, and why where it cannot be made or others may know it."""
     try:
-        return own_key(), ""
-    except PlaceError as error:
+        return get(), ""
+    except StoreError as error:
         return None, str(error)
 
 

@@ -22,6 +22,7 @@ from netbench import campaign
 from netbench.__main__ import _outcome
 from netbench.conductor import conductor
 from netbench.conductor.host_facts import own_boot_id
+from netbench.conductor.progress import Silent
 from netbench.journal import Change, Ended, Entry, Restored, entry_json
 from netbench.json_lines import now, to_line
 from netbench.signing import Key, LineSigner, digest, key_file
@@ -457,6 +458,31 @@ def test_reports_need_no_key(dead: Dead, own_state: Path) -> None:
     own_state.unlink()
     done = dead.run("report")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("spoil", ["a file in its place", "others may read it"])
+def test_without_a_key_a_campaign_runs_and_only_trust_acts_on_it(
+    own_state: Path, tmp_path: Path, spoil: str
+) -> None:
+    if spoil == "others may read it":
+        own_state.chmod(0o644)
+    else:
+        own_state.unlink()
+        own_state.parent.rmdir()
+        own_state.parent.write_text("")
+    said: list[str] = []
+    progress = Silent()
+    progress.say = said.append  # type: ignore[method-assign]
+    conclusion = conductor.start(campaign.parse(CAMPAIGN, "t.yaml"), tmp_path / "r", progress)
+    assert conclusion.why == "done"
+    assert [line for line in said if "`resume` refuses" in line] != []
+    dead = Dead(conclusion.path)
+    dead.write([dead.evil()])
+    assert dead.run("restore").returncode == 1
+    assert not dead.happened("evil")
+    if spoil == "a file in its place":
+        assert dead.run("restore", "--trust").returncode == 0
+        assert dead.happened("evil")
 
 
 @pytest.mark.parametrize("umask", [0, 0o002, 0o022, 0o077])
