@@ -28,14 +28,14 @@ class Account:
 
 
 ACCOUNTS: Mapping[str, Account] = {
-    "rusage": Account("rusage", (("cpu_ns", "ns"),), False),
     "procstat": Account("procstat", tuple((name, "ticks") for name in _BUSY), True),
+    "rusage": Account("rusage", (("cpu_ns", "ns"),), False),
 }
 
 
 def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
     """The accounts of a plan's descriptor rows: those of meters whose counters carry `cpu_time`,
-    and ACCOUNTS.
+    and ACCOUNTS, the best first.
     """
     declared = [row for row in rows if row.get("kind") in ("meter", "counter")]
     host_wide = {
@@ -49,7 +49,8 @@ def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
         timed = row["kind"] == "counter" and "cpu_time" in row.get("flags", ())
         if timed and (unit in SECONDS_OF or unit == "ticks"):
             counters.setdefault(str(row.get("owner", "")), []).append((str(row["name"]), unit))
-    return {
+    accounts = {
         meter: Account(meter, tuple(of_meter), meter in host_wide)
         for meter, of_meter in counters.items()
     } | dict(ACCOUNTS)
+    return dict(sorted(accounts.items(), key=lambda each: (*METER_ORDER, each[0]).index(each[0])))

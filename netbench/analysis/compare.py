@@ -105,15 +105,14 @@ def by_cell(
     """
     used = runs[runs[metric].notna()]
     columns = [pd.Categorical(used[key]) for key in keys]
-    cells, at = np.unique(
-        np.column_stack([column.codes for column in columns]), axis=0, return_inverse=True
-    )
+    codes = np.stack([column.codes for column in columns])
+    order = np.lexsort(codes[::-1])  # by the first key, then the second, ...; stable
+    is_first = (np.diff(codes[:, order]) != 0).any(axis=0)
     block, boot, values = (used[name].to_numpy() for name in ("block", "boot", metric))
-    bounds = np.cumsum(np.bincount(at, minlength=len(cells)))[:-1]
-    for codes, rows in zip(cells, np.split(np.argsort(at, kind="stable"), bounds), strict=False):
+    for rows in np.split(order, np.flatnonzero(is_first) + 1) if len(order) else ():
         words = tuple(
             str(column.categories[code]) if code >= 0 else ""
-            for column, code in zip(columns, codes, strict=True)
+            for column, code in zip(columns, codes[:, rows[0]], strict=True)
         )
         yield words, Series(block[rows], boot[rows], values[rows].astype(float))
 

@@ -5,11 +5,10 @@ A counter that a record lacks makes every metric that needs it absent: never 0, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cache
 
-from netbench.analysis.accounts import ACCOUNTS, METER_ORDER, SECONDS_OF, Account
+from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.analysis.counters import NO_COUNTERS, delta, difference, window_seconds
 from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
@@ -34,15 +33,15 @@ def metrics_of(
     """All metrics of one record.
 
     `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel.
-    Returns name -> value in METRICS' units, CPU metrics under their bare name and as NAME.METER. A
-    record without counters gives an empty dict.
+    `accounts`: the best first. Returns name -> value in METRICS' units; CPU metrics as NAME.METER,
+    and those of the best meter that ran under their bare name too. A record without counters gives
+    an empty dict.
     """
     sender, receiver = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
     windows = window_seconds(sender), window_seconds(receiver)
     metrics: dict[str, float] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
-    for meter in _best_first(accounts, sender, receiver):
-        account = accounts[meter]
+    for meter, account in accounts.items():
         busy = (
             _busy(sender, account, ticks, windows[0]),
             _busy(receiver, account, ticks, windows[1]),
@@ -83,18 +82,6 @@ def _reported_throughput(tool: ToolReading) -> float | None:
     return tool.bytes * 8 / tool.seconds / 1e9 if tool.bytes is not None and tool.seconds else None
 
 
-def _best_first(
-    accounts: Mapping[str, Account], sender: SideCounters, receiver: SideCounters
-) -> list[str]:
-    """The meters that ran."""
-    return _sorted(tuple(m for m in accounts if m in sender.meters or m in receiver.meters))
-
-
-@cache
-def _sorted(meters: tuple[str, ...]) -> list[str]:
-    return sorted(meters, key=lambda m: (*METER_ORDER, m).index(m))
-
-
 def _busy(
     side: SideCounters, account: Account, ticks: Mapping[str, int], window: float | None
 ) -> float | None:
@@ -104,14 +91,20 @@ def _busy(
     counters = side.meters.get(account.meter)
     if window is None or counters is None:
         return None
-    spent, tick = 0.0, 1 / (ticks.get(side.host) or math.nan)
+    spent, seconds_of = 0.0, _seconds_of(ticks.get(side.host))
     for name, unit in account.counters:
         edges = counters.get(name)
         change = -1 if edges is None else difference(edges[0], edges[1])
-        if change < 0:
+        if change < 0 or unit not in seconds_of:
             return None
-        spent += change * (tick if unit == "ticks" else SECONDS_OF[unit])
-    return None if math.isnan(spent) else spent / window
+        spent += change * seconds_of[unit]
+    return spent / window
+
+
+@cache
+def _seconds_of(ticks: int | None) -> Mapping[str, float]:
+    """Seconds in each unit of CPU time, on a host whose clock has so many ticks in a second."""
+    return SECONDS_OF | {"ticks": 1 / ticks} if ticks else SECONDS_OF
 
 
 def _put_cpu(

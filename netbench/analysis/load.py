@@ -190,7 +190,7 @@ class _Reader:
             repeat=repeat_of(self.plan),
             compare=compare_of(self.plan),
             factors=factors_of(self.plan),
-            metrics=tuple(self.columns.metrics),
+            metrics=self.columns.metrics,
             runs=self.columns.frame(self.plan, noise, self.ticks),
             proofs={k: v for each in counted for k, v in each.proofs.totals().items()},
             readbacks=self.readbacks.readbacks(),

@@ -45,9 +45,9 @@ def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[
     """
     if not set(mine.boot.tolist()) & set(base.boot.tolist()):
         return "boot", _subtracted(_by_round(mine, order), _by_round(base, order))
-    here, there = (np.column_stack([series.boot, series.block]) for series in (mine, base))
-    _, at = np.unique(np.vstack([here, there]), axis=0, return_inverse=True)
-    _, i, j = np.intersect1d(at[: len(here)], at[len(here) :], return_indices=True)
+    width = 1 + max(mine.block.max(), base.block.max())
+    here, there = (series.boot * width + series.block for series in (mine, base))
+    _, i, j = np.intersect1d(here, there, return_indices=True)
     log_differences = np.log(mine.values[i]) - np.log(base.values[j])
     boot = mine.boot[i]
     if boots > 1 or len(set(boot.tolist())) > 1:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.record import NO_SETTINGS, SIDES, Record, Settings
+from netbench.record import SIDES, Record, Settings
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,6 @@ class ReadbackTally:
 
     def add(self, record: Record) -> None:
         """Take in the record of a run."""
-        if record.settings == NO_SETTINGS:
-            return
         distinct = self._distinct.setdefault((record.cell, record.pair), [])
         for i, (settings, runs) in enumerate(distinct):
             if settings == record.settings:

@@ -29,33 +29,45 @@ FIXED = (
 )
 
 
+class _Block:
+    """The runs that have the same metrics: their rows, and the values of each, run after run."""
+
+    def __init__(self) -> None:
+        self.rows, self.values = array("q"), array("d")
+
+
 class RunColumns:
     """The columns of the frame; 100,000 runs take about 30 MB."""
 
     def __init__(self) -> None:
         self.fixed: dict[str, list[Any]] = {name: [] for name in FIXED}
-        self.metrics: dict[str, array[float]] = {}
-        self._same: tuple[str, ...] | None = None
-        # the metrics of the run before, when they are all of `metrics` in its order
+        self._append = [column.append for column in self.fixed.values()]
+        self._blocks: dict[tuple[str, ...], _Block] = {}  # by the names of their metrics
 
-    def __len__(self) -> int:
-        return len(self.fixed["run"])
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that any run has."""
+        return tuple(dict.fromkeys(name for names in self._blocks for name in names))
 
     def add(self, row: Sequence[Any], metrics: Mapping[str, float]) -> None:
         """Append a run: its values of FIXED, and its metrics."""
-        for column, value in zip(self.fixed.values(), row, strict=True):
-            column.append(value)
         names = tuple(metrics)
-        if names == self._same:  # the same metrics as the run before, nearly always
-            for floats, number in zip(self.metrics.values(), metrics.values(), strict=True):
-                floats.append(number)
-            return
-        for name in names:
-            if name not in self.metrics:
-                self.metrics[name] = array("d", [math.nan]) * (len(self) - 1)
-        for name, floats in self.metrics.items():
-            floats.append(metrics.get(name, math.nan))
-        self._same = names if names == tuple(self.metrics) else None
+        block = self._blocks.get(names)
+        if block is None:
+            block = self._blocks[names] = _Block()
+        block.rows.append(len(self.fixed["run"]))
+        block.values.extend(metrics.values())
+        for append, value in zip(self._append, row, strict=True):
+            append(value)
+
+    def _metric_columns(self) -> dict[str, pd.Series[float]]:
+        """NaN: that run has no such metric."""
+        names = self.metrics
+        table = np.full((len(self.fixed["run"]), len(names)), math.nan)
+        for mine, block in self._blocks.items():
+            values = np.frombuffer(block.values).reshape(len(block.rows), len(mine))
+            table[np.ix_(block.rows, [names.index(name) for name in mine])] = values
+        return {name: pd.Series(table[:, i]) for i, name in enumerate(names)}
 
     def frame(
         self, plan: Plan, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
@@ -78,10 +90,7 @@ class RunColumns:
             pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True
         )
         levels = {name: _levels(factors, name, cells) for name in factors_of(plan)}
-        metrics = {
-            name: pd.Series(values, dtype="float64") for name, values in self.metrics.items()
-        }
-        return pd.concat([frame, pd.DataFrame(levels | metrics)], axis=1)
+        return pd.concat([frame, pd.DataFrame(levels | self._metric_columns())], axis=1)
 
     def _noise(self, disturbed: Mapping[tuple[str, int], Sequence[str]]) -> list[str]:
         """Of each run what disturbed its block on the pair's hosts, in words."""
