@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tools.bench.ledger import costs, plan_of
 
 
-def test_a_run_costs_the_same_late_in_a_campaign(tmp_path: Path) -> None:
-    cost = list(costs(plan_of(2, 3000), tmp_path, 4000))
-    early, late = statistics.median(cost[10:500]), statistics.median(cost[-500:])
-    assert late < 1.5 * early  # 1.0 where nothing grows, 3 where every run assesses all values
+ATTEMPTS = 3  # what shares a core slows one half of a measurement, rarely of each
 
 
-def test_a_run_costs_the_same_among_many_cells(tmp_path: Path) -> None:
-    few, many = (list(costs(plan_of(n, 400), tmp_path, 2500)) for n in (10, 2000))
-    assert statistics.median(many[-500:]) < 1.5 * statistics.median(few[-500:])
+def _growth_by_runs(folder: Path) -> float:
+    cost = list(costs(plan_of(2, 3000), folder, 4000))
+    return statistics.median(cost[-500:]) / statistics.median(cost[10:500])
+
+
+def _growth_by_cells(folder: Path) -> float:
+    few, many = (list(costs(plan_of(n, 400), folder / str(n), 2500)) for n in (10, 2000))
+    return statistics.median(many[-500:]) / statistics.median(few[-500:])
+
+
+@pytest.mark.parametrize("growth", [_growth_by_runs, _growth_by_cells])
+def test_a_run_costs_the_same_late_in_a_campaign_and_among_many_cells(
+    growth: Callable[[Path], float], tmp_path: Path
+) -> None:
+    """1.0 where nothing grows, 3 where every run assesses all values."""
+    assert any(growth(tmp_path / str(n)) < 1.5 for n in range(ATTEMPTS))
 
 
 def test_a_plan_does_not_grow_with_the_number_of_runs() -> None:
