@@ -6,6 +6,7 @@ A field with a default is left out of the JSON object while it has that default.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
@@ -133,6 +134,15 @@ def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
     if not first["loc"] and first["type"] in _OBJECTS:
         raise unreadable(where, "not a JSON object")
     raise flawed(where, what, _describe(first))
+
+
+def of_json(kind: Callable[..., T], value: Mapping[str, object]) -> T:
+    """A JSON object, of this schema but without `schema`, as a frozen dataclass. Errors:
+    ValidationError.
+    """
+    return _adapter(kind).validate_json(  # type: ignore[no-any-return]
+        json.dumps({"schema": SCHEMA, **value})
+    )
 
 
 def to_json(value: Any) -> Any:

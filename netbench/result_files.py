@@ -6,16 +6,16 @@ A field's metadata has `about`, as in netbench/record.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pydantic
-from pydantic_core import from_json
 
 from netbench import codec
 from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar, about
+from netbench.facts.cpu import NOT_EMULATED
 from netbench.json_lines import JsonLines, cannot_read
 
 NOISE = "samples/noise.jsonl"
@@ -139,15 +139,24 @@ class HostEntry(JsonObject):
         metadata=about('the level of `kernel` that netbench booted ("": the original kernel)'),
     )
 
+    @property
+    def known(self) -> dict[str, str]:
+        """The facts that were read, and those of the engine, by name."""
+        values = {"engine": self.engine or None, "layout": self.layout or None, **self.facts}
+        return {name: str(value) for name, value in values.items() if value is not None}
 
-RawEntry = Mapping[str, Any]
-"""An entry of facts.json as JSON, known to have the shape of HostEntry."""
-Hosts = dict[str, list[RawEntry]]
-"""The entries of facts.json by host."""
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the host's CPU is software, so that what it measures is not the speed of any
+        machine.
+        """
+        return (self.facts.get("emulated") or NOT_EMULATED) != NOT_EMULATED
 
 
 HostEntries = Annotated[tuple[HostEntry, ...], pydantic.Field(min_length=1)]
 """The entries of a host, one or more."""
+Hosts = Mapping[str, Sequence[HostEntry]]
+"""The entries of facts.json by host."""
 
 
 @dataclass(frozen=True)
@@ -212,19 +221,18 @@ def read_signature(file: Path) -> SignatureFile | None:
     return codec.read(SignatureFile, data, file, "a signature")
 
 
-def read_plan(file: Path) -> dict[str, Any]:
-    """A plan.json, of the shape of PlanFile. Errors: StoreError with the file."""
-    return _checked(file, PlanFile, "a plan")
+def read_plan(file: Path) -> PlanFile:
+    """A plan.json. Errors: StoreError with the file."""
+    return codec.read(PlanFile, _contents(file), file, "a plan")
 
 
 def read_facts(file: Path) -> Hosts:
-    """By host its entries of a facts.json, of the shape of HostEntry, one at least; none where
-    there is no such file. Errors: StoreError with the file.
+    """By host its entries of a facts.json, one at least; none where there is no such file. Errors:
+    StoreError with the file.
     """
     if not file.exists():
         return {}
-    hosts: Hosts = _checked(file, FactsFile, "facts")["hosts"]
-    return hosts
+    return codec.read(FactsFile, _contents(file), file, "facts").hosts
 
 
 def read_noise(file: Path) -> list[NoiseEntry]:
@@ -242,13 +250,8 @@ def parse_noise(line: bytes, where: object) -> NoiseEntry:
     return codec.read(NoiseEntry, line, where, "readings of noise")
 
 
-def _checked(file: Path, kind: type, what: str) -> dict[str, Any]:
-    """A JSON file of this schema, raw, once it is known to have the shape of `kind`."""
+def _contents(file: Path) -> bytes:
     try:
-        data = file.read_bytes()
+        return file.read_bytes()
     except OSError as error:
         raise cannot_read(file, error) from error
-    codec.read(kind, data, file, what)
-    raw: dict[str, Any] = from_json(data)
-    del raw["schema"]
-    return raw

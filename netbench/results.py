@@ -112,13 +112,10 @@ class Results:
         be read, `why` says why.
         """
         rows = [
-            (host, boot["boot"], name, value, boot.get("missing", {}).get(name, ""))
-            for host, boots in self.source.result.hosts.items()
-            for boot in boots
-            for name, value in {
-                **dict.fromkeys(boot.get("missing", {})),
-                **boot.get("facts", {}),
-            }.items()
+            (host, entry.boot, name, value, entry.missing.get(name, ""))
+            for host, entries in self.source.result.hosts.items()
+            for entry in entries
+            for name, value in {**dict.fromkeys(entry.missing), **entry.facts}.items()
         ]
         return pd.DataFrame(rows, columns=["host", "boot", "fact", "value", "why"])
 

@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,8 +40,9 @@ from netbench.record import Record, parse_record
 from netbench.result_files import (
     NOISE,
     SIGNATURE,
+    FactsFile,
     Hosts,
-    RawEntry,
+    PlanFile,
     read_facts,
     read_plan,
     read_signature,
@@ -169,8 +170,8 @@ class Store:
         except OSError as error:
             raise cannot("write", self._lines.path, error) from error
 
-    def plan(self) -> dict[str, Any]:
-        """plan.json, of the shape of PlanFile."""
+    def plan(self) -> PlanFile:
+        """plan.json."""
         return read_plan(self.path / "plan.json")
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -187,11 +188,12 @@ class Store:
         """Keep what an external tool printed in a run."""
         self._write(self.path / "samples" / f"{run:06d}.txt", text.encode())
 
-    def facts(self, hosts: Mapping[str, Sequence[RawEntry]]) -> None:
+    def facts(self, hosts: Hosts) -> None:
         """Replace facts.json."""
+        facts = FactsFile({host: tuple(entries) for host, entries in hosts.items()})
         self._write(
             self.path / "facts.json",
-            _document({"hosts": hosts}),
+            _document(to_json(facts)),
         )
 
     def _write(self, file: Path, data: bytes) -> None:
@@ -219,8 +221,8 @@ class Store:
         return (parse_record(line, self._lines.where(number)) for number, line in self._lines)
 
     def stored_facts(self) -> Hosts:
-        """The hosts of facts.json, each with an entry or more, of the shape of HostEntry; none if
-        there is no such file yet.
+        """The hosts of facts.json, each with an entry or more; none if there is no such
+        file yet.
         """
         return read_facts(self.path / "facts.json")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from netbench.result_files import EngineRow
 
 METER_ORDER = ("soak", "perf", "procstat", "rusage")
 """The best meter first: a bare metric name is that of the first of these that ran."""
@@ -33,22 +34,18 @@ ACCOUNTS: Mapping[str, Account] = {
 }
 
 
-def accounts_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Account]:
+def accounts_of(rows: Iterable[EngineRow]) -> dict[str, Account]:
     """The accounts of a plan's descriptor rows: those of meters whose counters carry `cpu_time`,
     and ACCOUNTS, the best first.
     """
-    declared = [row for row in rows if row.get("kind") in ("meter", "counter")]
-    host_wide = {
-        str(row["name"])
-        for row in declared
-        if row["kind"] == "meter" and "host_wide" in row.get("flags", ())
-    }
+    declared = [row for row in rows if row.kind in ("meter", "counter")]
+    host_wide = {row.name for row in declared if row.kind == "meter" and "host_wide" in row.flags}
     counters: dict[str, list[tuple[str, str]]] = {}
     for row in declared:
-        unit = str(row.get("unit", ""))
-        timed = row["kind"] == "counter" and "cpu_time" in row.get("flags", ())
+        unit = row.unit
+        timed = row.kind == "counter" and "cpu_time" in row.flags
         if timed and (unit in SECONDS_OF or unit == "ticks"):
-            counters.setdefault(str(row.get("owner", "")), []).append((str(row["name"]), unit))
+            counters.setdefault(row.owner, []).append((row.name, unit))
     accounts = {
         meter: Account(meter, tuple(of_meter), meter in host_wide)
         for meter, of_meter in counters.items()

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from netbench.analysis.intervals import Interval, Numbers, column_intervals, seq
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities
+from netbench.result_files import PlannedCell
 
 Rows = npt.NDArray[np.int64]  # positions in the frame of runs
 TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
@@ -64,13 +64,11 @@ def cells_of(result: Result) -> list[CellResult]:
     """All cells of the plan times all its pairs, in that order, those without any run too."""
     groups = rows_by_cell(result.runs)
     nothing = np.array([], dtype=np.int64)
-    keys = [(cell, str(pair)) for cell in result.cells for pair in result.plan["pairs"]]
-    places = [
-        _Place(cell, pair, groups.get((str(cell["cell"]), pair), nothing)) for cell, pair in keys
-    ]
+    keys = [(cell, pair) for cell in result.cells for pair in result.plan.pairs]
+    places = [_Place(cell, pair, groups.get((cell.cell, pair), nothing)) for cell, pair in keys]
     table = _Table(result)
     standings = {place.key: table.standing(place) for place in places}
-    swept = result.plan.get("swept", result.factors)
+    swept = result.swept
     kernels = result.compare is not None and result.compare.factor == KERNEL
     closed = closings(
         standings, swept, result.compare, result.repeat, result.rounds if kernels else None
@@ -82,17 +80,17 @@ def cells_of(result: Result) -> list[CellResult]:
 class _Place:
     """A cell of the plan on one pair, and the rows of its runs."""
 
-    cell: Mapping[str, Any]
+    cell: PlannedCell
     pair: str
     rows: Rows
 
     @property
     def key(self) -> tuple[str, str]:
-        return str(self.cell["cell"]), self.pair
+        return self.cell.cell, self.pair
 
     @property
     def factors(self) -> dict[str, str]:
-        return {str(name): str(level) for name, level in self.cell["factors"].items()}
+        return dict(self.cell.factors)
 
 
 def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:

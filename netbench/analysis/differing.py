@@ -11,7 +11,6 @@ from netbench.analysis.boots import KERNEL
 from netbench.analysis.matching import pairs_of
 from netbench.analysis.result import Result
 from netbench.facts import comparison
-from netbench.facts.entry import known_facts
 
 PRIVATE = ("source", "sink", "tool")
 """Keys of transfer that may hold paths: that they differ is reported, not how."""
@@ -64,7 +63,7 @@ def _known(result: Result, host: str) -> dict[str, str]:
     """Each fact over all entries of a host: one value, or all that there were."""
     values: dict[str, dict[str, None]] = {}
     for entry in result.hosts.get(host, ()):
-        for name, value in known_facts(entry).items():
+        for name, value in entry.known.items():
             values.setdefault(name, {})[value] = None
     return {name: " or ".join(sorted(each)) for name, each in values.items()}
 

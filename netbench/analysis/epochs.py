@@ -13,11 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from netbench.facts import comparison
-from netbench.facts.entry import known_facts
 from netbench.record import Record
+from netbench.result_files import HostEntry, Hosts
 
 BETWEEN = " | "  # changes
 KERNEL = "kernel"
@@ -26,7 +25,6 @@ Epoch = tuple[int, ...]
 """Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
 Stratum = tuple[str, str]
 """A pair, and the level of the factor `kernel` ("" where it is not swept)."""
-Entries = Sequence[Mapping[str, Any]]
 
 
 class Epochs:
@@ -34,7 +32,7 @@ class Epochs:
     entry before.
     """
 
-    def __init__(self, hosts: Mapping[str, Entries], handled: Iterable[str] = ()) -> None:
+    def __init__(self, hosts: Hosts, handled: Iterable[str] = ()) -> None:
         """handled: what the campaign sets itself, factors and held settings; facts of these keep no
         runs apart.
         """
@@ -83,7 +81,7 @@ class Epochs:
         if begun is not None:
             return max(bisect_right(begun, run) - 1, 0)
         return max(
-            (i for i, entry in enumerate(self._entries[host]) if int(entry["boot"]) <= boot),
+            (i for i, entry in enumerate(self._entries[host]) if entry.boot <= boot),
             default=0,
         )
 
@@ -160,14 +158,14 @@ class Latest:
         return self._epochs.describe(place[0], mine, latest)
 
 
-def not_pooled(hosts: Mapping[str, Entries], handled: Iterable[str], last: int) -> list[str]:
+def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
     """What a resumed campaign must say: facts that are others than in its runs so far. last: the
     number of the last of these.
     """
     epochs = Epochs(hosts, handled)
     lines = []
     for host, entries in hosts.items():
-        new = len(entries) > 1 and last and int(entries[-1].get("from_run", 0)) > last
+        new = len(entries) > 1 and last and (entries[-1].from_run or 0) > last
         if new and (changed := epochs.changed(host)):
             changes = BETWEEN.join(comparison.change(*change) for change in changed)
             lines.append(
@@ -183,32 +181,30 @@ def stratum(record: Record) -> Stratum:
     return record.pair, record.factors.get(KERNEL, "")
 
 
-def _from_run(entries: Entries) -> list[int] | None:
-    if any("from_run" not in entry for entry in entries):
-        return None
-    return [int(entry["from_run"]) for entry in entries]
+def _from_run(entries: Sequence[HostEntry]) -> list[int] | None:
+    begun = [entry.from_run for entry in entries if entry.from_run is not None]
+    return begun if len(begun) == len(entries) else None
 
 
-def _kernels(entries: Entries, swept: bool) -> list[tuple[object, ...]]:
+def _kernels(entries: Sequence[HostEntry], swept: bool) -> list[tuple[object, ...]]:
     """What tells the kernel of each entry from others; equal for all where kernels are
     not swept.
     """
     return [_kernel(entry) if swept else () for entry in entries]
 
 
-def _kernel(entry: Mapping[str, Any]) -> tuple[object, ...]:
+def _kernel(entry: HostEntry) -> tuple[object, ...]:
     """The level that a host was booted onto; of one that netbench did not boot, what its kernel
     says of itself.
     """
-    known = entry.get("facts", {})
-    return (
-        (entry["on"],)
-        if "on" in entry
-        else tuple(known.get(name) for name in ("kernel", "kernel_build"))
-    )
+    if entry.on is not None:
+        return (entry.on,)
+    return tuple(entry.facts.get(name) for name in ("kernel", "kernel_build"))
 
 
-def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[str, str]]:
+def _filled(
+    entries: Sequence[HostEntry], names: Sequence[str], swept: bool
+) -> list[dict[str, str]]:
     """The facts by entry; what one does not know is as before it, and before the first that knows
     it as there.
 
@@ -216,7 +212,7 @@ def _filled(entries: Entries, names: Sequence[str], swept: bool) -> list[dict[st
     """
     if len(entries) < 2:
         return [{} for _ in entries]
-    known = [known_facts(entry) for entry in entries]
+    known = [entry.known for entry in entries]
     filled: list[dict[str, str]] = [{} for _ in entries]
     kernels = _kernels(entries, swept)
     for kernel in dict.fromkeys(kernels):

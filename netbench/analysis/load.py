@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from netbench.analysis.accounts import accounts_of
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import Epoch, Epochs, Latest, Stratum, stratum
-from netbench.analysis.planned import Plan, compare_of, factors_of, handled_by, repeat_of
+from netbench.analysis.planned import compare_of, factors_of, handled_by, repeat_of
 from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
 from netbench.analysis.reading import read_campaign
@@ -23,7 +23,7 @@ from netbench.analysis.usage import UsageTally
 from netbench.codec import flawed
 from netbench.json_lines import JsonLines
 from netbench.record import Record, parse_record
-from netbench.result_files import NOISE, Hosts, read_facts, read_noise, read_plan
+from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.store import no_result
 
 
@@ -82,7 +82,7 @@ class _Counted:
 class _Reader:
     """Takes in records one by one."""
 
-    def __init__(self, plan: Plan, hosts: Hosts, observers: Sequence[Observer]) -> None:
+    def __init__(self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer]) -> None:
         self.plan, self.hosts = plan, hosts
         self.observe = [observer.observe for observer in observers]
         self.columns = RunColumns()
@@ -90,15 +90,11 @@ class _Reader:
         self.counted: dict[tuple[Stratum, Epoch], _Counted] = {}
         self.counted_in: list[tuple[Stratum, Epoch] | None] = []  # of each run; None: it is not ok
         self.seen: set[int] = set()
-        rows = plan.get("rows", [])
+        rows = plan.rows
         self.accounts, self.declared = accounts_of(rows), Declared(rows)
-        self.known = {str(cell["cell"]) for cell in plan["cells"]}
-        self.boots = {(host, int(b["boot"])): b for host, boots in hosts.items() for b in boots}
-        self.ticks = {
-            host: int(b["clock_ticks"])
-            for (host, _), b in self.boots.items()
-            if b.get("clock_ticks")
-        }
+        self.known = {cell.cell for cell in plan.cells}
+        self.boots = {(host, b.boot): b for host, boots in hosts.items() for b in boots}
+        self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
         self.one_kernel: dict[tuple[str, int], bool] = {}
         self.epochs = Epochs(hosts, handled_by(plan))
         self.latest = Latest(self.epochs)
@@ -150,7 +146,10 @@ class _Reader:
         known = self.one_kernel.get((pair, boot))
         if known is None:
             sender, _, receiver = pair.partition(">")
-            ids = [self.boots.get((host, boot), {}).get("boot_id") for host in (sender, receiver)]
+            ids = [
+                entry.boot_id if (entry := self.boots.get((host, boot))) else None
+                for host in (sender, receiver)
+            ]
             known = self.one_kernel[pair, boot] = sender == receiver or (
                 ids[0] is not None and ids[0] == ids[1]
             )
@@ -197,9 +196,9 @@ class _Reader:
             moved=self.readbacks.moved(),
             noise=noise,
             shared={
-                str(pair): self.shared(str(pair), boot)
-                for pair in self.plan["pairs"]
-                for boot in self._boots(str(pair))
+                pair: self.shared(pair, boot)
+                for pair in self.plan.pairs
+                for boot in self._boots(pair)
             },
             used={k: v for each in counted for k, v in each.usage.totals().items()},
             asked=campaign.asked,

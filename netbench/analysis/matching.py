@@ -121,10 +121,7 @@ def _attached(x: _Cell, y: _Cell, swept: Collection[str]) -> Iterator[str]:
 
 
 def _cells(result: Result) -> list[_Cell]:
-    return [
-        _Cell(str(c["cell"]), {str(k): str(v) for k, v in c["factors"].items()})
-        for c in result.cells
-    ]
+    return [_Cell(c.cell, c.factors) for c in result.cells]
 
 
 def _as_written(group: Sequence[_Cell], own: Sequence[str], other: Result) -> list[_Cell]:
@@ -158,7 +155,7 @@ def _assumed(factor: str, against: Result, name: str) -> str:
 
 def pairs_of(a: Result, b: Result) -> tuple[list[tuple[str, str]], list[str]]:
     """The pairs of hosts that are compared: those of one name, or the only ones there are."""
-    of_a, of_b = ([str(pair) for pair in result.plan["pairs"]] for result in (a, b))
+    of_a, of_b = (list(result.plan.pairs) for result in (a, b))
     common = [(pair, pair) for pair in of_a if pair in of_b]
     if not common and len(of_a) == len(of_b) == 1:
         note = f"the pair {of_a[0]} of {A} is compared with {of_b[0]} of {B}"

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from netbench.analysis.boots import in_boots
 from netbench.model import Compare, Repeat
-
-Plan = Mapping[str, Any]
-"""A plan.json as docs/records.md describes it."""
+from netbench.result_files import PlanFile
 
 
-def factors_of(plan: Plan) -> tuple[str, ...]:
+def factors_of(plan: PlanFile) -> tuple[str, ...]:
     """The factors of the plan's cells, in the order in which cells name them."""
-    return tuple(dict.fromkeys(str(name) for cell in plan["cells"] for name in cell["factors"]))
+    return tuple(dict.fromkeys(name for cell in plan.cells for name in cell.factors))
 
 
-def handled_by(plan: Plan) -> tuple[str, ...]:
+def handled_by(plan: PlanFile) -> tuple[str, ...]:
     """What the campaign sets itself: factors, and settings that it holds."""
-    return tuple(dict.fromkeys([*factors_of(plan), *plan.get("held", ())]))
+    return tuple(dict.fromkeys([*factors_of(plan), *plan.held]))
 
 
-def has_boots(plan: Plan, repeat: Repeat) -> bool:
+def has_boots(plan: PlanFile, repeat: Repeat) -> bool:
     """Whether netbench boots the hosts."""
-    return bool(plan.get("boots")) or in_boots(repeat, factors_of(plan))
+    return bool(plan.boots) or in_boots(repeat, factors_of(plan))
 
 
-def repeat_of(plan: Plan) -> Repeat:
+def repeat_of(plan: PlanFile) -> Repeat:
     """The plan's `repeat`. Where hosts are booted `max` is `min`, since nothing stops early."""
-    raw = plan["repeat"]
+    asked = plan.repeat
     repeat = Repeat(
-        raw["min"],
-        raw["max"],
-        raw["confidence"],
-        raw["precision"],
-        tuple(raw["metrics"]),
-        raw.get("boots", 1),
+        asked.min, asked.max, asked.confidence, asked.precision, asked.metrics, asked.boots
     )
     return replace(repeat, max=repeat.min) if has_boots(plan, repeat) else repeat
 
 
-def compare_of(plan: Plan) -> Compare | None:
+def compare_of(plan: PlanFile) -> Compare | None:
     """The plan's `compare`; None where the campaign compares nothing."""
-    raw = plan.get("compare")
-    return Compare(raw["factor"], raw["baseline"], raw.get("margin")) if raw else None
+    asked = plan.compare
+    return Compare(asked.factor, asked.baseline, asked.margin) if asked else None

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from netbench.analysis.counters import difference
 from netbench.record import SIDES, Record
+from netbench.result_files import EngineRow
 
 MUST_MOVE, MUST_NOT_MOVE = "must_move", "must_not_move"
 METHOD_SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of methods
@@ -42,21 +42,21 @@ class Declared:
     declares.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[EngineRow]) -> None:
         self._methods: dict[
             tuple[str, str], dict[str, Proof]
         ] = {}  # by side ("" for both) and owner
         self._found: dict[tuple[str, tuple[str, ...]], Mapping[str, Proof]] = {}
         side, method = "", ""
-        each: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        each: dict[tuple[str, str], list[EngineRow]] = {}
         for row in rows:
-            kind, owner = row.get("kind"), str(row.get("owner", ""))
+            kind, owner = row.kind, row.owner
             if kind in METHOD_SIDES:
-                side, method = METHOD_SIDES[str(kind)], str(row["name"])
+                side, method = METHOD_SIDES[kind], row.name
             elif kind == "proof":
                 each.setdefault((side if owner == method else "", owner), []).append(row)
         for key, mine in each.items():
-            self._methods[key] = {str(row["name"]): _proof(row, mine) for row in mine}
+            self._methods[key] = {row.name: _proof(row, mine) for row in mine}
 
     def of(self, side: str, names: Iterable[str]) -> Mapping[str, Proof]:
         """What these counters of one side mean, which one method counted together."""
@@ -75,12 +75,10 @@ class Declared:
         }
 
 
-def _proof(row: Mapping[str, Any], siblings: Sequence[Mapping[str, Any]]) -> Proof:
-    name, first = str(row["name"]), str(row.get("about", "")).partition(" ")[0]
-    whole = (
-        first if first != name and any(first == str(other["name"]) for other in siblings) else ""
-    )
-    return Proof(name, str(row.get("owner", "")), frozenset(row.get("flags", ())), whole)
+def _proof(row: EngineRow, siblings: Sequence[EngineRow]) -> Proof:
+    name, first = row.name, row.about.partition(" ")[0]
+    whole = first if first != name and any(first == other.name for other in siblings) else ""
+    return Proof(name, row.owner, frozenset(row.flags), whole)
 
 
 @dataclass(frozen=True)

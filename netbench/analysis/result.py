@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.pairs import Rounds, rounds
-from netbench.analysis.planned import Plan, handled_by, has_boots
+from netbench.analysis.planned import handled_by, has_boots
 from netbench.analysis.proofs import ProofKey, ProofTotal
 from netbench.analysis.readbacks import Readback
 from netbench.analysis.usage import UsageKey, Used
-from netbench.facts.entry import emulated
 from netbench.journal import Journal
 from netbench.model import Compare, Repeat
-from netbench.result_files import Hosts, NoiseEntry
+from netbench.result_files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Result:
     """
 
     path: Path
-    plan: Plan
+    plan: PlanFile
     hosts: Hosts
     about: str
     repeat: Repeat
@@ -60,7 +58,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        return str(self.plan.get("name", self.path.parent.name))
+        return self.plan.name
 
     @cached_property
     def ended(self) -> str:
@@ -80,7 +78,7 @@ class Result:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
         does not hold it equal.
         """
-        return tuple(self.plan.get("swept", self.factors)) or self.factors
+        return self.plan.swept or self.factors
 
     @cached_property
     def in_boots(self) -> bool:
@@ -94,11 +92,7 @@ class Result:
 
         Without boots in the plan: how many boots of its kernel precede it.
         """
-        planned = [
-            str(each["kernel"])
-            for each in self.plan.get("boots") or ()
-            for _ in range(int(each["blocks"]))
-        ]
+        planned = [each.kernel for each in self.plan.boots for _ in range(each.blocks)]
         ok = self.runs[self.runs["status"] == "ok"]
         first = {
             int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()
@@ -107,8 +101,8 @@ class Result:
             block < len(planned) and planned[block] == self.kernels[boot]
             for boot, block in first.items()
         ):
-            slots = list(accumulate(int(each["blocks"]) for each in self.plan["boots"]))
-            order = [str(each["kernel"]) for each in self.plan["boots"]]
+            slots = list(accumulate(each.blocks for each in self.plan.boots))
+            order = [each.kernel for each in self.plan.boots]
             places = {boot: bisect_right(slots, block) for boot, block in first.items()}
             return {boot: order[:place].count(order[place]) for boot, place in places.items()}
         return rounds(
@@ -129,26 +123,28 @@ class Result:
         level_of = dict(zip(frame["boot"].tolist(), levels, strict=True))
         return {boot: str(level_of[boot]) for boot in sorted(level_of)}
 
-    def kernel_of(self, entry: Mapping[str, Any]) -> str:
+    def kernel_of(self, entry: HostEntry) -> str:
         """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,
         or none of them was booted.
         """
         if not any(self.kernels.values()):
             return ""
-        return str(entry.get("on", self.kernels.get(int(entry["boot"]), "")))
+        return self.kernels.get(entry.boot, "") if entry.on is None else entry.on
 
     @cached_property
     def emulated(self) -> tuple[str, ...]:
         """Pairs of which a host's CPU is software: what was measured there is no speed of any
         machine.
         """
-        hosts = {host for host, entries in self.hosts.items() if any(map(emulated, entries))}
-        return tuple(pair for pair in map(str, self.plan["pairs"]) if hosts & set(pair.split(">")))
+        hosts = {
+            host for host, entries in self.hosts.items() if any(e.is_emulated for e in entries)
+        }
+        return tuple(pair for pair in self.plan.pairs if hosts & set(pair.split(">")))
 
     @property
-    def cells(self) -> list[Mapping[str, Any]]:
-        """The plan's cells, `{cell, factors}`, in its order."""
-        return list(self.plan["cells"])
+    def cells(self) -> tuple[PlannedCell, ...]:
+        """The plan's cells, in its order."""
+        return self.plan.cells
 
     @property
     def ok(self) -> pd.DataFrame:

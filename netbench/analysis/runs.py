@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from netbench.analysis.noise import labels
-from netbench.analysis.planned import Plan, factors_of
-from netbench.result_files import NoiseEntry
+from netbench.analysis.planned import factors_of
+from netbench.result_files import NoiseEntry, PlanFile
 
 TEXTS = ("reason", "engaged", "excluded")
 FIXED = (
@@ -70,12 +70,12 @@ class RunColumns:
         return {name: pd.Series(table[:, i]) for i, name in enumerate(names)}
 
     def frame(
-        self, plan: Plan, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
+        self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
         """The frame: FIXED with `noise`, one column a factor, one a metric (NaN: that run has
         none). ticks: of each host's clock, in a second.
         """
-        factors = {str(cell["cell"]): cell["factors"] for cell in plan["cells"]}
+        factors = {cell.cell: cell.factors for cell in plan.cells}
         cells = pd.Categorical(self.fixed["cell"], categories=list(factors))
         frame = pd.DataFrame(
             {name: self.fixed[name] for name in FIXED if name not in ("cell", "started")}

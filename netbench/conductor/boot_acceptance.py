@@ -5,19 +5,19 @@ of the same kernel.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.facts.comparison import change, differences, remedy
-from netbench.facts.entry import known_facts
 from netbench.model import Campaign
+from netbench.result_files import HostEntry, Hosts
 
 READY_SECONDS, READY_PAUSE = 30.0, 0.5  # until links and services of a booted host are there
 OF_NETBENCH = ("engine", "layout")  # facts that no boot changes
-Entries = Mapping[str, Mapping[str, Any]]
+Entries = Mapping[str, HostEntry]
 """An entry of facts.json by host."""
 
 
@@ -28,7 +28,7 @@ class BootAcceptance:
         self,
         campaign: Campaign,
         pool: WorkerPool,
-        stored_facts: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]],
+        stored_facts: Callable[[], Hosts],
     ) -> None:
         self._campaign = campaign
         self._pool = pool
@@ -43,13 +43,13 @@ class BootAcceptance:
             entries = read_all(self._campaign, self._pool)
             why = self._why_not_ready(kernel, entries)
             if not why or time.monotonic() >= deadline:
-                return {host: {**entry, "on": kernel} for host, entry in entries.items()}, why
+                return {host: replace(entry, on=kernel) for host, entry in entries.items()}, why
             time.sleep(READY_PAUSE)
 
     def _why_not_ready(self, kernel: str, entries: Entries) -> str:
         stored = self._stored_facts()
         for host, entry in entries.items():
-            same_kernel = [one for one in stored.get(host, ()) if one.get("on") == kernel]
+            same_kernel = [one for one in stored.get(host, ()) if one.on == kernel]
             why = self._why_no_interface(host)
             if not why and same_kernel:
                 why = self._differences(host, same_kernel[-1], entry)
@@ -66,16 +66,16 @@ class BootAcceptance:
             return str(error)
         return ""
 
-    def _differences(self, host: str, earlier: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    def _differences(self, host: str, earlier: HostEntry, entry: HostEntry) -> str:
         """Facts that differ from those of an earlier boot, apart from what the campaign sets; or
         "".
         """
         handled = [key for key in self._campaign.handled if key != "kernel"]
         changes = [
             change(*one) + remedy(one[0])
-            for one in differences(known_facts(earlier), known_facts(entry), handled)
+            for one in differences(earlier.known, entry.known, handled)
             if not one[0].startswith(OF_NETBENCH)
         ]
         if not changes:
             return ""
-        return f"{host}: otherwise than in boot {earlier['boot']}: {'; '.join(changes)}"
+        return f"{host}: otherwise than in boot {earlier.boot}: {'; '.join(changes)}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from netbench.boot import boot_method
 from netbench.conductor import tool_commands
@@ -26,6 +25,7 @@ from netbench.errors import EngineError, RequestError
 from netbench.journal import Journal
 from netbench.model import Campaign, SettingLevel
 from netbench.plan import Plan, Unit
+from netbench.result_files import HostEntry
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find
 
@@ -60,16 +60,16 @@ def check(
 
 
 def _hosts(
-    campaign: Campaign, pool: WorkerPool, entries: Mapping[str, Mapping[str, Any]]
+    campaign: Campaign, pool: WorkerPool, entries: Mapping[str, HostEntry]
 ) -> Iterator[Finding]:
     for name in campaign.roles:
         entry = entries[name]
-        kernel = entry["facts"].get("kernel") or "unknown"
+        kernel = entry.facts.get("kernel") or "unknown"
         yield Finding(
             "ok",
             name,
-            f"engine {entry['engine']} runs on {entry['architecture']}, kernel {kernel},"
-            f" {entry['cpus']} CPUs",
+            f"engine {entry.engine} runs on {entry.architecture}, kernel {kernel},"
+            f" {entry.cpus} CPUs",
         )
         mover = pool.host_worker(name)
         if mover.hello.user == ROOT and not campaign.lab:

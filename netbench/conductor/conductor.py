@@ -4,12 +4,12 @@ closed.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from netbench import codec
 from netbench.analysis.epochs import not_pooled
 from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.boots import Boots
@@ -22,7 +22,7 @@ from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
-from netbench.conductor.run_history import RunHistory, is_finished, made_sinks, rows_as_json
+from netbench.conductor.run_history import RunHistory, described, is_finished, made_sinks
 from netbench.conductor.runner import Runner
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.unit_settings import UnitSettings
@@ -39,6 +39,7 @@ from netbench.errors import (
 from netbench.journal import Ended, Why
 from netbench.model import Campaign, Pair
 from netbench.plan import Boot, Key, Plan, Unit
+from netbench.result_files import PlanFile
 from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "refuse_another", "resume", "start"]
@@ -81,7 +82,7 @@ def start(
     with WorkerPool(campaign, channels) as pool:
         pool.start_all()
         refuse_errors(check(campaign, pool), progress)
-        planned = plan.to_json() | {"rows": rows_as_json(_rows(pool, campaign))}
+        planned = plan.to_json() | {"rows": codec.to_json(described(_rows(pool, campaign)))}
         refuse_busy(pool)
         store = Store.create(results, campaign.name, campaign.text, planned)
         if store.why_unsigned:
@@ -158,9 +159,10 @@ def refuse_another(store: Store, plan: Plan) -> None:
 
 
 def _refuse_another_plan(store: Store, plan: Plan) -> None:
-    stored, planned = store.plan(), plan.to_json()
+    planned = codec.of_json(PlanFile, plan.to_json())
+    stored = store.plan()
     for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
-        if stored.get(name) != json.loads(json.dumps(planned[name])):
+        if getattr(stored, name) != getattr(planned, name):
             raise StoreError(
                 f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
                 " restore campaign.yaml, or run the changed campaign as a new one"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host
+from netbench.result_files import HostEntry
 
 FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {files: ...}`
 
 
-def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, dict[str, Any]]:
+def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
     """An entry of facts.json for every host, read at the same time. Errors: EngineError; Lost."""
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, HostEntry] = {}
 
     def read(host: str) -> None:
         entries[host] = read_host(campaign, pool, host)
@@ -27,7 +27,7 @@ def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, dict[str, Any]]:
     return {host: entries[host] for host in campaign.roles}
 
 
-def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> dict[str, Any]:
+def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
     """One host's entry, as that of boot 0. Errors: EngineError; Lost."""
     worker = pool.host_worker(host)
     facts, missing = read_facts(worker.ask, _subjects(campaign, host, worker))
@@ -35,17 +35,17 @@ def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> dict[str, Any]
         facts["engine_hash"] = digest
         missing.pop("engine_hash", None)
     hello = worker.hello
-    return {
-        "boot": 0,
-        "boot_id": hello.boot_id,
-        "clock_ticks": hello.clock_ticks,
-        "cpus": hello.cpus,
-        "architecture": hello.architecture,
-        "engine": hello.engine,
-        "layout": f"{hello.layout:016x}",
-        "facts": facts,
-        "missing": missing,
-    }
+    return HostEntry(
+        boot=0,
+        boot_id=hello.boot_id,
+        clock_ticks=hello.clock_ticks,
+        cpus=hello.cpus,
+        architecture=hello.architecture,
+        engine=hello.engine,
+        layout=f"{hello.layout:016x}",
+        facts=facts,
+        missing=missing,
+    )
 
 
 def own_boot_id() -> str:

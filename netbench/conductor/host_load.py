@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from netbench.conductor.host_facts import own_boot_id
 from netbench.conductor.noise_counters import cpu_states, interface
@@ -16,6 +15,7 @@ from netbench.conductor.noise_reading import Question
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.model import Campaign
+from netbench.result_files import HostEntry
 
 LOOK_SECONDS = 0.2
 BUSY_SHARE = 0.5  # of all CPUs, as the load average of the last minute
@@ -23,7 +23,7 @@ BUSY_CPUS = 0.25  # that something uses while nothing is measured
 STOLEN_CPUS = 0.02
 FREQUENCY_SPREAD = 0.1
 STAT: Question = ("file", ("/proc/stat",))
-Entries = Mapping[str, Mapping[str, Any]]
+Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
 
 
@@ -57,11 +57,11 @@ def warnings(
     looks = _looks(campaign, pool, entries, look)
     spoken: set[str] = set()
     for host, entry in entries.items():
-        if entry["boot_id"] not in spoken:  # once a kernel
-            spoken.add(entry["boot_id"])
+        if entry.boot_id not in spoken:  # once a kernel
+            spoken.add(entry.boot_id)
             yield from _facts(host, entry)
             yield from _cpu(host, entry, looks[host])
-        yield from _network(host, entry["facts"], looks[host])
+        yield from _network(host, entry.known, looks[host])
     for pair in campaign.pairs:
         yield from _ends(pair.sender, pair.receiver, entries)
 
@@ -83,7 +83,7 @@ def _looks(
         ):  # hidden in a container
             seen.cpu.append(cpu_states(text))
             seen.at.append(time.monotonic())
-            seen.own.append(sum(os.times()[:4]) if entries[host]["boot_id"] == here else 0.0)
+            seen.own.append(sum(os.times()[:4]) if entries[host].boot_id == here else 0.0)
         seen.texts |= {
             question: answer
             for question, answer in answers.items()
@@ -91,7 +91,7 @@ def _looks(
         }
 
     def first(host: str) -> None:
-        name = entries[host]["facts"].get("interface")
+        name = entries[host].known.get("interface")
         questions: list[Question] = [("file", ("/proc/cpuinfo",))]
         questions += [("file", ("/proc/net/dev",)), ("link", (name, "state"))] if name else []
         read(host, [*questions, STAT] if seconds else questions)
@@ -103,13 +103,13 @@ def _looks(
     return looks
 
 
-def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[HostWarning]:
-    facts = entry["facts"]
-    load = facts.get("load")
-    if load and float(load.split()[0]) > BUSY_SHARE * int(entry["cpus"]):
+def _facts(host: str, entry: HostEntry) -> Iterator[HostWarning]:
+    facts = entry.facts
+    load = str(facts.get("load") or "0").split()[0]
+    if float(load) > BUSY_SHARE * entry.cpus:
         yield HostWarning(
             host,
-            f"the load average is {load.split()[0]}",
+            f"the load average is {load}",
             "stop what else runs here, or expect wider intervals",
         )
     governor = facts.get("governor")
@@ -130,7 +130,7 @@ def _facts(host: str, entry: Mapping[str, Any]) -> Iterator[HostWarning]:
         yield HostWarning(host, what, "stop it, and set irq_affinity")
 
 
-def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[HostWarning]:
+def _cpu(host: str, entry: HostEntry, look: _Look) -> Iterator[HostWarning]:
     clocks = [
         float(value)
         for line in look.texts.get(("file", ("/proc/cpuinfo",)), "").splitlines()
@@ -145,7 +145,7 @@ def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[HostWarni
     if len(look.cpu) < 2:
         return
     seconds = look.at[1] - look.at[0]
-    per_second = int(entry["clock_ticks"]) * seconds
+    per_second = entry.clock_ticks * seconds
     moved = {name: value - look.cpu[0].get(name, 0) for name, value in look.cpu[1].items()}
     used = sum(
         moved[name] for name in ("user", "nice", "system", "irq", "softirq") if name in moved
@@ -163,7 +163,7 @@ def _cpu(host: str, entry: Mapping[str, Any], look: _Look) -> Iterator[HostWarni
         )
 
 
-def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterator[HostWarning]:
+def _network(host: str, facts: Mapping[str, str], look: _Look) -> Iterator[HostWarning]:
     name = facts.get("interface")
     if not name:
         return
@@ -199,9 +199,7 @@ def _network(host: str, facts: Mapping[str, str | None], look: _Look) -> Iterato
 def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[HostWarning]:
     """Two ends whose links differ."""
     for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
-        one, other = (
-            str(entries[end]["facts"].get(fact) or "unknown") for end in (sender, receiver)
-        )
+        one, other = (str(entries[end].facts.get(fact) or "unknown") for end in (sender, receiver))
         if "unknown" not in (one, other) and one != other:
             what = f"its link has {fact} {one}{unit}, that of {receiver} {other}{unit}"
             yield HostWarning(

@@ -11,12 +11,13 @@ from functools import partial
 from netbench.analysis.accounts import Account
 from netbench.analysis.closing import group_closings, groups
 from netbench.analysis.derive import metrics_of
-from netbench.analysis.epochs import KERNEL, Entries, Epoch, Epochs, Latest, Stratum, stratum
+from netbench.analysis.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.stopping import Assessment
 from netbench.analysis.tally import Ratio, Running, Tally
 from netbench.plan import Key, Plan, Unit
 from netbench.record import Record
+from netbench.result_files import Hosts
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")
@@ -66,7 +67,7 @@ class Ledger:
         ticks: Mapping[str, int],
         shared: Mapping[str, bool],
         accounts: Mapping[str, Account],
-        hosts: Mapping[str, Entries] | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
         """`ticks`: of each host, in a second. `shared`: of each pair, whether both ends are on one
         kernel. `hosts`: the entries of facts.json; without them all runs are of one epoch.

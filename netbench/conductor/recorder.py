@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Progress, standing
@@ -16,6 +15,7 @@ from netbench.conductor.runner import RunResult, empty_record
 from netbench.conductor.time_left import TimeLeft
 from netbench.plan import Plan, Unit
 from netbench.record import Record, Status
+from netbench.result_files import HostEntry, Hosts
 
 
 class Recorder:
@@ -36,9 +36,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._number: int | None = None  # of the last run, once records were read
 
-    def keep_facts(
-        self, entries: Mapping[str, Mapping[str, Any]], boot: int | None = None
-    ) -> dict[str, Any]:
+    def keep_facts(self, entries: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
         """Keep what was read of the hosts, in the boot that was just made or in the present one,
         and replay the records where the ledger cannot go on under it. Returns facts.json. Errors:
         StoreError.
@@ -46,7 +44,7 @@ class Recorder:
         begun = self._number is not None
         hosts = self._history.keep_facts(entries, boot, self._number)
         self.ledger = self._history.ledger(hosts, self.ledger if begun else None)
-        self.boot = max(int(known[-1]["boot"]) for known in hosts.values())
+        self.boot = max(known[-1].boot for known in hosts.values())
         self._number = max(self.ledger.runs, self._number or 0)
         return hosts
 

@@ -5,8 +5,8 @@ needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from netbench.analysis.accounts import accounts_of
 from netbench.codec import unreadable
@@ -15,7 +15,7 @@ from netbench.engine.catalogue import Row
 from netbench.facts.registry import FACTS
 from netbench.model import Campaign
 from netbench.plan import Plan
-from netbench.result_files import Hosts, RawEntry
+from netbench.result_files import EngineRow, HostEntry, Hosts
 from netbench.store import Store
 
 
@@ -38,7 +38,7 @@ class RunHistory:
         return ledger
 
     def keep_facts(
-        self, read: Mapping[str, RawEntry], boot: int | None = None, last_run: int | None = None
+        self, read: Mapping[str, HostEntry], boot: int | None = None, last_run: int | None = None
     ) -> Hosts:
         """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
         and for each change of its facts within one. Returns facts.json. Errors: StoreError.
@@ -47,35 +47,28 @@ class RunHistory:
         up by one where a host's boot id has changed. `last_run`: the number of the last run, where
         it is known; else the records are read for it.
         """
-        hosts = self.store.stored_facts()
-        for name, facts in read.items():
+        hosts = {name: list(entries) for name, entries in self.store.stored_facts().items()}
+        for name, found in read.items():
             entries = hosts.setdefault(name, [])
-            entry = {**facts}
-            if boot is not None:
-                entry["boot"] = boot
-            elif entries:
-                entry["boot"] = entries[-1]["boot"] + (entries[-1]["boot_id"] != entry["boot_id"])
+            number = found.boot if boot is None else boot
+            if boot is None and entries:
+                number = entries[-1].boot + (entries[-1].boot_id != found.boot_id)
+            entry = replace(found, boot=number)
             if not entries or _steady(entries[-1]) != _steady(entry):
                 if last_run is None:
                     last_run = max((record.run for record in self.store.records()), default=0)
-                entries.append({**entry, "from_run": last_run + 1})
+                entries.append(replace(entry, from_run=last_run + 1))
         self.store.facts(hosts)
         return hosts
 
 
-def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def described(rows: Iterable[Row]) -> list[EngineRow]:
     """Descriptors as plan.json keeps them: what is needed to read the records."""
     kinds = ("send", "receive", "meter", "counter", "proof")
     return [
-        {
-            "kind": row.kind,
-            "owner": row.owner,
-            "name": row.name,
-            "unit": row.unit,
-            "per": row.per,
-            "flags": sorted(row.flags),
-            "about": row.about,
-        }
+        EngineRow(
+            row.kind, row.name, row.owner, row.unit, row.per, tuple(sorted(row.flags)), row.about
+        )
         for row in rows
         if row.kind in kinds
     ]
@@ -104,10 +97,10 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
 
 
 def _ledger(plan: Plan, hosts: Hosts, rows: Iterable[Row]) -> Ledger:
-    ticks = {name: entries[-1]["clock_ticks"] for name, entries in hosts.items()}
-    ids = {name: entries[-1]["boot_id"] for name, entries in hosts.items()}
+    ticks = {name: entries[-1].clock_ticks for name, entries in hosts.items()}
+    ids = {name: entries[-1].boot_id for name, entries in hosts.items()}
     shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
-    return Ledger(plan, ticks, shared, accounts_of(rows_as_json(rows)), hosts)
+    return Ledger(plan, ticks, shared, accounts_of(described(rows)), hosts)
 
 
 def _replay(store: Store, ledger: Ledger) -> None:
@@ -129,12 +122,10 @@ def made_sinks(store: Store) -> list[tuple[str, str]]:
     return [(sink.host, sink.path) for sink in store.journal.made_sinks()]
 
 
-def _steady(entry: RawEntry) -> RawEntry:
+def _steady(entry: HostEntry) -> HostEntry:
     """What of an entry must not change without being noticed: all but the number of its first run
     and what varies by itself.
     """
     varying = {fact.name for fact in FACTS if fact.varies}
-    facts = {name: value for name, value in entry["facts"].items() if name not in varying}
-    return {
-        name: value for name, value in entry.items() if name not in ("facts", "from_run", "missing")
-    } | {"facts": facts}
+    facts = {name: value for name, value in entry.facts.items() if name not in varying}
+    return replace(entry, facts=facts, from_run=None, missing={})

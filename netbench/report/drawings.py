@@ -47,7 +47,7 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
         return plots.order(runs, plot.metric), len(runs)
     if plot.kind == "ratios":
         family = source.comparisons[plot.metric]
-        several = len(source.result.plan["pairs"]) > 1
+        several = len(source.result.plan.pairs) > 1
         labels = [
             " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])
             for c in family

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from netbench import codec
 from netbench.analysis.cells import finite
 from netbench.analysis.intervals import Interval
 from netbench.control_characters import escape_controls
@@ -54,7 +55,7 @@ def to_json(report: Report) -> dict[str, Any]:
             asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
         ],
         "hosts": {
-            host: [dict(entry) for entry in entries]
+            host: [codec.to_json(entry) for entry in entries]
             for host, entries in source.result.hosts.items()
         },
         "sections": [_section(section) for section in report.sections],

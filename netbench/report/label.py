@@ -16,7 +16,7 @@ def label_of(*results: Result) -> str:
     """The label of what is made from these results, with its pairs where others are not emulated;
     "" where none is.
     """
-    pairs = [str(pair) for result in results for pair in result.plan["pairs"]]
+    pairs = [pair for result in results for pair in result.plan.pairs]
     emulated = [pair for result in results for pair in result.emulated]
     if not emulated:
         return ""

@@ -107,7 +107,7 @@ class Source:
             factors=result.swept,
             repeat=result.repeat,
             margin=margin,
-            planned=[cell["factors"] for cell in result.cells],
+            planned=[cell.factors for cell in result.cells],
             order=result.rounds if factor == KERNEL else None,
         )
 
@@ -117,7 +117,7 @@ class Source:
 
         Pair where there are several, and the factors; `cell` where nothing is swept.
         """
-        several = ("pair",) if len(self.result.plan["pairs"]) > 1 else ()
+        several = ("pair",) if len(self.result.plan.pairs) > 1 else ()
         return (*several, *self.result.factors) or ("cell",)
 
     def key(self, cell: CellResult) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from netbench import campaign
 from netbench.conductor.host_facts import read_host
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
-from netbench.facts.entry import emulated
 from netbench.facts.registry import BY_NAME
 from netbench.hosts.probe import Question, read_facts
+from netbench.result_files import HostEntry
 
 FACT = BY_NAME["emulated"]
 FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
@@ -100,12 +100,12 @@ def test_this_machine_is_what_systemd_says() -> None:
     here = campaign.parse("netbench: 1\nname: e\n", "e.yaml")
     with WorkerPool(here) as pool:
         entry = read_host(here, pool, "here")
-    assert entry["facts"]["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
-    assert emulated(entry) == (virt in ("qemu", "bochs"))
+    assert entry.facts["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
+    assert entry.is_emulated == (virt in ("qemu", "bochs"))
 
 
 def test_what_is_not_known_is_no_label() -> None:
-    assert not emulated({"facts": {"emulated": None}})
-    assert not emulated({"facts": {"emulated": "no"}})
-    assert not emulated({})
-    assert emulated({"facts": {"emulated": "QEMU TCG"}})
+    assert not HostEntry(0, "", 100, {"emulated": None}).is_emulated
+    assert not HostEntry(0, "", 100, {"emulated": "no"}).is_emulated
+    assert not HostEntry(0, "", 100, {}).is_emulated
+    assert HostEntry(0, "", 100, {"emulated": "QEMU TCG"}).is_emulated

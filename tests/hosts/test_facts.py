@@ -11,11 +11,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from netbench import campaign
+from netbench import campaign, codec
 from netbench.analysis.accounts import ACCOUNTS
 from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
@@ -40,6 +39,8 @@ from netbench.report import json as json_report
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
+from netbench.result_files import HostEntry
+from netbench.result_files import read_facts as read_facts_file
 from netbench.store import now
 from tests.support.local import ADDRESS, NEAR, PEER, out
 from tests.support.running import stored_records
@@ -62,7 +63,7 @@ transfer: {source: {file: /etc/passwd}, sink: {file: /dev/shm/netbench-facts}, s
 
 
 @pytest.fixture(scope="module")
-def entries(interface: str) -> dict[str, dict[str, Any]]:
+def entries(interface: str) -> dict[str, HostEntry]:
     """Entries of facts.json of two hosts on this machine whose data address is a veth's."""
     out("ip", "link", "set", interface, "mtu", "1400")
     made = campaign.parse(TEXT, "f.yaml")
@@ -76,8 +77,12 @@ def entries(interface: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def found(entries: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {name: value for name, value in entries["snd"]["facts"].items() if value is not None}
+def found(entries: dict[str, HostEntry]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in entries["snd"].known.items()
+        if name not in ("engine", "layout")
+    }
 
 
 def lscpu() -> dict[str, str]:
@@ -147,16 +152,16 @@ def test_mounts_are_what_findmnt_says(path: str) -> None:
     assert set(said.partition(": ")[2].split(",")) == set(options.split(","))
 
 
-def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, dict[str, Any]]) -> None:
-    assert "source_mount" in entries["snd"]["facts"]
-    assert "sink_mount" not in entries["snd"]["facts"]
-    assert entries["rcv"]["facts"]["sink_mount"].startswith(f"{SHM}: ")
-    assert "source_mount" not in entries["rcv"]["facts"]
+def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, HostEntry]) -> None:
+    assert "source_mount" in entries["snd"].facts
+    assert "sink_mount" not in entries["snd"].facts
+    assert str(entries["rcv"].facts["sink_mount"]).startswith(f"{SHM}: ")
+    assert "source_mount" not in entries["rcv"].facts
 
 
-def test_the_engine_is_known_by_its_content(entries: dict[str, dict[str, Any]]) -> None:
+def test_the_engine_is_known_by_its_content(entries: dict[str, HostEntry]) -> None:
     files = list((Path(campaign.__file__).parents[1] / "engine").glob("_native*.so"))
-    assert entries["snd"]["facts"]["engine_hash"] in {
+    assert entries["snd"].facts["engine_hash"] in {
         out("sha256sum", str(file))[:16] for file in files
     }
     assert (
@@ -165,17 +170,15 @@ def test_the_engine_is_known_by_its_content(entries: dict[str, dict[str, Any]]) 
     )
 
 
-def test_what_cannot_be_read_is_missing_with_its_reason(entries: dict[str, dict[str, Any]]) -> None:
+def test_what_cannot_be_read_is_missing_with_its_reason(entries: dict[str, HostEntry]) -> None:
     entry = entries["snd"]
-    assert set(entry["missing"]) == {
-        name for name, value in entry["facts"].items() if value is None
-    }
-    assert all(entry["missing"].values())
-    assert NEAR in entry["missing"]["rings"]
+    assert set(entry.missing) == {name for name, value in entry.facts.items() if value is None}
+    assert all(entry.missing.values())
+    assert NEAR in entry.missing["rings"]
 
 
-def test_nobody_is_named(entries: dict[str, dict[str, Any]]) -> None:
-    said = json.dumps(entries)
+def test_nobody_is_named(entries: dict[str, HostEntry]) -> None:
+    said = json.dumps(codec.to_json(entries))
     machine = Path("/etc/machine-id")
     for secret in (
         machine.read_text().strip() if machine.exists() else "",
@@ -337,7 +340,7 @@ def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").symlink_to("/dev/shm")
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
     with WorkerPool(made) as pool:
-        assert read_host(made, pool, "snd")["facts"]["source_mount"].startswith(f"{SHM}: ")
+        assert str(read_host(made, pool, "snd").facts["source_mount"]).startswith(f"{SHM}: ")
 
 
 def test_questions_sent_together_are_answered_in_order() -> None:
@@ -520,7 +523,7 @@ def test_ledger_and_report_agree_on_what_counts(
 ) -> None:
     repeat = {"min": 4, "max": 6, "precision": 0.05}
     folder = changed(tmp_path / "r", Synth(pairs=TWO, runs=6, repeat=repeat), changes)
-    hosts = json.loads((folder / "facts.json").read_text())["hosts"]
+    hosts = read_facts_file(folder / "facts.json")
     plan = Plan(campaign.parse(CAMPAIGN, "l.yaml"))
     book = Ledger(plan, {"snd": 100, "rcv": 100}, {"snd>rcv": False}, ACCOUNTS, hosts)
     for line in (folder / "records.jsonl").read_text().splitlines():
@@ -535,14 +538,8 @@ def test_ledger_and_report_agree_on_what_counts(
         assert book.is_open((cell.cell, cell.pair)) == (cell.status == "interrupted")
 
 
-def entry(from_run: int, kernel: str) -> dict[str, Any]:
-    return {
-        "boot": 0,
-        "boot_id": "x",
-        "clock_ticks": 100,
-        "from_run": from_run,
-        "facts": {"kernel": kernel},
-    }
+def entry(from_run: int, kernel: str) -> HostEntry:
+    return HostEntry(0, "x", 100, {"kernel": kernel}, from_run=from_run)
 
 
 def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
@@ -618,12 +615,12 @@ def test_of_a_long_fact_only_what_changed_is_said() -> None:
 
 
 def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
-    tmp_path: Path, entries: dict[str, dict[str, Any]]
+    tmp_path: Path, entries: dict[str, HostEntry]
 ) -> None:
     folder = Synth(pairs=TWO, runs=2).write(tmp_path / "r")
-    other = json.loads(json.dumps(entries["snd"]))
+    other = codec.to_json(entries["snd"])
     other["facts"] |= {"tcp_sack": "0", "memory": "1 kB"}
-    hosts = {"rcv": [other], "snd": [entries["snd"]]}
+    hosts = {"rcv": [other], "snd": [codec.to_json(entries["snd"])]}
     (folder / "facts.json").write_text(json.dumps({"schema": 2, "hosts": hosts}))
     report = build(folder)
     lines = list(text.section_lines(report.section("environment"), 80))
@@ -634,7 +631,7 @@ def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
     assert len(lines) < 110
     assert (
         json_report.to_json(report)["hosts"]["snd"][0]["facts"]["features"]
-        == entries["snd"]["facts"]["features"]
+        == entries["snd"].facts["features"]
     )
 
 

@@ -545,8 +545,8 @@ def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:
 def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
     made = one_host(interface)
     with WorkerPool(made) as pool:
-        entries = read_all(made, pool)
-        entries["here"]["facts"] |= facts
+        here = read_all(made, pool)["here"]
+        entries = {"here": replace(here, facts={**here.facts, **facts})}
         return [one.what for one in host_load.warnings(made, pool, entries, look)]
 
 
@@ -610,14 +610,18 @@ def test_check_compares_both_ends_of_a_link() -> None:
     made = one_host("lo", ("snd", "rcv"))
     assert made.pairs == (Pair("snd", "rcv"),)
     with WorkerPool(made) as pool:
-        entries = read_all(made, pool)
-        for host, speed in (("snd", "10000"), ("rcv", "1000")):
-            entries[host]["facts"] |= {"speed": speed, "duplex": "full"}
+        entries = {
+            host: replace(entry, facts={**entry.facts, "speed": speed, "duplex": "full"})
+            for (host, entry), speed in zip(
+                read_all(made, pool).items(), ("10000", "1000"), strict=True
+            )
+        }
         said = [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
         assert [(one.host, one.what) for one in said] == [
             ("snd", "its link has speed 10000 Mb/s, that of rcv 1000 Mb/s")
         ]
-        entries["rcv"]["facts"]["speed"] = "unknown"
+        receiver = entries["rcv"]
+        entries["rcv"] = replace(receiver, facts={**receiver.facts, "speed": "unknown"})
         assert not [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
 
 

@@ -21,6 +21,7 @@ from netbench.analysis.epochs import Epoch, Epochs, Latest
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, FINAL, HOPELESS, Ledger
 from netbench.plan import Key, Plan
 from netbench.record import Record, SideCounters
+from netbench.result_files import HostEntry
 from netbench.store import now
 
 HOST = "name: c\nhosts: {h: {ssh: h, address: 192.0.2.1}}\n"
@@ -124,16 +125,16 @@ def campaigns(draw: st.DrawFn) -> str:
     return f"netbench: 1\n{text}{compare}"
 
 
-def entries(chance: random.Random, boots: int) -> list[dict[str, Any]]:
+def entries(chance: random.Random, boots: int) -> list[HostEntry]:
     """Facts that change with some runs, and return."""
     return [
-        {
-            "boot": boots and 1 + i % boots,
-            "boot_id": str(i),
-            "clock_ticks": 100,
-            "from_run": start,
-            "facts": {"cpu_model": chance.choice("ab"), "kernel": "6"},
-        }
+        HostEntry(
+            boot=boots and 1 + i % boots,
+            boot_id=str(i),
+            clock_ticks=100,
+            from_run=start,
+            facts={"cpu_model": chance.choice("ab"), "kernel": "6"},
+        )
         for i, start in enumerate([1, *sorted(chance.sample(range(2, 90), chance.randint(0, 3)))])
     ]
 

@@ -10,7 +10,6 @@ import pytest
 
 from tools.bench.ledger import costs, plan_of
 
-
 ATTEMPTS = 3  # what shares a core slows one half of a measurement, rarely of each
 
 

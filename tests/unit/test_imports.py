@@ -30,7 +30,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "model": set(),
     "codec": {"errors"},
     "record": {"codec"},
-    "result_files": {"codec", "json_lines"},
+    "result_files": {"codec", "facts", "json_lines"},
     "json_lines": {"errors"},
     "journal": {"codec", "json_lines", "signing"},
     "ownership": {"errors"},

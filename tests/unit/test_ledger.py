@@ -13,6 +13,7 @@ from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.conductor.run_history import is_finished
 from netbench.plan import Plan
 from netbench.record import Record, SideCounters, Status
+from netbench.result_files import HostEntry
 from netbench.store import Store, now
 
 TEXT = """\
@@ -199,7 +200,7 @@ def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) 
     plan, _ = in_boots()
     store = Store.create(tmp_path, "b", BOOTS, plan.to_json() | {"rows": []})
     store.lock()
-    store.facts({"h": [{"boot": 1, "boot_id": "x", "clock_ticks": 100, "facts": {}}]})
+    store.facts({"h": [HostEntry(1, "x", 100, {})]})
     order = [
         (block, unit.cell.id)
         for block in range(8)

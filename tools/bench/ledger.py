@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from netbench import campaign
+from netbench import campaign, codec
 from netbench.conductor.progress import Silent
 from netbench.conductor.recorder import Recorder
-from netbench.conductor.run_history import RunHistory, is_finished, rows_as_json
+from netbench.conductor.run_history import RunHistory, described, is_finished
 from netbench.conductor.runner import RunResult
 from netbench.engine.local import local
 from netbench.plan import Plan, Run, Unit
 from netbench.record import Record, SideCounters
+from netbench.result_files import HostEntry
 from netbench.store import Store, now
 from tools.bench.table import Part, Row
 
@@ -69,11 +70,11 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     """Keep so many runs in a new result below `folder`; seconds of CPU for each."""
     rows = local().rows
     text = plan.campaign.text
-    store = Store.create(folder, "ledger", text, plan.to_json() | {"rows": rows_as_json(rows)})
+    planned = plan.to_json() | {"rows": codec.to_json(described(rows))}
+    store = Store.create(folder, "ledger", text, planned)
     store.lock()
     recorder = Recorder(plan, RunHistory(store, plan, rows), Silent())
-    facts = {"boot": 0, "boot_id": "x", "clock_ticks": 100, "facts": {}}
-    recorder.keep_facts({"here": facts})
+    recorder.keep_facts({"here": HostEntry(0, "x", 100, {})})
     chance, ledger = random.Random(1), recorder.ledger
     spent = 0.0
     begun = time.process_time()

@@ -35,12 +35,11 @@ class Evidence:
 
     def ticks(self, host: str) -> int:
         """Clock ticks of a host in a second."""
-        known = (boot.get("clock_ticks") for boot in self.result.hosts.get(host, ()))
-        return next((int(ticks) for ticks in known if ticks), 100)
+        return next((entry.clock_ticks for entry in self.result.hosts.get(host, ())), 100)
 
     def label(self, cell: str, pair: str) -> str:
         """A cell's id, with its pair where there are several."""
-        return cell if len(self.result.plan["pairs"]) == 1 else f"{cell} {pair}"
+        return cell if len(self.result.plan.pairs) == 1 else f"{cell} {pair}"
 
     def labels(self, places: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The labels of (cell, pair)s, each once, in their order."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.epochs import OF_KERNEL, Epochs
 from netbench.facts.comparison import change, same
-from netbench.facts.entry import known_facts
 from netbench.facts.registry import BY_NAME
+from netbench.result_files import HostEntry
 from netbench.units import listed
 
 NAMED = 4
@@ -33,7 +32,7 @@ class ChangedFacts(CautionRule):
         epochs = Epochs(evidence.result.hosts, evidence.result.handled)
         for host, entries in evidence.result.hosts.items():
             for before, after in _consecutive(entries, evidence):
-                was, now = known_facts(before), known_facts(after)
+                was, now = before.known, after.known
                 changed = [
                     name
                     for name in was
@@ -53,8 +52,8 @@ class ChangedFacts(CautionRule):
 
 
 def _consecutive(
-    entries: Sequence[Mapping[str, Any]], evidence: Evidence
-) -> Iterator[tuple[Mapping[str, Any], ...]]:
+    entries: Sequence[HostEntry], evidence: Evidence
+) -> Iterator[tuple[HostEntry, ...]]:
     """Entries that follow each other on one kernel; those of boots without a run are left out where
     kernels are swept.
     """
@@ -75,5 +74,5 @@ def _is_odd(name: str, evidence: Evidence, epochs: Epochs) -> bool:
     return not by_itself and not by_sweep and name not in epochs.names
 
 
-def _when(entry: Mapping[str, Any]) -> str:
-    return f" before run {entry['from_run']}" if "from_run" in entry else " between boots"
+def _when(entry: HostEntry) -> str:
+    return " between boots" if entry.from_run is None else f" before run {entry.from_run}"

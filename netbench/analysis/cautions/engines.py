@@ -20,7 +20,7 @@ class Engines(CautionRule):
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         engines = {
-            host: f"{entries[-1].get('engine')} {entries[-1].get('layout')}"
+            host: f"{entries[-1].engine} {entries[-1].layout}"
             for host, entries in evidence.result.hosts.items()
             if entries
         }

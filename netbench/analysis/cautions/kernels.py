@@ -9,7 +9,6 @@ from netbench.analysis.boots import KERNEL
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.epochs import OF_KERNEL, Epochs
 from netbench.facts.comparison import change
-from netbench.facts.entry import known_facts
 from netbench.units import listed
 
 NAMED = 4
@@ -31,7 +30,7 @@ class Kernels(CautionRule):
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         names = Epochs(evidence.result.hosts, evidence.result.handled).names
         for host, entries in evidence.result.hosts.items():
-            by_kernel = {evidence.result.kernel_of(e): known_facts(e) for e in entries}
+            by_kernel = {evidence.result.kernel_of(e): e.known for e in entries}
             by_kernel.pop("", None)
             for (one, was), (other, now) in itertools.pairwise(by_kernel.items()):
                 changed = [

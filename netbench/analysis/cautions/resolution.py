@@ -32,7 +32,7 @@ class Resolution(CautionRule):
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         hosts = evidence.result.hosts.values()
-        ticks = min((int(entry["clock_ticks"]) for host in hosts for entry in host), default=100)
+        ticks = min((entry.clock_ticks for host in hosts for entry in host), default=100)
         short = {p: window for p, window in self.windows.items() if window * ticks < FEW_TICKS}
         if short:
             shortest = min(short.values())

@@ -4,9 +4,8 @@ beside the runs within one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def _booted(source: Source) -> Table:
     """One row a boot: its kernel, when it was used, and how much was run in it."""
     result = source.result
     hosts = list(result.hosts)[:HOSTS]
-    entries = {(host, int(entry["boot"])): entry for host in hosts for entry in result.hosts[host]}
+    entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     swept = [Column("kernel", kind="key")] if KERNEL in result.factors else []
     columns = (
         Column("boot", kind="key"),
@@ -67,9 +66,9 @@ def _booted(source: Source) -> Table:
             group[group[KERNEL] == kernel] if swept else group
         )  # what failed to come up after it was not in it
         started = group["started"].dropna()
-        known = [entries.get((host, number), {}) for host in hosts]
+        known = {host: e for host in hosts if (e := entries.get((host, number)))}
         releases.setdefault(kernel, {}).update(
-            dict.fromkeys(entry["facts"]["kernel"] for entry in known if _release(entry))
+            dict.fromkeys(str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
         )
         rows.append(
             (
@@ -79,12 +78,7 @@ def _booted(source: Source) -> Table:
                 f"{group['block'].min()} to {group['block'].max()}",
                 len(group),
                 int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
-                ", ".join(
-                    f"{h} {str(e['boot_id'])[:SHORT]}"
-                    for h, e in zip(hosts, known, strict=True)
-                    if e
-                )
-                or None,
+                ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items()) or None,
             )
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
@@ -96,11 +90,6 @@ def _booted(source: Source) -> Table:
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return Table("What was booted", columns, tuple(rows), tuple(notes))
-
-
-def _release(entry: Mapping[str, Any]) -> bool:
-    """Whether a host's kernel is known."""
-    return bool(entry.get("facts", {}).get("kernel"))
 
 
 @dataclass(frozen=True)

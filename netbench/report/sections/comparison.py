@@ -19,7 +19,7 @@ def comparison(source: Source) -> Section | None:
     asked = source.result.compare
     if asked is None:
         return None
-    several = len(source.result.plan["pairs"]) > 1
+    several = len(source.result.plan.pairs) > 1
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
         what = title(metric, source.result)

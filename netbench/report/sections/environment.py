@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from netbench.analysis.result import Result
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
@@ -14,6 +13,7 @@ from netbench.facts.comparison import same
 from netbench.facts.registry import BY_NAME
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
+from netbench.result_files import HostEntry
 
 OWN = (
     "engine",
@@ -36,7 +36,6 @@ OFFLOADS = {
     "tx-checksum-ipv4": "tx_checksum",
 }
 Known = Mapping[str, str]
-Entry = Mapping[str, Any]
 
 
 def environment(source: Source) -> Section | None:
@@ -69,23 +68,19 @@ def environment(source: Source) -> Section | None:
     )
 
 
-def _known(entry: Mapping[str, Any]) -> Known:
-    own = {name: str(entry[name]) for name in OWN if name in entry}
-    return own | {
-        name: str(value) for name, value in entry.get("facts", {}).items() if value is not None
-    }
+def _known(entry: HostEntry) -> Known:
+    own = {name: str(value) for name in OWN if (value := getattr(entry, name))}
+    return own | {name: str(value) for name, value in entry.facts.items() if value is not None}
 
 
-def _states(host: str, entries: Sequence[Entry], result: Result) -> list[tuple[str, Entry]]:
+def _states(host: str, entries: Sequence[HostEntry], result: Result) -> list[tuple[str, HostEntry]]:
     """The states of a host with their labels; boots of one kernel that agree are one state."""
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[HostEntry]] = {}
     kernels = result.kernels
-    used = [
-        entry for entry in entries if int(entry["boot"]) in kernels or not any(kernels.values())
-    ]
+    used = [entry for entry in entries if entry.boot in kernels or not any(kernels.values())]
     for entry in used or entries:  # what nothing ran on is in facts.json
         groups.setdefault(result.kernel_of(entry), []).append(entry)
-    states: list[tuple[str, Entry]] = []
+    states: list[tuple[str, HostEntry]] = []
     for kernel, group in groups.items():
         steady = [
             {name: value for name, value in _known(entry).items() if not _fact(name).varies}
@@ -104,13 +99,13 @@ def _alike(one: Known, other: Known) -> bool:
     )
 
 
-def _label(host: str, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
+def _label(host: str, entry: HostEntry, entries: Sequence[HostEntry]) -> str:
     """A host, and which of its states, if it had several."""
     if len(entries) == 1:
         return host
-    if len({other["boot"] for other in entries}) == len(entries):
-        return f"{host} boot {entry['boot']}"
-    return f"{host} from run {entry.get('from_run', '?')}"
+    if len({other.boot for other in entries}) == len(entries):
+        return f"{host} boot {entry.boot}"
+    return f"{host} from run {'?' if entry.from_run is None else entry.from_run}"
 
 
 def _fact(name: str) -> Fact:
@@ -206,12 +201,12 @@ def _marked(names: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, name in enumerate(names) if _fact(name).must_match)
 
 
-def _missing(states: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+def _missing(states: Sequence[tuple[str, HostEntry]]) -> list[str]:
     """Facts that could not be read, together where hosts and reasons agree."""
     why: dict[tuple[str, str], list[str]] = {}
     for label, entry in states:
-        for name, reason in entry.get("missing", {}).items():
-            why.setdefault((name, str(reason).rpartition(": ")[2] or str(reason)), []).append(label)
+        for name, reason in entry.missing.items():
+            why.setdefault((name, reason.rpartition(": ")[2] or reason), []).append(label)
     together: dict[tuple[str, str], list[str]] = {}
     for (name, reason), labels in why.items():
         who = "any host" if len(labels) == len(states) > 1 else ", ".join(labels)

@@ -22,7 +22,7 @@ def method(source: Source) -> Section:
     )
     lines = [
         (
-            f"Randomised complete blocks, seed {plan.get('seed')}: each block runs every open cell"
+            f"Randomised complete blocks, seed {plan.seed}: each block runs every open cell"
             " once, on a fresh connection."
         ),
         *_boots(source),

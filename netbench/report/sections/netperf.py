@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
@@ -12,6 +12,7 @@ from netbench.record import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
+from netbench.result_files import HostEntry
 from netbench.units import parse_size
 
 LETTERS = {
@@ -31,7 +32,7 @@ def netperf(source: Source) -> Section | None:
         return None
     sizes, cpus = (
         _buffers(source),
-        {host: _cpus(boots) for host, boots in source.result.hosts.items()},
+        {host: _cpus(entries) for host, entries in source.result.hosts.items()},
     )
     meters = [{_meter(c, f"{side}_cpu") for c in cells} - {""} for side in SIDES]
     columns = (
@@ -108,16 +109,12 @@ def _message(source: Source, c: CellResult) -> Value:
         return word
 
 
-def _cpus(boots: object) -> int | None:
+def _cpus(entries: Sequence[HostEntry]) -> int | None:
     """CPUs of a host that were online, as netperf counts them; None where that changed, or is not
     known.
     """
-    assert isinstance(boots, list)
-    counts = {
-        _online(str(boot.get("facts", {}).get("cpus_online") or "")) or boot.get("cpus")
-        for boot in boots
-    }
-    return int(counts.pop() or 0) or None if len(counts) == 1 else None
+    counts = {_online(entry.known.get("cpus_online", "")) or entry.cpus for entry in entries}
+    return counts.pop() or None if len(counts) == 1 else None
 
 
 def _online(text: str) -> int:

@@ -67,11 +67,11 @@ def proof(source: Source) -> Section | None:
 def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
     """By side, method and counter."""
     proofs = source.result.proofs
-    declared = Declared(source.result.plan.get("rows", ()))
+    declared = Declared(source.result.plan.rows)
     together: dict[tuple[str, str, str], list[str]] = {}
     for cell, pair, side, name in proofs:
         together.setdefault((cell, pair, side), []).append(name)
-    several = len(source.result.plan["pairs"]) > 1
+    several = len(source.result.plan.pairs) > 1
     rows: dict[tuple[str, str, str], _Row] = {}
     for (cell, pair, side), names in together.items():
         for name, meaning in declared.of(side, names).items():

@@ -129,7 +129,7 @@ def _levels(source: Source, moved: Collection[str]) -> str:
     """The levels that these cells have in common, without those that every cell that ran has: what
     it moved with.
     """
-    factors = {str(c["cell"]): set(c["factors"].items()) for c in source.result.cells}
+    factors = {c.cell: set(c.factors.items()) for c in source.result.cells}
     ran = {r.cell for r in source.result.readbacks} | set(moved)
     common = _shared([factors[cell] for cell in moved]) - _shared([factors[cell] for cell in ran])
     words = [

@@ -64,7 +64,7 @@ def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> li
 
 def _in_context(source: Source, c: Comparison) -> str:
     where = " ".join(f"{k}={v}" for k, v in c.context.items() if v)
-    if len(source.result.plan["pairs"]) > 1:
+    if len(source.result.plan.pairs) > 1:
         where = f"{c.pair} {where}".strip()
     told = sentence(c, source.result)
     return f"{where}: {told}." if where else f"{told}."
@@ -110,7 +110,7 @@ def _overview(source: Source) -> Iterator[str]:
 
 
 def _name(source: Source, cell: CellResult) -> str:
-    return f"{cell.cell} {cell.pair}" if len(source.result.plan["pairs"]) > 1 else cell.cell
+    return f"{cell.cell} {cell.pair}" if len(source.result.plan.pairs) > 1 else cell.cell
 
 
 def _state(source: Source) -> str:

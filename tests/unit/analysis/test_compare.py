@@ -5,6 +5,7 @@ of a post of 2006.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -288,9 +289,9 @@ def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None
         )
 
     result = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
-    factors = [cell["factors"] for cell in result.cells]
+    factors = [cell.factors for cell in result.cells]
 
-    def told(planned: list[dict[str, str]]) -> list[tuple[str, str]]:
+    def told(planned: list[Mapping[str, str]]) -> list[tuple[str, str]]:
         found = for_factor(
             result.ok,
             "send",

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from netbench.analysis.cautions.base import Caution
 from netbench.analysis.cells import cells_of
@@ -20,6 +19,7 @@ from netbench.facts import comparison
 from netbench.report.blocks import Table
 from netbench.report.build import build
 from netbench.report.source import Source
+from netbench.result_files import HostEntry
 from tests.support.synthetic import Record, Synth, failed
 
 SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))
@@ -109,12 +109,9 @@ def test_facts_that_vary_between_boots_of_one_kernel_are_named(tmp_path: Path) -
     assert told["facts"].what == "memory of snd changed between boots; no run is excluded for that."
 
 
-def entry(boot: int, kernel: str, run: int, **facts: str) -> dict[str, Any]:
-    return {
-        "boot": boot,
-        "from_run": run,
-        "facts": {"kernel": kernel, "kernel_build": "#1", "tcp_sack": "1"} | facts,
-    }
+def entry(boot: int, kernel: str, run: int, **facts: str) -> HostEntry:
+    known = {"kernel": kernel, "kernel_build": "#1", "tcp_sack": "1"} | facts
+    return HostEntry(boot, "", 100, known, from_run=run)
 
 
 def test_a_resumed_campaign_is_told_only_of_changes_within_a_kernel() -> None:

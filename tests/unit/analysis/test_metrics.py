@@ -18,6 +18,7 @@ from netbench.analysis.metrics import METRICS, Metric, describe
 from netbench.codec import SCHEMA
 from netbench.json_lines import to_line
 from netbench.record import parse_record
+from netbench.result_files import EngineRow
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
 # receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",
@@ -212,18 +213,11 @@ def test_refused_run_has_no_metric() -> None:
 
 
 def test_a_meter_that_only_the_rows_describe() -> None:
-    flags = {"meter": ["host_wide"], "counter": ["cpu_time"]}
-    rows = [{"kind": "meter", "name": "soak", "flags": flags["meter"]}]
-    rows += [
-        {
-            "kind": "counter",
-            "owner": "soak",
-            "name": "busy_ns",
-            "unit": "ns",
-            "flags": flags["counter"],
-        }
+    rows = [
+        EngineRow("meter", "soak", flags=("host_wide",)),
+        EngineRow("counter", "busy_ns", "soak", "ns", flags=("cpu_time",)),
+        EngineRow("counter", "loops", "soak"),
     ]
-    rows += [{"kind": "counter", "owner": "soak", "name": "loops", "unit": "", "flags": []}]
     raw = record()
     raw["sender"]["soak"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
     found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
