@@ -610,11 +610,10 @@ def test_check_compares_both_ends_of_a_link() -> None:
     made = one_host("lo", ("snd", "rcv"))
     assert made.pairs == (Pair("snd", "rcv"),)
     with WorkerPool(made) as pool:
+        read = read_all(made, pool)
         entries = {
-            host: replace(entry, facts={**entry.facts, "speed": speed, "duplex": "full"})
-            for (host, entry), speed in zip(
-                read_all(made, pool).items(), ("10000", "1000"), strict=True
-            )
+            host: replace(read[host], facts={"speed": speed, "duplex": "full"})
+            for host, speed in (("snd", "10000"), ("rcv", "1000"))
         }
         said = [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
         assert [(one.host, one.what) for one in said] == [
