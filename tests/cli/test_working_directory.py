@@ -60,7 +60,7 @@ def test_a_worker_imports_nothing_of_the_working_directory(decoys: Path) -> None
     (decoys / "netbench").mkdir()
     (decoys / "netbench" / "__init__.py").write_text(DECOY)
     done = subprocess.run(
-        LocalChannel("here").worker_argv(),
+        [*LocalChannel("here").worker_argv(), "mover"],
         check=False,
         cwd=decoys,
         capture_output=True,

@@ -353,6 +353,7 @@ class Synth:
             for host in self.hosts()
         }
         (folder / "facts.json").write_text(json.dumps({"schema": SCHEMA, "hosts": hosts}))
+        (folder / "journal.jsonl").touch()
         with (folder / "records.jsonl").open("w") as out:
             for record in self.records():
                 out.write(json.dumps(record, separators=(",", ":")) + "\n")
