@@ -22,7 +22,7 @@ def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
         "DISK": "1" if disk else "",
     }
     archive.file(
-        "etc/netbench", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
+        "etc/netbench.guest", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
     )
     archive.file("etc/hostname", f"{host.name}\n".encode())
     names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())

@@ -43,7 +43,7 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 for place in /dev/shm /tmp /run; do mount -t tmpfs -o mode=1777 tmpfs $place; done
 exec </dev/null >/dev/console 2>&1
-. /etc/netbench
+. /etc/netbench.guest
 hostname "$NAME"
 modprobe -a virtio_pci virtio_net ${DISK:+virtio_blk ext4} 2>/dev/null
 quiet() {
