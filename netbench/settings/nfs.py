@@ -2,8 +2,9 @@
 `nfs`.
 
 The sender exports the folder to the receivers' data addresses: by exportfs(8) where an NFS server
-runs, else by a server of the worker's own (operation `export`). The receiver mounts it (operation
-`mount`) at a folder that is there for nothing else.
+runs, else by a server of the worker's own (operation `export`). Clients must ask from a port below
+1024, and all read as the owner of the file. The receiver mounts it (operation `mount`) at a folder
+that is there for nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel'
 # same server.
 DEFAULTS = "soft,timeo=100,retrans=2,nosharecache"
 SIZES = ("rsize", "wsize")
-OURS = ("addr", "clientaddr", "ro", "rw", "bg", "fg")
+OURS = ("addr", "clientaddr", "ro", "rw", "bg", "fg", "resvport", "noresvport")
 _OPTION = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:[=:]\s*([A-Za-z0-9._-]+))?\s*")
 _SWITCH = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
 
@@ -91,8 +92,8 @@ class Nfs(Setting):
         return ""
 
     def absent(self, place: SettingContext) -> str:
-        reasons = []
-        for op, target in (("export", ("/", place.address, place.address)), ("mount", (MOUNT,))):
+        reasons, own = [], place.address
+        for op, target in (("export", ("/", own, own, "/")), ("mount", (MOUNT,))):
             try:
                 place.read(op, *target)
             except EngineError as error:
@@ -138,9 +139,12 @@ class Nfs(Setting):
             )
         return next(iter(folders))
 
-    def _export(self, place: SettingContext) -> tuple[str, str, str]:
-        """The target of the operation `export`."""
-        return self._folder(place), place.address, " ".join(place.peers.receivers)
+    def _export(self, place: SettingContext) -> tuple[str, str, str, str]:
+        """The target of the operation `export`: whoever mounts it reads as the owner of the
+        file.
+        """
+        clients = " ".join(place.peers.receivers)
+        return self._folder(place), place.address, clients, min(place.peers.files)
 
     def _is_exported(self, place: SettingContext) -> bool:
         return place.read("export", *self._export(place)).strip() == "exported"

@@ -59,6 +59,7 @@ def test_a_level_is_off_on_or_options_as_the_kernel_shows_them(level: str, meant
         "rsize=",
         "rsize=much",
         "addr=10.0.0.9",
+        "noresvport",
         "rsize=8K,rw",
         "a b",
         "rsize=8K rsize=4K",
@@ -97,7 +98,8 @@ class Told:
 
 def test_a_sender_exports_and_a_receiver_mounts_and_a_host_that_is_both_does_both() -> None:
     peers = Peers(("/srv/a file",), ("10.0.0.2", "fd00::2"), ("10.0.0.1",))
-    export, mount = ("/srv", "10.0.0.1", "10.0.0.2 fd00::2"), "/run/netbench.nfs-10.0.0.1"
+    export = ("/srv", "10.0.0.1", "10.0.0.2 fd00::2", "/srv/a file")
+    mount = "/run/netbench.nfs-10.0.0.1"
     answers = {("export", *export): "none\n", ("mount", mount): "none\n"}
     first, second = Nfs().changes(
         "", "rsize=4096,hard", SettingContext("h", Told(answers), "10.0.0.1", peers=peers)
@@ -197,7 +199,7 @@ repeat: {min: 1, max: 1}
 meters: [procstat, rusage]
 """
 STATE = (
-    "grep -c nfs /proc/mounts; ls -d /run/netbench* 2>/dev/null; cd /proc/net/rpc && cat nfsd.export/content nfsd.fh/content auth.unix.ip/content 2>/dev/null | grep -v '^#'; "
+    "grep -c nfs /proc/mounts; ls -d /run/netbench.* 2>/dev/null; cd /proc/net/rpc && cat nfsd.export/content nfsd.fh/content auth.unix.ip/content 2>/dev/null | grep -v '^#'; "
     "cat /proc/net/tcp /proc/net/tcp6 | grep -c ':0801 .* 0A '"
 )
 
@@ -303,6 +305,44 @@ def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) 
     assert "did not engage" not in said
     assert "not rsize" not in said
     assert guests.state() == before
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("owner", "bits", "reader"), [("1234:4321", "400", ("1234", "4321")), ("0:0", "644", ())]
+)
+def test_clients_read_as_the_files_owner_and_nothing_else(
+    guests: Guests, owner: str, bits: str, reader: tuple[str, ...]
+) -> None:
+    """Nobody reads what root owns and all may read; the kernel does not show that."""
+    guests.ssh(
+        "snd",
+        f"cd '/srv/a b' && chown {owner} data && chmod {bits} data && echo x > secret && chmod 600"
+        " secret && echo x > /srv/above && chmod 755 /srv '/srv/a b'",
+    )
+    one_cell = SWEEP.replace("1500ms", "60s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
+    process = guests.begin(guests.write(one_cell))
+    mount = path(guests.lab.hosts["snd"].address, "").rstrip("/")
+    try:
+        until(lambda: mount in guests.ssh("rcv", "cat /proc/mounts"), 90)
+        read = f"head -c 1 {mount}/data | wc -c; cat {mount}/secret; cat {mount}/../above; id -u"
+        until(lambda: guests.ssh("rcv", f"head -c 1 {mount}/data | wc -c").strip() == "1", 60)
+        assert guests.ssh("rcv", f"{{ {read}; }} 2>/dev/null").split() == ["1", "0"], "by root"
+        content = guests.ssh("snd", "cat /proc/net/rpc/nfsd.export/content").splitlines()
+        options = {
+            line.split("\t")[0]: set(line.partition("(")[2].rstrip(")").split(","))
+            for line in content
+            if not line.startswith("#")
+        }
+        folder = options.pop("/srv/a\\040b")
+        assert folder >= {"ro", "root_squash", "all_squash"}
+        assert folder & {"no_subtree_check", "insecure", "rw", "v4root"} == set()
+        shown = {word.partition("=")[2] for word in folder if word.startswith("anon")}
+        assert shown == set(reader)
+        assert [place for place, words in options.items() if "v4root" not in words] == []
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
 
 
 @pytest.mark.slow

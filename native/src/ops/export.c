@@ -10,6 +10,7 @@
 #include "../digest.h"
 #include "../exec.h"
 #include "../kernel.h"
+#include "export_reader.h"
 #include "nfsd.h"
 #include "nfsd_cache.h"
 
@@ -85,11 +86,13 @@ static int change_export(const struct nb_export_target *target, const char *clie
 	char words[4096 + 256], output[512];
 	int is_six = memchr(client, ':', length) != NULL, used;
 
+	struct nb_export_reader reader = nb_export_reader(target);
+
 	if (adds)
-		used = snprintf(
-			words, sizeof(words),
-			"exportfs%c-o%cro,no_subtree_check,no_root_squash,insecure,fsid=%u%c", 0, 0,
-			number_of(target->folder), 0);
+		used = snprintf(words, sizeof(words),
+				"exportfs%c-o%cro,secure,subtree_check,all_squash,anonuid=%u,"
+				"anongid=%u,fsid=%u%c",
+				0, 0, reader.user, reader.group, number_of(target->folder), 0);
 	else
 		used = snprintf(words, sizeof(words), "exportfs%c-u%c", 0, 0);
 	used += snprintf(words + used, sizeof(words) - (size_t)used, "%s%.*s%s:%s",
@@ -168,9 +171,9 @@ static int get_export(const struct nb_target *words, struct nb_text *text, struc
 
 const struct nb_op nb_op_export = {
 	.name = "export",
-	.about = "a folder by NFS, read-only, from an address of this host to others: exported, or "
-		 "none",
-	.words = 3,
+	.about = "a folder by NFS, read-only, from an address of this host to others, who read as "
+		 "the owner of a file in it: exported, or none",
+	.words = 4,
 	.get = get_export,
 	.set = set_export,
 };

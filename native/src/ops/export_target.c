@@ -8,7 +8,8 @@ struct nb_export_target nb_export_target(const struct nb_target *target)
 {
 	return (struct nb_export_target){ .folder = nb_target_word(target, 0),
 					  .address = nb_target_word(target, 1),
-					  .clients = nb_target_word(target, 2) };
+					  .clients = nb_target_word(target, 2),
+					  .file = nb_target_word(target, 3) };
 }
 
 size_t nb_export_next_client(const char **at, const char **client)

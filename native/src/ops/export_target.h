@@ -9,6 +9,7 @@ struct nb_export_target {
 	const char *folder;
 	const char *address; /* of this host; a server of the worker's own listens there */
 	const char *clients; /* addresses, separated by spaces */
+	const char *file;    /* the one that clients read, in the folder */
 };
 
 enum { NB_ESCAPED_PATH = 4 * 4096 + 1 };

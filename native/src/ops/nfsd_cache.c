@@ -10,7 +10,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { FSID_NUM = 1, NOBODY = 65534 };
+#include "export_reader.h"
+
+enum {
+	FSID_NUM = 1,
+	SQUASHED = NFSEXP_READONLY | NFSEXP_ROOTSQUASH | NFSEXP_ALLSQUASH | NFSEXP_FSID,
+	WAY = NFSEXP_V4ROOT | NFSEXP_NOSUBTREECHECK
+};
 
 static const char DOMAIN_NAME[] = "netbench";
 static const char *const caches[] = { "auth.unix.ip", "nfsd.export", "nfsd.fh" };
@@ -42,6 +48,7 @@ __attribute__((format(printf, 4, 5))) static int write_line(const struct nb_nfsd
 static int allow_path(const struct nb_nfsd *nfsd, const struct nb_export_target *target,
 		      size_t length, uint32_t number, unsigned int flags, long long until)
 {
+	struct nb_export_reader reader = nb_export_reader(target);
 	unsigned char id[sizeof(number)];
 	char path[NB_ESCAPED_PATH];
 	int status;
@@ -49,9 +56,8 @@ static int allow_path(const struct nb_nfsd *nfsd, const struct nb_export_target 
 	memcpy(id, &number, sizeof(id));
 	nb_export_escape(path, target->folder, length);
 	status = write_line(nfsd, target, "nfsd.export", "%s %s %lld %u %d %d %u\n", DOMAIN_NAME,
-			    path, until,
-			    flags | NFSEXP_READONLY | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID, NOBODY,
-			    NOBODY, number);
+			    path, until, flags | SQUASHED, (int)reader.user, (int)reader.group,
+			    number);
 	if (status)
 		return status;
 	return write_line(nfsd, target, "nfsd.fh", "%s %d \\x%02x%02x%02x%02x %lld %s\n",
@@ -66,12 +72,12 @@ int nb_nfsd_allow_folder(const struct nb_nfsd *nfsd, const struct nb_export_targ
 	uint32_t number = 0;
 	int status = 0;
 
-	/* Those above are only the way to it (NFSEXP_V4ROOT). */
+	/* Those above are only the way to it: of V4ROOT nothing but other exports can be seen. */
 	if (length > 1)
-		status = allow_path(nfsd, target, 1, number++, NFSEXP_V4ROOT, until);
+		status = allow_path(nfsd, target, 1, number++, WAY, until);
 	for (size_t at = 1; !status && at < length; at++)
 		if (folder[at] == '/')
-			status = allow_path(nfsd, target, at, number++, NFSEXP_V4ROOT, until);
+			status = allow_path(nfsd, target, at, number++, WAY, until);
 	return status ? status : allow_path(nfsd, target, length, number, 0, until);
 }
 
