@@ -11,7 +11,7 @@ from netbench.boot.state import State
 from netbench.errors import BootError, LabError, RequestError
 from netbench.lab.base import LabKernel
 from netbench.lab.console import console
-from netbench.lab.guest_kernel import kernel_for
+from netbench.lab.guest_kernel import checked, kernel_for
 from netbench.lab.guests import boot, find
 from netbench.model import Host, Kernel
 
@@ -45,7 +45,7 @@ class Qemu:
         with _as_boot_error(machine.host):
             lab = find(machine.host.boot.lab)
             own = (
-                kernel
+                checked(kernel)
                 for kernel in lab.kernels.values()
                 if kernel.release == original_kernel.release
             )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from netbench.errors import LabRefused
 from netbench.lab.command import Tools
+from netbench.lab.kept import is_kept, keep, refuse_shared, say_changed
 
 NEEDS = ("apt-get", "apt-cache", "dpkg-deb", "dpkg-query")
 META = "linux-image-cloud-amd64"  # depends on the newest cloud kernel of this machine's Debian
@@ -55,11 +56,12 @@ def cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     place = Path(base).expanduser() / "netbench" / "lab"
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
         raise LabRefused(
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
+    refuse_shared(place)
     return place
 
 
@@ -107,8 +109,9 @@ def kernel(word: str, tools: Tools) -> Path:
             why = str(error)
             break
     cached = _cached_packages(word)
-    if cached:
-        return cached[max(cached, key=order)]
+    for release in sorted(cached, key=order, reverse=True):
+        if is_kept(cached[release]):
+            return cached[release]
     if why:
         raise LabRefused(why)
     if not known:
@@ -194,7 +197,15 @@ def fetch(wanted: Sequence[Package], tools: Tools) -> list[Path]:
 
 
 def _whole(place: Path, wanted: Package) -> bool:
-    return place.exists() and sha256(place.read_bytes()).hexdigest() == wanted.sha256
+    """Whether a file of the cache is the one that apt's signed lists name; says so where it is
+    not.
+    """
+    if not place.exists():
+        return False
+    whole = sha256(place.read_bytes()).hexdigest() == wanted.sha256
+    if not whole:
+        say_changed(place)
+    return whole
 
 
 def _download(wanted: Sequence[Package], tools: Tools) -> None:
@@ -219,7 +230,7 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
             )
         for name, file in files.items():
             file.chmod(0o644)
-            file.rename(cache() / name)
+            keep(file, cache() / name)
 
 
 def unpacked(name: str, tools: Tools) -> Path:
@@ -235,7 +246,7 @@ def unpacked(name: str, tools: Tools) -> Path:
             f" {_UPDATE}"
         )
     place = cache() / "programs" / f"{own.name}_{own.version.replace(':', '%3a')}"
-    if place.exists():
+    if is_kept(place):
         return place
     place.parent.mkdir(exist_ok=True)
     libraries = (
@@ -249,7 +260,7 @@ def unpacked(name: str, tools: Tools) -> Path:
         for file in files:
             tools.run(("dpkg-deb", "-x", str(file), str(draft)))
         with contextlib.suppress(OSError):  # another lab made it first
-            draft.rename(place)
+            keep(draft, place)
     return place
 
 

@@ -19,6 +19,7 @@ from netbench.lab import command, debian, modules
 from netbench.lab import userland as programs
 from netbench.lab.base import Lab, LabKernel
 from netbench.lab.command import Tools
+from netbench.lab.kept import is_kept, keep, say_changed
 from netbench.lab.userland import Userland, userland
 from netbench.model import Kernel
 
@@ -40,20 +41,39 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     place = source.locate(kernel)
     parts = _parts(kernel, place)
     release = (parts / "release").read_text()
-    content = sha256(userland.archive + (parts / "modules.cpio").read_bytes())
     initrd = Path(kernel.initrd).expanduser() if kernel.initrd else None
-    if initrd:
-        content.update(_read(initrd, kernel))
-    root = debian.cache() / "roots" / f"{content.hexdigest()}.cpio"
-    if not root.exists():
+    content = _read(initrd, kernel) if initrd else b""
+    content += userland.archive + (parts / "modules.cpio").read_bytes()
+    root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
+    if not _is_whole(root):
         root.parent.mkdir(exist_ok=True)
-        _write(
-            root,
-            (_read(initrd, kernel) if initrd else b"")
-            + userland.archive
-            + (parts / "modules.cpio").read_bytes(),
-        )
+        _write(root, content)
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
+
+
+def checked(own: LabKernel) -> LabKernel:
+    """A lab's kernel, to be booted again: its files are as they were made, or made anew. Errors:
+    LabRefused.
+    """
+    if is_kept(own.image.parent) and _is_whole(own.initrd):
+        return own
+    if not own.source.startswith(str(debian.cache())):
+        raise LabRefused(
+            f"kernel {own.name}: its files in {debian.cache()} were changed; make the lab again"
+        )
+    tools = command.find(NEEDS)
+    again = Kernel(own.name, release=own.release, append=own.append)
+    return build(again, userland(tools), tools)
+
+
+def _is_whole(root: Path) -> bool:
+    """Whether an initramfs of the cache is there with the content that its name gives."""
+    if not root.exists():
+        return False
+    whole = sha256(root.read_bytes()).hexdigest() == root.stem
+    if not whole:
+        say_changed(root)
+    return whole
 
 
 def _read(file: Path, kernel: Kernel) -> bytes:
@@ -71,7 +91,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
     are made from.
     """
     cached = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
-    if cached.exists():
+    if is_kept(cached):
         return cached
     cached.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cached.parent) as scratch:
@@ -85,7 +105,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         )
         (draft / "release").write_text(files.release)
         with contextlib.suppress(OSError):  # another lab made it first
-            draft.rename(cached)
+            keep(draft, cached)
     return cached
 
 
@@ -102,7 +122,7 @@ def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
     Errors: LabRefused, RequestError about a kernel's files.
     """
     for own in _matching(lab, kernel):
-        return replace(own, name=kernel.name, append=kernel.append)
+        return replace(checked(own), name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)
 

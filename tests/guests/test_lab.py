@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,14 @@ from netbench import lab
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import LabRefused
-from netbench.lab import command, debian, emulator, modules, state
+from netbench.kernels import source
+from netbench.lab import command, debian, emulator, guest_kernel, modules, state
 from netbench.lab.base import Lab
 from netbench.lab.console import console
 from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot
 from netbench.lab.identity import dropbear_key
+from netbench.lab.kept import keep
 from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
@@ -335,16 +338,92 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> command.Tools:
     return command.Tools({"apt-cache": str(known), "apt-get": str(away)})
 
 
-def test_without_a_network_the_kernel_that_was_kept_is_taken(offline: command.Tools) -> None:
+def test_without_a_network_the_kernel_that_was_kept_is_taken(
+    offline: command.Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(LabRefused) as error:
         debian.kernel("6.9", offline)
     assert str(error.value) == (
         "cannot download linux-image-6.9.1-cloud-amd64=6.9.1-2: Could not resolve deb.example; "
         "if the network is there, run `apt-get update` and try again"
     )
-    for release in ("6.9.0", "6.8.5"):
-        (debian.cache() / f"linux-image-{release}-cloud-amd64_1_amd64.deb").write_text("")
-    assert debian.kernel("6.9", offline).name == "linux-image-6.9.0-cloud-amd64_1_amd64.deb"
+    names = [f"linux-image-{release}-cloud-amd64_1_amd64.deb" for release in ("6.9.0", "6.8.5")]
+    for name in names:
+        (tmp_path / name).write_text(name)
+        keep(tmp_path / name, debian.cache() / name)
+    assert debian.kernel("6.9", offline).name == names[0]
+    (debian.cache() / names[0]).write_text("changed")
+    with pytest.raises(LabRefused, match="cannot download"):
+        debian.kernel("6.9", offline)
+    assert f"{names[0]} was changed after it was kept" in capsys.readouterr().err
+
+
+def test_a_package_that_nothing_vouches_for_is_not_used(offline: command.Tools) -> None:
+    name = "linux-image-6.9.0-cloud-amd64_1_amd64.deb"
+    (debian.cache() / name).write_text("from elsewhere")
+    with pytest.raises(LabRefused, match="cannot download"):
+        debian.kernel("6.9", offline)
+
+
+@pytest.fixture
+def online(tmp_path: Path, offline: command.Tools) -> command.Tools:
+    """An apt that gives the package that its lists name."""
+    content = "a kernel"
+    shown = (
+        f"Version: 6.9.1-2\\nArchitecture: amd64\\nSHA256: {sha256(content.encode()).hexdigest()}"
+    )
+    known, away = Path(offline.paths["apt-cache"]), Path(offline.paths["apt-get"])
+    known.write_text(
+        known.read_text().partition("show)")[0]
+        + f"show) printf '{shown}\\n' ;; *) exit 100 ;; esac\n"
+    )
+    away.write_text(
+        f"#!/bin/sh\nprintf '{content}' > linux-image-6.9.1-cloud-amd64_6.9.1-2_amd64.deb\n"
+    )
+    return offline
+
+
+def test_a_package_that_was_changed_is_fetched_anew(
+    online: command.Tools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = debian.kernel("6.9", online)
+    assert debian.kernel("6.9", online) == package
+    assert capsys.readouterr().err == ""
+    package.write_text("another one")
+    assert debian.kernel("6.9", online).read_text() == "a kernel"
+    assert f"{package} was changed after it was kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", ["image", "modules.cpio", "release"])
+def test_an_unpacked_kernel_that_was_changed_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    image = tmp_path / "bzImage"
+    image.write_bytes(b"image")
+    files = source.Unpacked("6.9.1", image, None)
+    monkeypatch.setattr(source, "unpack", lambda kernel, folder: files)
+    parts = guest_kernel._parts(Kernel("k"), image)
+    assert guest_kernel._parts(Kernel("k"), image) == parts
+    assert capsys.readouterr().err == ""
+    before = (parts / change).read_bytes()
+    (parts / change).write_bytes(b"evil")
+    assert guest_kernel._parts(Kernel("k"), image) == parts
+    assert (parts / change).read_bytes() == before
+    assert f"{parts} was changed after it was kept" in capsys.readouterr().err
+    assert sorted(path.name for path in parts.parent.iterdir()) == [
+        parts.name,
+        f"{parts.name}.sha256",
+    ]
+
+
+def test_a_cache_that_others_may_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    debian.cache().chmod(0o777)
+    with pytest.raises(LabRefused, match=r"others may write .*; or set XDG_CACHE_HOME"):
+        debian.cache()
 
 
 def test_without_lists_of_apt_the_remedy_is_named(offline: command.Tools) -> None:

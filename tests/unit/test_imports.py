@@ -47,7 +47,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "results": REPORT,
     "kernels": BASE_LAYER | {"kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
-    "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store"},
+    "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store", "ownership"},
     "conductor": BELOW
     | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"},
     "api": BELOW

@@ -1,0 +1,66 @@
+"""What a lab keeps in its cache, checked before it is used: a file or a folder whose content is no
+longer what was kept is not used, but made or fetched anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from netbench.control_characters import escape_controls
+from netbench.errors import LabRefused, NetbenchError, StoreError
+from netbench.kernels.source import digest
+from netbench.ownership import refuse_foreign
+
+
+def refuse_shared(place: Path) -> None:
+    """Refuse a cache that others may have changed. Errors: LabRefused."""
+    try:
+        refuse_foreign(place)
+    except StoreError as error:
+        raise LabRefused(
+            f"{error}; or set XDG_CACHE_HOME to a folder of your own: guests' kernels come from"
+            " there"
+        ) from error
+
+
+def keep(draft: Path, place: Path) -> None:
+    """Move a file or a folder to its place, and remember its content; what was changed there goes.
+    Errors: OSError.
+    """
+    if _is_whole(place):
+        return  # another lab made it first
+    note = draft.with_name(f"{draft.name}.sha256")
+    note.write_text(digest(draft))
+    if place.is_dir() and not place.is_symlink():
+        away = draft.with_name(f"{draft.name}.changed")
+        place.rename(away)
+        shutil.rmtree(away)
+    note.replace(_note(place))
+    draft.replace(place)
+
+
+def is_kept(place: Path) -> bool:
+    """Whether a file or a folder is there as it was kept; says so where it was changed."""
+    whole = _is_whole(place)
+    if not whole and place.exists() and _note(place).exists():
+        say_changed(place)
+    return whole
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        return digest(place) == _note(place).read_text()
+    except (OSError, ValueError, NetbenchError):  # one of them is not there
+        return False
+
+
+def say_changed(place: Path) -> None:
+    """Say that something in the cache is not used."""
+    line = f"netbench: {place} was changed after it was kept: it is made or fetched anew"
+    print(escape_controls(line), file=sys.stderr, flush=True)
+
+
+def _note(place: Path) -> Path:
+    return place.with_name(f"{place.name}.sha256")
