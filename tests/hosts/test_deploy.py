@@ -473,7 +473,7 @@ def sudo_setup(rules: str) -> str:
 
 
 def uid(worker: Worker) -> int:
-    return int(worker.operate("exec", ["id", "-u"])[0])
+    return worker.hello.user
 
 
 def test_sudo_that_asks_for_a_password_is_told_what_to_add(bed: Bed) -> None:
