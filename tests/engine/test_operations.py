@@ -875,6 +875,24 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
     assert list(trapped.iterdir()) == []
 
 
+@pytest.mark.root
+def test_accounts_without_a_home_lock_each_its_own(here: Namespace) -> None:
+    bare = ("env", "--ignore-environment", f"PATH={os.environ['PATH']}")
+    place = Path("/tmp/netbench-65534")
+    try:
+        with as_nobody(here, *bare) as first, as_nobody(here, *bare) as second:
+            assert take(first, "host", "one") == "one"
+            assert take(second, "host", "two") == "not one"
+        assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (65534, 0o700)
+        shutil.rmtree(place)
+        place.mkdir()  # by somebody else, who was faster
+        with as_nobody(here, *bare) as worker:
+            assert take(worker, "host", "one") == "one", "a campaign is not stopped by that"
+        assert list(place.iterdir()) == []
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
     """A worker of another account in a namespace."""
