@@ -22,6 +22,10 @@ class RequestError(NetbenchError):
     exit_code = 2
 
 
+class LimitReached(KeyboardInterrupt):
+    """The time that a campaign may take is over. It ends the run in flight as Ctrl-C does."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong in a campaign file.

@@ -207,8 +207,8 @@ class Record(JsonObject):
     cut: Mapping[str, float] = field(
         default_factory=dict,
         metadata=about(
-            "side -> the longest time without a word of its worker, of a run that went on while the"
-            " controller was cut off from it",
+            "side -> the longest time in which its worker or the controller did not hear the other,"
+            " of a run that went on meanwhile",
             "s",
         ),
     )

@@ -95,11 +95,14 @@ class Store:
         try:
             _make_folders(draft / "samples")
             for file, data in zip(SIGNED, contents, strict=True):
-                _write_new(draft / file, data)
-            _write_new(draft / SIGNATURE, _document(to_json(signature)))
+                _write_new(draft / file, data, forced=True)
+            _write_new(draft / SIGNATURE, _document(to_json(signature)), forced=True)
             for file in _LINES:
-                _write_new(draft / file, b"")
+                _write_new(draft / file, b"", forced=True)
+            _force_names(draft)
             draft.rename(final)
+            for folder in (final.parent, results, results.parent):
+                _force_names(folder)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
             what = f"cannot create the result folder {final}: {error.strerror}"
@@ -194,13 +197,17 @@ class Store:
         self._write(
             self.path / "facts.json",
             _document(to_json(facts)),
+            forced=True,
         )
 
-    def _write(self, file: Path, data: bytes) -> None:
+    def _write(self, file: Path, data: bytes, forced: bool = False) -> None:
+        """Write a file whole or not at all. `forced`: it is on the disk when this returns."""
         draft = file.with_name(f".{file.name}.new")
         try:
-            _write_new(draft, data)
+            _write_new(draft, data, forced)
             draft.rename(file)
+            if forced:
+                _force_names(file.parent)
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
@@ -278,10 +285,27 @@ def _make_folders(folder: Path) -> None:
             folder.mkdir(mode=0o755)
 
 
-def _write_new(file: Path, data: bytes) -> None:
-    """Write a file that others may not write. Errors: OSError."""
+def _write_new(file: Path, data: bytes, forced: bool = False) -> None:
+    """Write a file that others may not write. `forced`: it is on the disk when this returns.
+    Errors: OSError.
+    """
     with open(file, "wb", opener=open_own) as raw:
         raw.write(data)
+        if forced:
+            raw.flush()
+            os.fsync(raw.fileno())
+
+
+def _force_names(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the folder can be read and its file system
+    does that.
+    """
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def count_records(folder: Path) -> int | None:

@@ -52,7 +52,8 @@ enum nb_frame_type {
 	NB_UNDO,   /* nothing, or u32 little-endian scope: put back what is held in it and above, in
 		      reverse */
 	NB_UNDONE, /* nothing */
-	NB_BYE,	   /* nothing: undo everything, exit */
+	NB_BYE,	   /* nothing: undo everything, exit. From the worker, text: it does so
+		      by itself, for that reason */
 	NB_FRAME_TYPES
 };
 
@@ -122,8 +123,10 @@ enum nb_flags {
 	/* methods */
 	NB_FROM_BUFFER =
 		1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
-	NB_FETCHES = 1 << 18 /* bytes come by a way of the kernels' own, not over the connection:
+	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
+	NB_BUFFERS = 1 << 19  /* each stream has a buffer of a chunk in user space; with
+				 NB_FROM_BUFFER only for memory and zero */
 };
 
 enum nb_code {
@@ -201,8 +204,10 @@ struct nb_error {
 	char remedy[256];
 };
 
-/* Serve one controller on a pair of descriptors until it sends GOODBYE, disconnects, or is silent
- * for too long. `user`: whom root becomes first, or "": nobody else. Returns an enum nb_code. */
+/* Serve one controller on a pair of descriptors until it sends GOODBYE, disconnects, is silent
+ * for too long, or the process gets SIGTERM, SIGHUP or SIGINT. `user`: whom root becomes first, or
+ * "": nobody else. A flow may hang in the kernel afterwards: leave the process by _exit(2). Returns
+ * an enum nb_code. */
 int nb_serve(int in, int out, enum nb_duty duty, const char *user);
 
 /* Fill up to `room` rows with everything this library offers on this host; returns how many there

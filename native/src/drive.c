@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "clock.h"
 #include "heartbeat.h"
 #include "method.h"
 #include "pump.h"
@@ -179,16 +180,18 @@ void nb_flow_join(struct nb_flow *flow)
 	flow->started = 0;
 }
 
-void nb_flow_give_up(struct nb_flow *flow)
+int nb_flow_give_up(struct nb_flow *flow, uint64_t deadline)
 {
 	static const struct timespec pause = { .tv_nsec = 1000000 };
 
 	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
+		if (nb_now() >= deadline)
+			return -1;
 		if (flow->method->give_up)
 			flow->method->give_up(flow);
-		nb_heartbeat(); /* a file system without its server may block it for long all the
-				   same */
+		nb_heartbeat();
 		nanosleep(&pause, NULL);
 	}
 	flow->started = 0;
+	return 0;
 }

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "clock.h"
 #include "connect.h"
 #include "drive.h"
 #include "flow_setup.h"
 #include "heartbeat.h"
+
+/* How long flows and a tool have to end. */
+static const uint64_t END_NS = 3000000000;
 
 static int open_flows(struct nb_run *run, struct nb_error *error)
 {
@@ -117,7 +121,7 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 		       : prepare_window(run, error);
 }
 
-void nb_run_free(struct nb_run *run)
+void nb_run_halt(struct nb_run *run)
 {
 	atomic_store(&run->control.stop, NB_STOP_ALL);
 	atomic_store(&run->control.abort, NB_STOP_ALL);
@@ -125,15 +129,27 @@ void nb_run_free(struct nb_run *run)
 		if (run->flows[i].socket >= 0)
 			shutdown(run->flows[i].socket, SHUT_RDWR);
 	nb_run_control_move(&run->control, NB_GATE_RUN);
+	if (run->listener.socket >= 0)
+		nb_listener_close(&run->listener);
+	nb_tool_kill(&run->tool);
+}
+
+int nb_run_free(struct nb_run *run)
+{
+	uint64_t deadline = nb_now() + END_NS;
+	int hangs = 0;
+
+	nb_run_halt(run);
 	for (size_t i = 0; i < run->flows_count; i++)
-		nb_flow_give_up(&run->flows[i]);
+		hangs |= nb_flow_give_up(&run->flows[i], deadline);
+	if (hangs || nb_tool_wait(&run->tool, deadline))
+		return -1;
 	nb_window_free(&run->window);
 	for (size_t i = 0; i < run->flows_count; i++)
 		nb_flow_close(&run->flows[i]);
-	if (run->listener.socket >= 0)
-		nb_listener_close(&run->listener);
 	nb_tool_free(&run->tool);
 	nb_run_control_close(&run->control);
 	free(run->flows);
 	free(run);
+	return 0;
 }

@@ -44,7 +44,11 @@ static void exec_child(char **arguments, uint64_t cpu, int out, int err, int rep
 	int number;
 	ssize_t written;
 
+	sigset_t none;
+
 	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
 	if (!pin_to(cpu) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {

@@ -140,6 +140,7 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,
 			   run->listener.rejected_connections + run->listener.pending_count);
 	put_number(writer, NB_READBACK_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
+	put_number(writer, NB_READBACK_SILENCE, NB_EDGE_DRAINED, run->silence);
 	if (run->tool.pid)
 		put_tool(run, writer);
 	return run->job.verify && delivers ? put_digests(run, writer, error) : 0;

@@ -43,6 +43,7 @@ struct nb_run {
 	uint64_t warm_at; /* times of the next events, set by phase.c; 0: none */
 	uint64_t close_at;
 	uint64_t sample_at;
+	uint64_t silence; /* the longest time in which the controller sent nothing, in ns */
 	struct nb_residence residence;
 	/* of each stream: so many must have arrived before the window opens */
 	uint64_t warmup_bytes[NB_STREAMS_MAX];
@@ -61,8 +62,11 @@ enum nb_event {
 /* Prepare the run of a decoded job: 0, or a negative code with the error filled; nb_run_free is due
  * in either case. */
 int nb_run_prepare(struct nb_run *run, struct nb_error *error);
-/* Give up whatever is under way and free everything. */
-void nb_run_free(struct nb_run *run);
+/* Tell flows and the tool to end, and close the listener. Waits for nothing. */
+void nb_run_halt(struct nb_run *run);
+/* Give up whatever is under way and free everything. 0; -1: a flow or the tool hangs in the kernel,
+ * and uses what would be freed. Waits a few seconds at most. */
+int nb_run_free(struct nb_run *run);
 
 /* What the controller orders: bits of enum nb_event, or a negative code with the error filled. */
 int nb_run_go(struct nb_run *run, struct nb_error *error);

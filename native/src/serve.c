@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
+#include <string.h>
 
 #include "account.h"
 #include "clock.h"
 #include "hello.h"
+#include "leaving.h"
 #include "ops/execute.h"
 #include "ops/permit.h"
-#include "scratch_files.h"
 #include "worker.h"
 
 static const uint64_t SECOND = 1000000000;
@@ -122,6 +122,16 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 	}
 }
 
+/* The controller has sent something. */
+static void hear(struct nb_worker *worker)
+{
+	uint64_t now = nb_now(), silence = now - worker->heard_at;
+
+	worker->heard_at = now;
+	if (worker->run && silence > worker->run->silence)
+		worker->run->silence = silence;
+}
+
 static int read_frames(struct nb_worker *worker)
 {
 	const unsigned char *payload;
@@ -136,7 +146,7 @@ static int read_frames(struct nb_worker *worker)
 		worker->heartbeat.lost = 1;
 		return 0;
 	}
-	worker->heard_at = nb_now();
+	hear(worker);
 	while (!worker->leaving && !worker->heartbeat.lost &&
 	       (status = nb_reader_next(&worker->reader, &frame, &payload, &error)) > 0) {
 		status = handle(worker, &frame, payload);
@@ -148,40 +158,43 @@ static int read_frames(struct nb_worker *worker)
 	return status;
 }
 
-static void wait_for_events(struct nb_worker *worker, struct pollfd *first)
+/* What a worker waits for in any phase: its controller, and the signals that ask it to leave. */
+enum { CONTROLLER, SIGNALS, OWN_FDS };
+
+static void wait_for_events(struct nb_worker *worker, struct pollfd *own)
 {
-	struct pollfd fds[1 + NB_RUN_FDS];
-	size_t count = 1;
+	struct pollfd fds[OWN_FDS + NB_RUN_FDS];
+	size_t count = OWN_FDS;
 	uint64_t now = nb_now(), due = worker->heard_at + NB_SILENCE_SECONDS * SECOND;
 	struct timespec wait;
 
-	fds[0] = (struct pollfd){ .fd = worker->in, .events = POLLIN };
+	memcpy(fds, own, OWN_FDS * sizeof(*own));
 	if (worker->heartbeat.due < due)
 		due = worker->heartbeat.due;
 	if (worker->run) {
 		uint64_t theirs = nb_run_due(worker->run);
 
-		count += nb_run_fds(worker->run, fds + 1);
+		count += nb_run_fds(worker->run, fds + count);
 		due = theirs < due ? theirs : due;
 	}
 	due = due > now ? due - now : 0;
 	wait = (struct timespec){ .tv_sec = (time_t)(due / SECOND),
 				  .tv_nsec = (long)(due % SECOND) };
-	if (ppoll(fds, count, &wait, NULL) < 0)
-		fds[0].revents = 0;
-	*first = fds[0];
+	if (ppoll(fds, count, &wait, NULL) >= 0)
+		memcpy(own, fds, OWN_FDS * sizeof(*own));
 }
 
 /* Wait, and handle what has come. Returns 0 or a negative code. */
-static int serve_once(struct nb_worker *worker)
+static int serve_once(struct nb_worker *worker, const struct nb_leaving *leaving)
 {
-	struct pollfd first;
+	struct pollfd own[] = { [CONTROLLER] = { .fd = worker->in, .events = POLLIN },
+				[SIGNALS] = { .fd = leaving->fd, .events = POLLIN } };
 	uint64_t woken;
 	int status = 0;
 
-	wait_for_events(worker, &first);
+	wait_for_events(worker, own);
 	woken = nb_now();
-	if (first.revents)
+	if (own[CONTROLLER].revents)
 		status = read_frames(worker);
 	if (!status)
 		nb_worker_dispatch(worker);
@@ -190,6 +203,8 @@ static int serve_once(struct nb_worker *worker)
 	nb_heartbeat();
 	if (nb_now() >= worker->heard_at + NB_SILENCE_SECONDS * SECOND)
 		worker->heartbeat.lost = 1;
+	if (own[SIGNALS].revents && nb_leaving_asked(leaving))
+		nb_worker_leave(worker, "a signal told it to exit");
 	return status;
 }
 
@@ -216,23 +231,23 @@ static int greet(struct nb_worker *worker, const char *user)
 int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 {
 	struct nb_worker worker = { .duty = duty, .in = in, .heard_at = nb_now() };
-	struct nb_error ignored;
+	struct nb_leaving leaving;
 	int status;
 
 	nb_client_begin(&worker.client);
 	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
 	signal(SIGPIPE, SIG_IGN);
+	nb_leaving_begin(&leaving);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	/* A controller that no longer reads must not block the worker. */
 	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
 	nb_heartbeat_start(&worker.heartbeat, out);
 	status = greet(&worker, user);
 	while (!status && !worker.leaving && !worker.heartbeat.lost)
-		status = serve_once(&worker);
-	nb_worker_end_run(&worker);
-	nb_undo(&worker.undo, 0, &worker.client, &ignored);
-	nb_scratch_files_close();
+		status = serve_once(&worker, &leaving);
+	nb_leave(&worker);
 	nb_reader_free(&worker.reader);
 	nb_heartbeat_stop();
+	nb_leaving_end(&leaving);
 	return status < 0 ? -status : NB_OK;
 }

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
+#include "heartbeat.h"
 
 enum { OUTPUT_ROOM = 2 * 1024 * 1024, ERRORS_ROOM = 16 * 1024 };
 
@@ -97,14 +101,23 @@ void nb_tool_kill(struct nb_tool *tool)
 		return;
 	kill(-tool->pid, SIGKILL);
 	kill(tool->pid, SIGKILL);
-	while (wait4(tool->pid, &tool->status, 0, &tool->usage) < 0 && errno == EINTR)
-		;
-	tool->exited = 1;
+}
+
+int nb_tool_wait(struct nb_tool *tool, uint64_t deadline)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (nb_tool_poll(tool); tool->pid && !tool->exited; nb_tool_poll(tool)) {
+		if (nb_now() >= deadline)
+			return -1;
+		nb_heartbeat();
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 void nb_tool_free(struct nb_tool *tool)
 {
-	nb_tool_kill(tool);
 	if (tool->output.fd >= 0)
 		close(tool->output.fd);
 	if (tool->errors.fd >= 0)

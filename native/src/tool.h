@@ -25,7 +25,10 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 void nb_tool_poll(struct nb_tool *tool);
 /* Whether its output contains this text. */
 int nb_tool_printed(const struct nb_tool *tool, const char *text);
+/* Kill it and what runs in its session. Waits for nothing. */
 void nb_tool_kill(struct nb_tool *tool);
+/* Wait until it has exited. 0, or -1 when it has not before `deadline`. */
+int nb_tool_wait(struct nb_tool *tool, uint64_t deadline);
 void nb_tool_free(struct nb_tool *tool);
 
 #endif

@@ -21,6 +21,7 @@ struct nb_worker {
 	uint64_t heard_at; /* when the controller last sent something */
 	int greeted;	   /* its hello has been checked */
 	int leaving;
+	const char *why; /* it leaves by itself; NULL: the controller said so, or is lost */
 };
 
 void nb_reply_error(struct nb_worker *worker, uint16_t tag, const struct nb_error *error);
@@ -36,6 +37,9 @@ void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
 		     const unsigned char *payload);
 /* Handle the run's events and tell the controller. */
 void nb_worker_dispatch(struct nb_worker *worker);
+/* Leave as soon as the present frame is handled, for a reason that the controller is told. */
+void nb_worker_leave(struct nb_worker *worker, const char *why);
+/* Give up the run, if there is one; the worker leaves when that is not possible. */
 void nb_worker_end_run(struct nb_worker *worker);
 
 #endif

@@ -21,10 +21,17 @@ static void send_edge(struct nb_worker *worker, uint16_t tag, uint32_t edge)
 	nb_reply(worker, NB_EDGE, tag, &writer);
 }
 
+void nb_worker_leave(struct nb_worker *worker, const char *why)
+{
+	worker->leaving = 1;
+	worker->why = why;
+}
+
 void nb_worker_end_run(struct nb_worker *worker)
 {
-	if (worker->run)
-		nb_run_free(worker->run);
+	/* What hangs in the kernel ends with the process at the earliest. */
+	if (worker->run && nb_run_free(worker->run))
+		nb_worker_leave(worker, "a stream or a tool hangs in the kernel");
 	worker->run = NULL;
 }
 

@@ -4,8 +4,10 @@ closed.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from netbench.engine.catalogue import Row
 from netbench.errors import (
     BootError,
     EngineError,
+    LimitReached,
     Lost,
     RequestError,
     StoreError,
@@ -215,7 +218,10 @@ class Conductor:
         self._begin()
         why: Why
         try:
-            why, reason = self._blocks()
+            with self._limited():
+                why, reason = self._blocks()
+        except LimitReached:
+            why, reason = LIMIT
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
         except Lost as error:
@@ -230,7 +236,8 @@ class Conductor:
             raise
         self._progress.end()
         unrestored = self._restore()
-        why, reason = ("lost", unrestored) if unrestored else (why, reason)
+        if unrestored:
+            why, reason = "lost", f"{reason}; {unrestored}" if why == "lost" else unrestored
         return self._end(why, reason)
 
     def _begin(self) -> None:
@@ -288,6 +295,24 @@ class Conductor:
                 return True
             self._steps.execute(step)
         return True
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """What waits for a worker raises LimitReached once the campaign's time is over."""
+        limit = self._campaign.limit
+        if limit is None:
+            yield
+            return
+        left = max(0.0, self._begun + limit / 1e9 - time.monotonic())
+        timer = threading.Timer(
+            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT[1])]
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _out_of_time(self) -> bool:
         limit = self._campaign.limit

@@ -5,13 +5,13 @@ answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from netbench.conductor.job import Options
 from netbench.engine.binding import Code, Edge, Vector
 from netbench.engine.worker import Outcome, Worker
-from netbench.errors import EngineError, NetbenchError
+from netbench.errors import EngineError, NetbenchError, WorkerLost
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
 # A bytes-bounded run has no known length; heartbeats tell whether the workers live.
@@ -67,8 +67,7 @@ def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
     except EngineError as error:
         raise _cause(error, sender, receiver) from error
     except BaseException:
-        for worker in (sender, receiver):
-            give_up(worker)
+        give_up(sender, receiver)
         raise
 
 
@@ -93,12 +92,20 @@ def _bounded(sender: Worker, receiver: Worker) -> Exchange:
     return Exchange(sender.result(UNBOUNDED_SECONDS), receiver.result(UNBOUNDED_SECONDS))
 
 
-def give_up(worker: Worker) -> None:
-    """Make a worker idle, if it is still there."""
-    try:
-        worker.abort()
-    except (NetbenchError, TimeoutError):
-        return  # it is gone or stuck; whoever needs it next will see
+def give_up(*workers: Worker) -> None:
+    """Make workers idle, those that are still there. One that stays busy is abandoned: it undoes
+    its changes when it sees that, and whoever needs it next finds it lost.
+    """
+    for worker in workers:
+        with suppress(WorkerLost):
+            worker.abort()
+    for worker in workers:
+        try:
+            worker.await_idle()
+        except TimeoutError:
+            worker.abandon()
+        except NetbenchError:
+            continue
 
 
 def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
@@ -110,6 +117,6 @@ def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
         if error.code == Code.PEER:
             other = worker.last_word(LAST_WORD_SECONDS)
             errors += [other] if other is not None else []
-        give_up(worker)
+    give_up(sender, receiver)
     causes = [e for e in errors if e.code not in (Code.PEER, Code.ABORTED)]
     return (causes or errors)[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netbench.conductor import job, readings, tool_commands
 from netbench.conductor.ends import End, Ends
-from netbench.conductor.exchange import SLACK_SECONDS, UNBOUNDED_SECONDS, idle_after_errors
+from netbench.conductor.exchange import SLACK_SECONDS, idle_after_errors
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.tool_commands import Commands
 from netbench.engine.binding import Edge
@@ -38,7 +38,8 @@ def measure(transfer: Transfer, ends: Ends, run: int) -> Measurement:
     server: job.Options = {}
     if lines.server:
         server = _options(lines.server, receiver) | {"marks": 1, "await": lines.ready}
-    sent, received = _execute(sender.worker, receiver.worker, client, server)
+    seconds = tool_commands.seconds_at_most(transfer) + SLACK_SECONDS
+    sent, received = _execute(sender.worker, receiver.worker, client, server, seconds)
     tool, output = _reading(transfer, lines, sender, sent)
     return Measurement(
         side_counters(sender, sent.result),
@@ -74,9 +75,11 @@ def _options(argv: tuple[str, ...], end: End, warmup: int = 0, window: int = 0) 
 
 
 def _execute(
-    sender: Worker, receiver: Worker, client: job.Options, server: job.Options
+    sender: Worker, receiver: Worker, client: job.Options, server: job.Options, seconds: float
 ) -> tuple[Outcome, Outcome | None]:
-    """Run a tool's client, and its server unless that is {}, with one window over both."""
+    """Run a tool's client, which has so many seconds to exit, and its server unless that is {},
+    with one window over both.
+    """
     with idle_after_errors(sender, receiver):
         if server:
             receiver.prepare(server)
@@ -90,13 +93,23 @@ def _execute(
         else:
             _mark(measured)
             sender.go()
-        sent = sender.result(UNBOUNDED_SECONDS)
+        sent = _await_exit(sender, str(client["argv"]), seconds)
         if not server:
             return sent, None
         # Without a window the server's closes when it leaves with its client.
         receiver.await_edge(Edge.CLOSE, SLACK_SECONDS)
         receiver.stop()
         return sent, receiver.result(SLACK_SECONDS)
+
+
+def _await_exit(sender: Worker, argv: str, seconds: float) -> Outcome:
+    """The client's result. Errors: ToolFailed when it has not exited in time; it is killed then."""
+    try:
+        return sender.result(seconds)
+    except TimeoutError as error:
+        program = argv.partition("\0")[0]
+        what = f"{sender.host}: {program} has not ended within {seconds:.0f} s"
+        raise ToolFailed(f"{what}; {tool_commands.BY_HAND}", "") from error
 
 
 def _measure_window(workers: Sequence[Worker], client: job.Options) -> None:

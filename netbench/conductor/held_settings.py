@@ -8,7 +8,7 @@ from netbench.conductor.host_locks import HostLocks
 from netbench.conductor.setting_context import context_of
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
+from netbench.errors import EngineError, Lost
 from netbench.journal import Journal
 from netbench.model import Campaign
 from netbench.settings.put_back import put_back
@@ -62,20 +62,29 @@ class HeldSettings:
         return settings
 
     def restore(self) -> None:
-        """Put back everything, on every host, receivers first. Errors: EngineError of the first
-        thing that could not be; others are put back.
+        """Put back everything, on every host, receivers first; by the journal what a worker held
+        that is lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not
+        be; others are put back.
         """
-        failed: EngineError | None = None
+        failed: EngineError | Lost | TimeoutError | None = None
         roles = self._campaign.roles
         for host in sorted(self._hosts, key=lambda host: roles[host]):
-            worker, settings = self._hosts[host]
-            if self._pool.is_current(host, worker):
-                try:
-                    settings.undo()
-                except EngineError as error:
-                    failed = failed or error
+            try:
+                self._restore(host)
+            except (EngineError, Lost, TimeoutError) as error:
+                failed = failed or error
         if failed:
             raise failed
+
+    def _restore(self, host: str) -> None:
+        worker, settings = self._hosts[host]
+        if self._pool.is_current(host, worker):
+            try:
+                settings.undo()
+            except (Lost, TimeoutError):
+                self._pool.dismiss_holder(host)
+        if self._journal.outstanding(host):
+            self.of(host)
 
     def _next_change(self) -> int:
         """The number of the next change: hosts of several lanes change at the same time."""

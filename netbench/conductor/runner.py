@@ -32,11 +32,14 @@ class RunResult:
 
 
 class Interrupted(Exception):
-    """Ctrl-C in a run, with the run's record."""
+    """Ctrl-C, or the end of the campaign's time, in a run: what was raised, and the run's
+    record.
+    """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, by: KeyboardInterrupt) -> None:
         super().__init__("interrupted")
         self.record = record
+        self.by = by
 
 
 class Runner:
@@ -62,9 +65,10 @@ class Runner:
             raise
         except Lost as error:
             return RunResult(replace(record, status="interrupted", reason=str(error)))
-        except KeyboardInterrupt:
-            reason = "interrupted from the keyboard"
-            raise Interrupted(replace(record, status="interrupted", reason=reason)) from None
+        except KeyboardInterrupt as by:
+            reason = str(by) or "interrupted from the keyboard"
+            record = replace(record, status="interrupted", reason=reason)
+            raise Interrupted(record, by) from None
         record = replace(
             record,
             sender=measured.sender,

@@ -11,12 +11,13 @@ from netbench.conductor import readings
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Named
+from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, NotBuiltYet, RequestError
 from netbench.model import Host
 
 PLANNED = ("soak", "perf")
-SECONDS_MAX = 86_400.0
+SECONDS_MIN, SECONDS_MAX = 0.001, 86_400.0
 GRACE_SECONDS = 30.0  # beyond the meter's own time
 
 
@@ -40,9 +41,11 @@ def read_meter(name: str, seconds: float) -> MeterReading:
     """Run one meter for some seconds. Errors: RequestError for an unknown meter or time;
     EngineError.
     """
-    if not 0 < seconds <= SECONDS_MAX:
-        raise RequestError(f"--seconds {seconds:g}: expected more than 0 and at most a day")
+    if not SECONDS_MIN <= seconds <= SECONDS_MAX:
+        raise RequestError(f"--seconds {seconds:g}: expected {SECONDS_MIN:g} (1 ms) to a day")
     worker = Worker(open_channel(Host("here")).start_mover(), "here")
+    heartbeat = Heartbeat()
+    heartbeat.add(worker)
     try:
         meter = _usable(name, worker.catalogue.meters)
         worker.prepare(
@@ -62,6 +65,7 @@ def read_meter(name: str, seconds: float) -> MeterReading:
             cpus=list(readings.edge_lines("here", vectors, worker.catalogue)),
         )
     finally:
+        heartbeat.stop()
         worker.close()
 
 

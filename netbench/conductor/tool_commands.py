@@ -17,6 +17,12 @@ FIRST_PORT, PORTS = 15201, 1000
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
 BY_HAND = "run it by hand on the sender; samples/ has its command line and what it printed"
 GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
+# With a report a second, a long one is larger than what is kept of an output. 60 is the most that
+# iperf3 takes; with 0, iperf3 3.18 never ends a run of `-n`.
+REPORT_SECONDS = "60"
+
+
+SLOWEST_RATE = 8_000_000  # bits/s that a run of `bytes` is expected to reach
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,13 @@ def port_of(transfer: Transfer, run: int) -> int:
     """
     low, high = transfer.port or (FIRST_PORT, FIRST_PORT + PORTS - 1)
     return low + run % (high - low + 1)
+
+
+def seconds_at_most(transfer: Transfer) -> float:
+    """How long a tool may take for a cell: twice what the cell asks for."""
+    if transfer.bytes:
+        return 2 * transfer.bytes * 8 / min(transfer.rate or SLOWEST_RATE, SLOWEST_RATE)
+    return 2 * (transfer.warmup + (transfer.duration or 0)) / 1e9
 
 
 def commands(
@@ -117,10 +130,7 @@ def _iperf3(
     client += ["-b", str(transfer.rate // transfer.streams)] if transfer.rate else []
     client += ["-Z"] if transfer.send == "sendfile" else []
     client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []
-    client += [
-        "-i",
-        "0",
-    ]  # with a report a second, a long one is larger than what is kept of an output
+    client += ["-i", REPORT_SECONDS]
     client += ["-A", str(cpus[0])] if cpus[0] is not None else []
     pinned = ("-A", str(cpus[1])) if cpus[1] is not None else ()
     server = ("iperf3", "-s", "-1", "-B", address, "-p", str(port), "--forceflush", *pinned)

@@ -101,8 +101,14 @@ class UnitSettings:
         except SettingRefused as error:
             return _failed(record, f"settings could not be read after the run: {error}")
         except WorkerLost as error:
+            if record.status == "failed":  # the worker may have left because of that
+                return record
             reason = f"settings could not be read after the run: {error}"
             return replace(record, status="interrupted", reason=reason)
+        if any(after[side].keys() != before.read[side].keys() for side in SIDES):
+            # A worker that is new has not applied them.
+            reason = "the worker that held the settings was lost"
+            return replace(record, status="interrupted", reason=record.reason or reason)
         for side in SIDES:
             for key, level in after[side].items():
                 if level != before.read[side][key]:

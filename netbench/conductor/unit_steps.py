@@ -75,12 +75,13 @@ class UnitSteps:
             result = self._runner.run(step, self._recorder.next_number())
         except Interrupted as interrupted:
             self._recorder.keep_interrupted(interrupted.record)
-            raise KeyboardInterrupt from None
+            raise interrupted.by from None
         result = replace(result, record=self._settings.note(step.unit, result.record))
         self._recorder.keep(step.unit, result)
         if result.record.status == "interrupted":
             self._pool.dismiss_pair(step.unit.pair)
             raise WorkerLost(result.record.reason)
+        self._pool.dismiss_lost(step.unit.pair)
 
     def _recover(self, unit: Unit, error: WorkerLost) -> None:
         """New workers with the unit's settings, after one was lost."""

@@ -53,7 +53,9 @@ class WorkerPool:
         helpers = [(host, HELPER) for host in self._roles if host in self._changed]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         self._lost: set[str] = set()
+        self._gone: set[str] = set()  # hosts that were lost and did not come back in time
         self._boot_ids: dict[str, str] = {}
+        self._interrupt: KeyboardInterrupt | None = None
         self._heartbeat = Heartbeat()
 
     def __enter__(self) -> WorkerPool:
@@ -80,7 +82,11 @@ class WorkerPool:
         """The worker that holds a host's lock and settings: its helper, or, where the campaign
         does not change it, the one that is asked about it. Errors: as worker.
         """
+<<<<<<< HEAD
         return self.helper(host) if host in self._changed else self.host_worker(host)
+=======
+        return self.worker(host, self._holding_role(host))
+>>>>>>> ec06149 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
 
     def helper(self, host: str) -> Worker:
         """The worker that changes a host. Errors: as worker."""
@@ -97,6 +103,8 @@ class WorkerPool:
         return self._channels[host]
 
     def _start(self, host: str, role: str) -> Worker:
+        if self._interrupt:
+            raise self._interrupt
         channel = self.channel(host)
         if role == HELPER:
             return Worker(channel.start_helper(), host)
@@ -106,17 +114,20 @@ class WorkerPool:
         """A worker on a host that was lost, which may take a while to come back. Errors:
         HostGone.
         """
-        deadline = time.monotonic() + RECONNECT_SECONDS
+        seconds = 0.0 if host in self._gone else RECONNECT_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 worker = self._start(host, role)
             except Lost as error:
                 if time.monotonic() > deadline:
+                    self._gone.add(host)
                     raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
                 self.disconnect(host)
                 time.sleep(RECONNECT_PAUSE)
             else:
                 self._lost.discard(host)
+                self._gone.discard(host)
                 return worker
 
     def _refuse_another_boot(self, host: str, worker: Worker) -> None:
@@ -176,6 +187,12 @@ class WorkerPool:
             self.dismiss(host, role)
             self.dismiss(host, HELPER)
 
+    def dismiss_lost(self, pair: Pair) -> None:
+        """Dismiss all workers of a pair if one of them is known to be lost."""
+        hosts = pair.sender, pair.receiver
+        if any(worker.lost for (host, _), worker in self.workers().items() if host in hosts):
+            self.dismiss_pair(pair)
+
     def release(self, host: str) -> None:
         """Stop a host's workers before the host is booted."""
         for key in [key for key in list(self._workers) if key[0] == host]:
@@ -208,20 +225,35 @@ class WorkerPool:
             if name == host
         )
 
-    def interrupt(self) -> None:
-        """Make whoever waits for a worker give up as by Ctrl-C, in its own thread."""
+    def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
+        """Make whoever waits for a worker, or for a new one, raise this (left out: as by Ctrl-C) in
+        its own thread.
+        """
+        self._interrupt = reason or KeyboardInterrupt()
         for worker in list(self._workers.values()):
-            worker.interrupt()
+            worker.interrupt(self._interrupt)
 
     def clear_interrupt(self) -> None:
         """After `interrupt`: workers can be waited for again, to put back what they hold."""
+        self._interrupt = None
         for worker in list(self._workers.values()):
             worker.clear_interrupt()
 
     def is_current(self, host: str, worker: object) -> bool:
         """Whether this is the host's present worker, as `holder` gives it."""
+<<<<<<< HEAD
         role = HELPER if host in self._changed else self._roles[host]
         return self._workers.get((host, role)) is worker
+=======
+        return self._workers.get((host, self._holding_role(host))) is worker
+
+    def dismiss_holder(self, host: str) -> None:
+        """Dismiss the worker that holds a host's settings."""
+        self.dismiss(host, self._holding_role(host))
+
+    def _holding_role(self, host: str) -> str:
+        return HELPER if self._changes_hosts else self._roles[host]
+>>>>>>> ec06149 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

@@ -4,16 +4,23 @@ netbench.engine helper`, or `mover [USER]`.
 
 import os
 import sys
+from typing import NoReturn
 
 from netbench.engine.binding import Duty, serve
 
 
-def main(duty: str, user: str = "") -> int:
-    """Serve the controller on standard input and output; nothing else may write there."""
+def main(duty: str, user: str = "") -> NoReturn:
+    """Serve the controller on standard input and output; nothing else may write there.
+
+    A flow that hangs in the kernel keeps the process, and what is still open: the controller sees
+    the end of a stream that is closed before.
+    """
     data_in, data_out = os.dup(0), os.dup(1)
     os.dup2(2, 1)
-    return serve(data_in, data_out, Duty[duty.upper()], user)
+    code = serve(data_in, data_out, Duty[duty.upper()], user)
+    os.closerange(0, max(2, data_in, data_out) + 1)
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -121,6 +121,7 @@ FLAGS = {
     lib.NB_FROM_ZERO: "from_zero",
     lib.NB_FROM_FILE: "from_file",
     lib.NB_WHOLE_FILE: "whole_file",
+    lib.NB_BUFFERS: "buffers",
     lib.NB_TO_DISCARD: "to_discard",
     lib.NB_TO_FILE: "to_file",
     lib.NB_ALWAYS: "always",

@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
+from netbench.control_characters import escape_controls
 from netbench.engine import binding, frames
 from netbench.engine.binding import Frame
 from netbench.errors import ProtocolError, WorkerLost
 
+REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
 
 
@@ -32,16 +34,17 @@ class Connection:
     """The frames of one worker process, whose host its errors name.
 
     `silence`: the longest wait for data since it was set to 0, in seconds; a worker sends something
-    every HEARTBEAT_SECONDS.
+    every HEARTBEAT_SECONDS. `lost`: the worker is gone, or was abandoned.
     """
 
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
         self.silence = 0.0
+        self.lost = False
         self._stream = stream
         self._buffer = bytearray()
         self._lock = threading.Lock()
-        self._interrupted = threading.Event()
+        self._interrupt: KeyboardInterrupt | None = None
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -57,7 +60,7 @@ class Connection:
             with self._lock:
                 self._stream.write(data)
         except (OSError, ValueError) as error:
-            raise WorkerLost(self._lost_message(f"writing to it failed ({error})")) from error
+            raise self._lost(f"writing to it failed ({error})") from error
 
     def send_heartbeat(self) -> None:
         """Tell the worker that the controller is alive. Never waits and never raises: the thread
@@ -76,23 +79,26 @@ class Connection:
         """The type, tag and payload of the next frame that is not a heartbeat.
 
         Errors: WorkerLost; ProtocolError; TimeoutError when the worker lives but sends no such
-        frame before `deadline` (time.monotonic); KeyboardInterrupt after `interrupt`.
+        frame before `deadline` (time.monotonic); what `interrupt` was given.
         """
         while True:
             with self.naming():
                 frame = frames.split(self._buffer)
             if frame is None:
                 self._fill(deadline)
+            elif frame[0] is Frame.BYE:
+                reason = escape_controls(frame[2].decode("utf-8", "replace")[:REASON_MAX])
+                raise self._lost(reason)
             elif frame[0] is not Frame.HEARTBEAT:
                 return frame
 
-    def interrupt(self) -> None:
-        """Make the thread that waits for this worker give up as by Ctrl-C."""
-        self._interrupted.set()
+    def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
+        """Make the thread that waits for this worker raise this; left out: as by Ctrl-C."""
+        self._interrupt = reason or KeyboardInterrupt()
 
     def clear_interrupt(self) -> None:
         """After `interrupt`: waiting is possible again."""
-        self._interrupted.clear()
+        self._interrupt = None
 
     def read_to_end(self) -> None:
         """Read and drop all data until the process closes its output, for as long as it sends any.
@@ -104,17 +110,19 @@ class Connection:
 
     def finish(self, seconds: float) -> None:
         """Close the stream, and wait at most so long until the process has exited."""
+        self.lost = True
         with self._lock:
             self._stream.finish(seconds)
 
-    def _lost_message(self, what: str) -> str:
+    def _lost(self, what: str) -> WorkerLost:
+        self.lost = True
         complaint = self._stream.complaint()
         hint = (
             f"its output: {complaint}"
             if complaint
             else f"`dmesg` on {self.host} may say why, or the network path to it is cut"
         )
-        return f"{self.host}: the worker is gone: {what}; {hint}"
+        return WorkerLost(f"{self.host}: the worker is gone: {what}; {hint}")
 
     def _fill(self, deadline: float) -> None:
         left = deadline - time.monotonic()
@@ -126,13 +134,11 @@ class Connection:
                     f"{self.host}: the worker runs, but did not answer in time; check the path"
                     " between the data addresses"
                 ) from error
-            raise WorkerLost(
-                self._lost_message(f"it fell silent for {binding.SILENCE_SECONDS} s")
-            ) from error
+            raise self._lost(f"it fell silent for {binding.SILENCE_SECONDS} s") from error
         except OSError as error:
-            raise WorkerLost(self._lost_message(str(error))) from error
+            raise self._lost(str(error)) from error
         if not data:
-            raise WorkerLost(self._lost_message("it closed the connection"))
+            raise self._lost("it closed the connection")
         self._buffer += data
 
     def _read(self, seconds: float) -> bytes:
@@ -145,8 +151,8 @@ class Connection:
             try:
                 data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
             except TimeoutError:
-                if self._interrupted.is_set():
-                    raise KeyboardInterrupt from None
+                if self._interrupt:
+                    raise self._interrupt from None
                 if left <= INTERRUPT_SECONDS:
                     raise
                 continue

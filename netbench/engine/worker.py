@@ -21,6 +21,7 @@ HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
 # A source of any size is read into the page cache; heartbeats tell whether the worker lives.
 PREPARE_SECONDS = 6 * 3600.0
+IDLE_SECONDS = 5.0  # a worker gives a run up within 3 s, or leaves
 GOODBYE_SECONDS = 5.0
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
@@ -54,8 +55,15 @@ class Worker:
 
     @property
     def silence(self) -> float:
-        """The longest wait for data since `prepare`, in seconds."""
+        """The longest time since `prepare` in which one side did not hear the other, in seconds.
+        What the worker says of that is known with the run's result.
+        """
         return self.connection.silence
+
+    @property
+    def lost(self) -> bool:
+        """Whether the process is known to be gone, or was abandoned."""
+        return self.connection.lost
 
     def _exchange_hellos(self) -> tuple[Hello, Catalogue]:
         kind, _, payload = self.connection.next_frame(time.monotonic() + HELLO_SECONDS)
@@ -165,8 +173,12 @@ class Worker:
 
     def result(self, seconds: float) -> Outcome:
         """Wait for the run's result."""
-        payload = self._await(Frame.RESULT, seconds)
-        return Outcome(self._vectors(payload), tuple(self._samples))
+        vectors = self._vectors(self._await(Frame.RESULT, seconds))
+        for vector in vectors:
+            if vector.row == self.catalogue.readbacks["silence"].id and vector.numbers[0]:
+                silence = vector.numbers[0] / 1e9
+                self.connection.silence = max(self.connection.silence, silence)
+        return Outcome(vectors, tuple(self._samples))
 
     def last_word(self, seconds: float) -> EngineError | None:
         """The error that ends the present run, if it comes within that time."""
@@ -179,11 +191,19 @@ class Worker:
         return None
 
     def abort(self) -> None:
-        """Give up the present run, if there is one; the worker is idle afterwards."""
+        """Order the worker to give up the present run, if there is one. What waits for the worker
+        can wait again.
+        """
+        self.clear_interrupt()
         self._order(Frame.ABORT)
+
+    def await_idle(self) -> None:
+        """Wait until the worker has given up its run. Errors: TimeoutError when it still works."""
         # An operation that only reads is answered after the abort, with or without a run.
+        arguments = {"op": "file", "target": "/proc/sys/kernel/random/boot_id"}
+        self._request(Frame.OP, self._operation(arguments))
         with contextlib.suppress(EngineError):
-            self.operate("file", "/proc/sys/kernel/random/boot_id")
+            self._await(Frame.OP_DONE, IDLE_SECONDS)
 
     @cached_property
     def _arguments(self) -> dict[str, int]:

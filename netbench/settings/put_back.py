@@ -39,7 +39,7 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
     """Undo one change; what was done. A worker that lost its controller may have undone it already:
     nothing is done twice.
     """
-    if change.boot_id != boot_id:
+    if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
     source = change.look or (() if change.undo else change.target)
     if source and worker.operate(change.op, source)[0] == change.before:

@@ -137,7 +137,7 @@ def test_the_client_command_line() -> None:
     )  # fmt: skip
     made = tool_commands.commands(transfer, "10.0.0.2", 5000, (0, 1))
     assert " ".join(made.client) == (
-        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 0 -A 0"
+        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 60 -A 0"
     )
     server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
     assert made.server == (*server, "-A", "1")

@@ -268,7 +268,7 @@ const struct nb_method nb_receive_nfs = {
 	.about = "read(2) of the sender's file on an NFS mount (setting nfs), to nothing, dropped "
 		 "from the page cache before "
 		 "each pass",
-	.flags = NB_FETCHES | NB_TO_DISCARD,
+	.flags = NB_FETCHES | NB_TO_DISCARD | NB_BUFFERS,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.probe = probe,

@@ -50,7 +50,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_read = {
 	.name = "read",
 	.about = "read(2) into a buffer; write(2) to a file sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_buffer,

@@ -48,7 +48,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_send_readwrite = {
 	.name = "readwrite",
 	.about = "read(2) into a buffer, then write(2)",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE |
+		 NB_BUFFERS,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_buffer,

@@ -28,7 +28,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_send_write = {
 	.name = "write",
 	.about = "write(2) from a buffer in memory",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_buffer,

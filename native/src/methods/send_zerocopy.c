@@ -349,7 +349,7 @@ const struct nb_method nb_send_zerocopy = {
 	.name = "zerocopy",
 	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_WHOLE_FILE,
+		 NB_WHOLE_FILE | NB_BUFFERS,
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.probe = probe,

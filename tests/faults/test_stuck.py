@@ -1,0 +1,208 @@
+"""What hangs: a flow whose sink takes nothing more (a FIFO stands in for a hung NFS or Lustre), a
+tool that never ends, workers that are told to exit. Undo does not wait for any of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench.journal import outstanding
+from netbench.store import Store
+from tests.faults.test_hosts import with_values
+from tests.support.running import Running, wait_for
+
+pytestmark = pytest.mark.root
+
+SYSCTL = Path("/proc/sys/net/ipv4/tcp_sack")
+UNDO_SECONDS = 10.0
+SOON_SECONDS = 10.0  # for what ends "within seconds"
+PORT = 17391
+HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
+
+
+@pytest.fixture
+def stuck(tmp_path: Path) -> Iterator[str]:
+    """A transfer that soon moves nothing more, and never ends by itself."""
+    os.mkfifo(tmp_path / "pipe")
+    keeper = os.open(tmp_path / "pipe", os.O_RDWR)  # else the first reader that leaves ends it
+    sink = f"sink: {{file: {tmp_path / 'pipe'}, overwrite: true}}"
+    yield f"transfer: {{{sink}, port: {PORT}, duration: 10m, warmup: 0s, congestion: cubic}}\n"
+    os.close(keeper)
+
+
+def held() -> bool:
+    return SYSCTL.read_text() == "0\n"
+
+
+def listens() -> bool:
+    return bool(subprocess.check_output(["ss", "-Hltn", f"sport = :{PORT}"]))
+
+
+def is_blocked(pid: int) -> bool:
+    """Whether a thread of a process waits until a pipe has room."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
+    return any("pipe_write" in task.read_text() for task in tasks)
+
+
+def begin(folder: Path, text: str, prefix: list[str] | None = None) -> Running:
+    """Start a campaign and wait until a flow of it hangs."""
+    assert not held()
+    campaign = Running(folder, folder / "r", HEAD + text, prefix or ())
+    wait_for(
+        lambda: any(is_blocked(pid) for pid in campaign.workers()),
+        lambda: campaign.process.poll() is None,
+    )
+    assert held()
+    assert listens()
+    return campaign
+
+
+def end(campaign: Running, workers: list[int]) -> None:
+    campaign.process.kill()
+    campaign.process.communicate()
+    for pid in workers:
+        if Path(f"/proc/{pid}").exists():
+            os.kill(pid, signal.SIGKILL)
+    if held():
+        SYSCTL.write_text("1\n")
+
+
+@pytest.mark.parametrize(
+    ("who", "number"),
+    [
+        ("controller", signal.SIGKILL),
+        ("workers", signal.SIGTERM),
+        ("workers", signal.SIGHUP),
+    ],
+)
+def test_undo_waits_for_no_flow(
+    tmp_path: Path, stuck: str, who: str, number: signal.Signals
+) -> None:
+    campaign = begin(tmp_path, stuck)
+    workers = campaign.workers()
+    try:
+        if who == "workers":
+            os.kill(campaign.process.pid, signal.SIGSTOP)  # it would apply the settings anew
+        for pid in [campaign.process.pid] if who == "controller" else workers:
+            os.kill(pid, number)
+        wait_for(lambda: not held(), seconds=UNDO_SECONDS)
+        wait_for(lambda: not listens(), seconds=SOON_SECONDS)
+        wait_for(lambda: not any(map(runs, workers)), seconds=SOON_SECONDS)
+    finally:
+        end(campaign, workers)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", ["limit", "interrupt"])
+def test_a_run_that_hangs_ends_with_the_limit_and_with_the_first_interrupt(
+    tmp_path: Path, stuck: str, how: str
+) -> None:
+    campaign = begin(tmp_path, stuck + ("limit: 5s\n" if how == "limit" else ""))
+    workers = campaign.workers()
+    try:
+        if how == "interrupt":
+            campaign.process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        code, said = campaign.end()
+        assert time.monotonic() - began < SOON_SECONDS + (5 if how == "limit" else 0)
+        assert code == (0 if how == "limit" else 130), said
+        assert not held()
+        assert not listens()
+        assert not any(map(runs, workers))
+        (record,) = campaign.records()
+        reason = "the campaign's limit is reached" if how == "limit" else "interrupted from the"
+        assert record["status"] == "interrupted"
+        assert record["reason"].startswith(reason)
+        journal = Store.open(campaign.folder).journal
+        assert journal.ended() == ("limit" if how == "limit" else "interrupted")
+        assert outstanding(journal.entries(), "here") == []
+    finally:
+        end(campaign, workers)
+
+
+def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
+    tmp_path: Path, stuck: str
+) -> None:
+    """The worker whose flow hangs leaves, and another one applies the settings anew."""
+    campaign = begin(
+        tmp_path,
+        stuck.replace("duration: 10m", "duration: 1s") + "sweep: {pin: [none, same]}\n",
+        with_values(conductor__exchange__SLACK_SECONDS=1.0),
+    )
+    code, said = campaign.end()
+    assert code == 1, said
+    assert {record["status"] for record in campaign.records()} == {"failed"}
+    for record in campaign.records():
+        asked = record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"]
+        assert (asked["asked"], asked["read"]) == ("0", "0")
+    assert not held()
+
+
+def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path) -> None:
+    """SIGTERM is what `systemctl stop` and KillUserProcesses send."""
+    text = HEAD + "transfer: {duration: 2s, warmup: 0s, congestion: cubic}\n"
+    campaign = Running(tmp_path, tmp_path / "r", text)
+    wait_for(held, lambda: campaign.process.poll() is None)
+    wait_for(lambda: len(campaign.workers()) == 2)
+    time.sleep(0.5)  # into the run: nothing outside shows when its window is open
+    os.kill(campaign.workers()[0], signal.SIGTERM)
+    code, said = campaign.end()
+    assert code == 0, said
+    first, second = campaign.records()
+    assert (first["status"], second["status"]) == ("interrupted", "ok")
+    assert "the worker is gone: a signal told it to exit" in first["reason"]
+    assert not held()
+
+
+def test_what_lost_workers_held_is_put_back_at_the_end(tmp_path: Path) -> None:
+    """The last attempt loses its worker too: the journal knows what that held."""
+    deadly = (
+        "import os, signal, sys\n"
+        "from netbench.conductor.runner import Runner\n"
+        "honest = Runner._measure\n"
+        "def measure(self, unit, ends, number):\n"
+        "    os.kill(ends.sender.worker.hello.pid, signal.SIGKILL)\n"
+        "    return honest(self, unit, ends, number)\n"
+        "Runner._measure = measure\n"
+        "from netbench.__main__ import main\n"
+        "sys.exit(main(sys.argv[4:]))\n"
+    )
+    prefix = [sys.executable, "-c", deadly]
+    text = HEAD + "transfer: {duration: 1s, warmup: 0s, congestion: cubic}\n"
+    campaign = Running(tmp_path, tmp_path / "r", text, prefix)
+    code, said = campaign.end()
+    assert code == 1, said
+    assert "3 times in a row" in said
+    assert not held()
+    assert outstanding(Store.open(campaign.folder).journal.entries(), "here") == []
+
+
+@pytest.mark.parametrize("bound", ["duration: 1s", "bytes: 1M"])
+def test_a_tool_that_never_ends_fails_its_run(tmp_path: Path, bound: str) -> None:
+    tool = "tool: {argv: [sh, -c, 'echo $$ > pids; sleep 1000'], pattern: '(?P<rate>x)'}"
+    text = HEAD + f"transfer: {{{tool}, {bound}, warmup: 0s, congestion: cubic}}\n"
+    began = time.monotonic()
+    campaign = Running(
+        tmp_path, tmp_path / "r", text, with_values(conductor__exchange__SLACK_SECONDS=1.0)
+    )
+    code, said = campaign.end()
+    assert code == 1, said
+    assert {record["status"] for record in campaign.records()} == {"failed"}
+    assert "has not ended within" in campaign.records()[0]["reason"]
+    assert time.monotonic() - began < 60
+    assert not Path(f"/proc/{(tmp_path / 'pids').read_text().strip()}").exists()
