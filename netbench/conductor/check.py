@@ -104,7 +104,6 @@ def _units(
 ) -> Iterator[Finding]:
     """What is wrong with cells. Where some can run, what others lack is a warning."""
     ends = EndFinder(campaign, pool)
-<<<<<<< HEAD
     by_unit = [list(_unit(unit, ends, pool, own_sinks)) for unit in Plan(campaign).units]
     some_run = any(all(one.level != "error" for one in found) for found in by_unit)
     for one in (one for found in by_unit for one in found):
@@ -128,22 +127,8 @@ def _unit(
         yield Finding("error", pair.sender, str(error))
     yield from check_congestion(transfer.congestion, sender, receiver)
     yield from check_files(transfer, sender, receiver, own_sinks)
+    yield from check_memory(transfer, sender, receiver)
     yield from _iperf3(unit, pool)
-=======
-    for unit in Plan(campaign).units:
-        transfer, pair = unit.cell.transfer, unit.pair
-        sender, receiver = pool.pair_workers(pair)
-        yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
-        yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
-        try:
-            ends.ends(unit)
-        except RequestError as error:
-            yield Finding("error", pair.sender, str(error))
-        yield from check_congestion(transfer.congestion, sender)
-        yield from check_files(transfer, sender, receiver, own_sinks)
-        yield from check_memory(transfer, sender, receiver)
-        yield from _iperf3(unit, pool)
->>>>>>> d3483a4 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
