@@ -97,6 +97,25 @@ class OriginalKernel(_Entry):
 
 
 @dataclass(frozen=True)
+class ModulesShown(_Entry):
+    """Modules of a copied kernel are shown below /lib/modules while its initrd is made; written
+    before.
+    """
+
+    host: str = field(metadata=_HOST)
+    place: str = field(metadata=about("the folder there, named after the release"))
+    mounted: bool = field(metadata=about("whether it is a mount over a folder, else a link"))
+
+
+@dataclass(frozen=True)
+class ModulesHidden(_Entry):
+    """They are not shown there any more."""
+
+    host: str = field(metadata=_HOST)
+    place: str = field(metadata=about("the folder"))
+
+
+@dataclass(frozen=True)
 class BootBegun(_Entry):
     """A boot of a host, written before the host is told to boot."""
 
@@ -125,13 +144,26 @@ class Back(_Entry):
     boot_id: str = field(metadata=_BOOT_ID)
 
 
-Entry = Change | Restored | MadeSink | Ended | OriginalKernel | BootBegun | Booted | Back
+Entry = (
+    Change
+    | Restored
+    | MadeSink
+    | Ended
+    | OriginalKernel
+    | ModulesShown
+    | ModulesHidden
+    | BootBegun
+    | Booted
+    | Back
+)
 ENTRIES: Mapping[str, Callable[..., Entry]] = {
     "change": Change,
     "restored": Restored,
     "made_sink": MadeSink,
     "ended": Ended,
     "original_kernel": OriginalKernel,
+    "modules_shown": ModulesShown,
+    "modules_hidden": ModulesHidden,
     "boot": BootBegun,
     "booted": Booted,
     "back": Back,
@@ -275,6 +307,16 @@ class Journal:
             elif isinstance(entry, Back):
                 found.pop(entry.host, None)
         return found
+
+    def modules_shown(self, host: str) -> list[ModulesShown]:
+        """Modules that are still shown below /lib/modules of a host, or were meant to be."""
+        shown: dict[str, ModulesShown] = {}
+        for entry in self.entries():
+            if isinstance(entry, ModulesShown) and entry.host == host:
+                shown[entry.place] = entry
+            elif isinstance(entry, ModulesHidden) and entry.host == host:
+                shown.pop(entry.place, None)
+        return list(shown.values())
 
     def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
         """The last entry about boots of a host."""

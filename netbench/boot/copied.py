@@ -113,15 +113,8 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
     machine.run("tar", "-x", "-f", f"{folder}/modules.tar", "-C", folder, seconds=SEND_SECONDS)
     machine.run("rm", f"{folder}/modules.tar")
     place = f"/lib/modules/{release}"
-    theirs = machine.exists(
-        place
-    )  # of another build with that release: covered for as long as it takes
-    if theirs:
-        machine.run("mount", "-o", "bind", f"{folder}/{release}", place, root=True)
-    else:
-        machine.run("mkdir", "-p", "/lib/modules", root=True)
-        machine.run("ln", "-s", f"{folder}/{release}", place, root=True)
-    try:
+    # A folder of another build with that release is covered for as long as it takes.
+    with machine.showing_modules(f"{folder}/{release}", place):
         if machine.has("mkinitramfs"):
             machine.run(
                 "mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True
@@ -142,5 +135,3 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
                 " install one, or put an image and its initrd on the host, and name them with"
                 " `image:` and `initrd:`"
             )
-    finally:
-        machine.run("umount" if theirs else "rm", place, root=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from netbench.boot.state import FILES, State
@@ -26,10 +27,20 @@ class Machine:
     sees a value.
     """
 
-    def __init__(self, host: Host, channel: Channel, helper: Callable[[], Helper]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        channel: Channel,
+        helper: Callable[[], Helper],
+        note_modules: Callable[[str, bool, bool], None] = lambda place, mounted, shown: None,
+    ) -> None:
+        """`note_modules`: writes down that modules are about to be shown at a place, by a mount or
+        a link, or are not any more.
+        """
         self.host = host
         self.channel = channel
         self._helper = helper
+        self._note_modules = note_modules
 
     @property
     def name(self) -> str:
@@ -74,6 +85,34 @@ class Machine:
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder, as root sees it."""
         return self.attempt("test", "-e", path, root=True).status == 0
+
+    @contextmanager
+    def showing_modules(self, folder: str, place: str) -> Iterator[None]:
+        """A folder of modules at a place below /lib/modules: a mount over what is there, or a link.
+        Errors: BootError, HostError.
+        """
+        mounted = self.exists(place)
+        self._note_modules(place, mounted, True)
+        try:
+            if mounted:
+                self.run("mount", "-o", "bind", folder, place, root=True)
+            else:
+                self.run("mkdir", "-p", "/lib/modules", root=True)
+                self.run("ln", "-s", folder, place, root=True)
+            yield
+        finally:
+            self.hide_modules(place, mounted)
+
+    def hide_modules(self, place: str, mounted: bool) -> bool:
+        """Take away what `showing_modules` made; whether it was there. Errors: BootError,
+        HostError.
+        """
+        look = ("grep", "-F", "-q", f" {place} ", "/proc/self/mountinfo")
+        there = self.attempt(*(look if mounted else ("test", "-L", place)), root=True).status == 0
+        if there:
+            self.run("umount" if mounted else "rm", place, root=True)
+        self._note_modules(place, mounted, False)
+        return there
 
     def listing(self, folder: str) -> list[str]:
         """The names in a folder; none where there is no such folder."""

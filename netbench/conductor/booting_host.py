@@ -18,7 +18,15 @@ from netbench.conductor.boot_console import excerpt, panicked
 from netbench.conductor.host_facts import own_boot_id
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import BootError, HostError, Lost
-from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.journal import (
+    Back,
+    BootBegun,
+    Booted,
+    Journal,
+    ModulesHidden,
+    ModulesShown,
+    OriginalKernel,
+)
 from netbench.model import Host, Kernel
 
 ATTEMPTS = 2
@@ -52,9 +60,24 @@ class BootingHost:
     @property
     def machine(self) -> Machine:
         """The host as its boot method reaches it."""
-        return Machine(
-            self.host, self._pool.channel(self.name), lambda: self._pool.helper(self.name)
+        channel = self._pool.channel(self.name)
+        return Machine(self.host, channel, lambda: self._pool.helper(self.name), self._note_modules)
+
+    def _note_modules(self, place: str, mounted: bool, shown: bool) -> None:
+        self._journal.write(
+            ModulesShown(self.name, place, mounted) if shown else ModulesHidden(self.name, place)
         )
+
+    def _hide_modules(self) -> str:
+        """Take away what a controller left that died while an initrd was made. What was done, or
+        "". Errors: BootError; HostError.
+        """
+        hidden = [
+            shown.place
+            for shown in self._journal.modules_shown(self.name)
+            if self.machine.hide_modules(shown.place, shown.mounted)
+        ]
+        return f"{self.name}: removed the modules at {', '.join(hidden)}" if hidden else ""
 
     @property
     def can_boot(self) -> bool:
@@ -82,6 +105,7 @@ class BootingHost:
 
     def prepare(self, kernel: Kernel | None) -> Target:
         """What it is to boot (None: its original kernel). Errors: BootError; HostError."""
+        self._hide_modules()
         return self.method.prepare(self.machine, kernel, self._known_original)
 
     def cancel(self) -> None:
@@ -121,7 +145,7 @@ class BootingHost:
         original = self._known_original
         if not isinstance(self._journal.boot_of(self.name), BootBegun | Booted):
             self._try_to_cancel()
-            return ""
+            return self._hide_modules()
         state = self._after_leaving() or self._present()
         if state is not None:
             self._refuse_own(state.boot_id)
@@ -130,8 +154,10 @@ class BootingHost:
             state = self._boot_original(original, state)
         assert state is not None
         self._try_to_cancel()
+        hidden = self._hide_modules()
         self._journal.write(Back(self.name, state.boot_id))
-        return f"{self.name}: {'back' if booted else 'is'} on {original.release}"
+        back = f"{self.name}: {'back' if booted else 'is'} on {original.release}"
+        return f"{back}\n{hidden}" if hidden else back
 
     def _boot_original(self, original: State, state: State | None) -> State:
         """Boot the original kernel, twice at most. Errors: BootError."""

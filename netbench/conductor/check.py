@@ -12,11 +12,8 @@ from netbench.conductor import tool_commands
 from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
-<<<<<<< HEAD
-from netbench.conductor.check_root import needing_root, who_reads
-=======
 from netbench.conductor.check_memory import check_memory
->>>>>>> ec06149 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
+from netbench.conductor.check_root import needing_root, who_reads
 from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all

@@ -54,6 +54,7 @@ class WorkerPool:
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         self._lost: set[str] = set()
         self._gone: set[str] = set()  # hosts that were lost and did not come back in time
+        self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
         self._heartbeat = Heartbeat()
@@ -70,6 +71,8 @@ class WorkerPool:
         if key not in self._workers:
             worker = self._restart(host, role) if host in self._lost else self._start(host, role)
             self._refuse_another_boot(host, worker)
+            if key in self._left:
+                worker.end_stopped(self._left.pop(key))
             self._workers[key] = worker
             self._heartbeat.add(worker)
         return self._workers[key]
@@ -82,11 +85,7 @@ class WorkerPool:
         """The worker that holds a host's lock and settings: its helper, or, where the campaign
         does not change it, the one that is asked about it. Errors: as worker.
         """
-<<<<<<< HEAD
-        return self.helper(host) if host in self._changed else self.host_worker(host)
-=======
         return self.worker(host, self._holding_role(host))
->>>>>>> ec06149 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
 
     def helper(self, host: str) -> Worker:
         """The worker that changes a host. Errors: as worker."""
@@ -176,6 +175,7 @@ class WorkerPool:
         self._lost.add(host)
         worker = self._workers.pop((host, role), None)
         if worker is not None:
+            self._left[host, role] = worker.hello.pid
             self._heartbeat.remove(worker)
             worker.abandon()
 
@@ -199,6 +199,7 @@ class WorkerPool:
             worker = self._workers.pop(key)
             self._heartbeat.remove(worker)
             worker.close()
+        self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
         self._lost.discard(host)
 
@@ -241,10 +242,6 @@ class WorkerPool:
 
     def is_current(self, host: str, worker: object) -> bool:
         """Whether this is the host's present worker, as `holder` gives it."""
-<<<<<<< HEAD
-        role = HELPER if host in self._changed else self._roles[host]
-        return self._workers.get((host, role)) is worker
-=======
         return self._workers.get((host, self._holding_role(host))) is worker
 
     def dismiss_holder(self, host: str) -> None:
@@ -252,8 +249,7 @@ class WorkerPool:
         self.dismiss(host, self._holding_role(host))
 
     def _holding_role(self, host: str) -> str:
-        return HELPER if self._changes_hosts else self._roles[host]
->>>>>>> ec06149 (A worker leaves within seconds, whatever a flow or a tool does; limit and Ctrl-C hold within runs)
+        return HELPER if host in self._changed else self._roles[host]
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

@@ -300,6 +300,14 @@ class Worker:
         finally:
             self._tag = tags[-1]
 
+    def end_stopped(self, pid: int) -> None:
+        """End a worker of the same kind that was lost, if it is stopped: it would hold its lock,
+        and undo when it is continued. One that runs leaves by itself.
+        """
+        with contextlib.suppress(EngineError):
+            if self.operate("worker", str(pid))[0].strip() == "stopped":
+                self.operate("worker", str(pid), "ended")
+
     def undo(self, scope: int = 0) -> None:
         """Undo what operations hold in this scope and those above it, in reverse, and check that
         it reads as it did.

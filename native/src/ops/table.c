@@ -19,6 +19,7 @@
 	row(interface) \
 	row(route) \
 	row(lock) \
+	row(worker) \
 	row(mount) \
 	row(export)
 /* clang-format on */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker like this one that its controller has lost. One that is stopped (SIGSTOP, a debugger)
+ * neither undoes what it holds nor gives its lock back: it is killed, and the journal undoes.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "op.h"
+
+enum { PATH = 64, WORDS = 4096, ATTEMPTS = 1000 };
+
+static const char OPERATION[] = "end a worker", ENDED[] = "ended";
+
+static size_t read_proc(const char *pid, const char *name, char *text)
+{
+	char path[PATH];
+	FILE *file;
+	size_t got;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/%s", pid, name);
+	file = fopen(path, "re");
+	got = file ? fread(text, 1, WORDS - 1, file) : 0;
+	text[got] = 0;
+	if (file)
+		fclose(file);
+	return got;
+}
+
+/* Whether it is the same program with the same words as this process, and of the same user: its
+ * number may be another process's by now. */
+static int is_worker(const char *pid)
+{
+	char path[PATH], mine[WORDS], its[WORDS];
+	size_t length = read_proc("self", "cmdline", mine);
+	struct stat own, other, folder;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	if (stat("/proc/self/exe", &own) || stat(path, &other))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%.20s", pid);
+	return own.st_dev == other.st_dev && own.st_ino == other.st_ino &&
+	       length == read_proc(pid, "cmdline", its) && !memcmp(mine, its, length) &&
+	       !stat(path, &folder) && folder.st_uid == geteuid();
+}
+
+/* Its state as in proc(5): after the name, which is in parentheses. */
+static char state_of(const char *pid)
+{
+	char text[WORDS], *name;
+
+	read_proc(pid, "stat", text);
+	name = strrchr(text, ')');
+	return name && name[1] ? name[2] : 0;
+}
+
+static int get_worker(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+{
+	const char *pid = target->words;
+	char state;
+
+	if (!*pid || strlen(pid) > 10 || strspn(pid, "0123456789") != strlen(pid))
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "give a pid",
+			       "'%.20s' is not a pid", pid);
+	state = is_worker(pid) ? state_of(pid) : 0;
+	nb_text_add(text, "%s\n",
+		    !state			   ? ENDED
+		    : state == 'T' || state == 't' ? "stopped"
+						   : "running");
+	return 0;
+}
+
+static int set_worker(const struct nb_target *target, const char *value, struct nb_error *error)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+	const char *pid = target->words;
+	char state = is_worker(pid) ? state_of(pid) : 0;
+
+	if (strcmp(value, ENDED) != 0 || (state && state != 'T' && state != 't'))
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it has left",
+			       "process %.20s is not stopped", pid);
+	if (state && kill((pid_t)strtol(pid, NULL, 10), SIGKILL) && errno != ESRCH)
+		return nb_fail_errno(error, OPERATION, "kill it by hand", "process %.20s", pid);
+	for (int i = 0; i < ATTEMPTS && is_worker(pid); i++)
+		nanosleep(&pause, NULL);
+	return 0;
+}
+
+const struct nb_op nb_op_worker = {
+	.name = "worker",
+	.about = "a worker of the same program and user, by its pid: `ended` kills one that is "
+		 "stopped",
+	.words = 1,
+	.lasting = 1,
+	.get = get_worker,
+	.set = set_worker,
+};

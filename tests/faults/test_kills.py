@@ -1,0 +1,294 @@
+"""A hundred kills at random instants: of the controller, movers, helpers, SSH sessions and the
+management link. No record is lost but that of the run in flight, no setting is left, no record says
+what was not so.
+
+NETBENCH_KILLS is their number, NETBENCH_KILLS_SEED makes their order: both are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from netbench.lab.base import Lab, LabHost
+from tests.faults.test_hosts import (
+    MISSING,
+    NAME,
+    cut,
+    made_lab,
+    mend,
+    processes,
+    state,
+)
+from tests.support.local import netbench_argv
+from tests.support.running import Running, wait_for
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.netns,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
+]
+
+KILLS = int(os.environ.get("NETBENCH_KILLS", "100"))
+SEED = int(os.environ.get("NETBENCH_KILLS_SEED", "11"))
+LEFT_SECONDS = 15.0  # until no setting is left
+STOPPED_SECONDS = 30.0  # until a stopped worker is ended, and what it held is put back
+GOES_ON_SECONDS = 90.0  # until the campaign measures again; hosts are waited for a minute
+MTUS = ("1400", "9000")
+CAMPAIGN = f"""\
+verify: off
+transfer: {{duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}}
+settings: {{tso: off, sysctl.net.ipv4.tcp_sack: 0}}
+sweep: {{mtu: [{", ".join(MTUS)}]}}
+repeat: {{min: 100000, max: 100000}}
+"""
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
+
+
+@dataclass
+class Tally:
+    """What must not happen, each with the kill after which it did."""
+
+    lost: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+
+
+class Campaign:
+    """The campaign under fire, resumed whenever its controller was killed."""
+
+    def __init__(self, folder: Path, here: Lab) -> None:
+        self.here = here
+        self.before = state(here)
+        head = f"netbench: 1\nname: kills\n{yaml.safe_dump(here.block(), sort_keys=False)}"
+        self.words = folder / "stderr"  # a pipe that nobody reads fills up
+        streams = {"stdout": subprocess.DEVNULL, "stderr": self.words.open("w")}
+        self.running = Running(folder, folder / "r", head + CAMPAIGN, **streams)
+        self.kept: list[str] = []
+
+    def lines(self) -> list[str]:
+        """The whole lines of records.jsonl."""
+        files = list(self.running.results.glob("*/[!.]*/records.jsonl"))
+        text = files[0].read_text() if files else ""
+        return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def measures(self) -> None:
+        """Wait until it has three more good records."""
+        known = len(self.lines())
+
+        def good() -> int:
+            return sum('"status":"ok"' in line for line in self.lines()[known:])
+
+        wait_for(lambda: good() >= 3, lambda: self.running.process.poll() is None, GOES_ON_SECONDS)
+
+    def resume(self) -> None:
+        """Start it again, in the same result."""
+        self.running.process.kill()
+        self.running.process.wait()
+        with self.words.open("a") as words:
+            self.running.process = subprocess.Popen(
+                netbench_argv(["resume", self.running.folder]),
+                stdout=subprocess.DEVNULL,
+                stderr=words,
+            )
+
+    def last_words(self) -> str:
+        """What it said when it ended; "" where it still runs."""
+        if self.running.process.poll() is None:
+            return "no record is added"
+        return f"it ended: {self.words.read_text()[-600:]}"
+
+
+def workers(host: LabHost, duty: str) -> list[int]:
+    """The pids of a host's workers of this duty."""
+    found = []
+    for pid in processes(host, "worker-"):
+        with suppress(OSError):
+            if f"\0{duty}\0" in Path(f"/proc/{pid}/cmdline").read_text():
+                found.append(pid)
+    return found
+
+
+def sessions(campaign: Campaign, host: LabHost) -> list[int]:
+    """The SSH server's processes of a host, without the one that listens."""
+    daemon = int((campaign.here.folder / "hosts" / host.name / "pid").read_text())
+    return [pid for pid in processes(host, "sshd") if pid != daemon]
+
+
+def is_back(campaign: Campaign) -> bool:
+    return state(campaign.here) == campaign.before
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z"
+    except OSError:
+        return True
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    try:
+        wait_for(condition, seconds=seconds)
+    except AssertionError:
+        return False
+    return True
+
+
+Kill = Callable[[Campaign, signal.Signals, random.Random, Tally, str], None]
+"""Does it, and adds what must not happen afterwards to the tally."""
+
+
+def kill_controller(
+    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
+) -> None:
+    process = campaign.running.process
+    process.send_signal(number)
+    if not within(LEFT_SECONDS, lambda: is_back(campaign)):
+        tally.left.append(what)
+    if number is signal.SIGSTOP:
+        process.send_signal(signal.SIGCONT)
+    else:
+        campaign.resume()
+
+
+def kill_worker(duty: str) -> Kill:
+    def kill(
+        campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
+    ) -> None:
+        host = chance.choice(list(campaign.here.hosts.values()))
+        pids = workers(host, duty)
+        pid = chance.choice(pids)
+        os.kill(pid, number)
+        if not within(STOPPED_SECONDS, lambda: is_gone(pid)):
+            tally.left.append(f"{what}: the process {pid} is still there")
+
+    return kill
+
+
+def kill_sessions(
+    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
+) -> None:
+    host = chance.choice(list(campaign.here.hosts.values()))
+    pids = sessions(campaign, host)
+    ours = [*workers(host, "mover"), *workers(host, "helper")]
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    if not within(LEFT_SECONDS, lambda: all(map(is_gone, ours))):
+        tally.left.append(f"{what}: its workers are still there")
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def cut_link(
+    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
+) -> None:
+    seconds = chance.choice((1.0, 5.0, 12.0, 20.0))
+    began = time.monotonic()
+    cut(campaign.here)
+    try:
+        if seconds > 10 and not within(LEFT_SECONDS, lambda: is_back(campaign)):
+            tally.left.append(f"{what} for {seconds} s")
+        time.sleep(max(0.0, began + seconds - time.monotonic()))  # how long it is cut
+    finally:
+        mend(campaign.here)
+
+
+TARGETS: Mapping[str, Kill] = {
+    "controller": kill_controller,
+    "mover": kill_worker("mover"),
+    "helper": kill_worker("helper"),
+    "sshd": kill_sessions,
+    "link": cut_link,
+}
+
+
+def wrong_labels(record: Mapping[str, Any]) -> Iterator[str]:
+    """What a record says that was not so: of its settings, and of its MTU by what the kernel
+    counted.
+    """
+    if record["status"] not in ("ok", "interrupted"):
+        yield f"{record['status']}: {record['reason']}"
+    if record["status"] != "ok":
+        return
+    wanted = {"mtu": record["factors"]["mtu"], "tso": "off", "sysctl.net.ipv4.tcp_sack": "0"}
+    for side in ("sender", "receiver"):
+        notes = record["settings"][side]
+        read = {key: notes[key]["read"] for key in wanted}
+        if read != wanted or any("after" in notes[key] for key in wanted):
+            yield f"{side}: settings {notes}"
+    sent, segments = (
+        sum(record["sender"][meter][name][1]) - sum(record["sender"][meter][name][0])
+        for meter, name in (("flow", "bytes"), ("tcp", "segments_out"))
+    )
+    if (sent / max(segments, 1) < 2000) != (wanted["mtu"] == "1400"):
+        yield f"{sent} bytes in {segments} segments with mtu {wanted['mtu']}"
+
+
+def check_records(campaign: Campaign, tally: Tally, what: str) -> None:
+    lines = campaign.lines()
+    if lines[: len(campaign.kept)] != campaign.kept:
+        tally.lost.append(what)
+    records = [json.loads(line) for line in lines]
+    if [record["run"] for record in records] != list(range(1, len(records) + 1)):
+        tally.lost.append(f"{what}: runs are not numbered one after the other")
+    for record in records[len(campaign.kept) :]:
+        tally.wrong += [f"{what}: run {record['run']}: {one}" for one in wrong_labels(record)]
+    campaign.kept = lines
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    yield from made_lab(f"{NAME}k")
+
+
+@pytest.mark.timeout(3600)
+def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
+    tmp_path: Path, lab: Lab
+) -> None:
+    chance, tally, done = random.Random(SEED), Tally(), Counter[str]()
+    print(f"{KILLS} kills, seed {SEED}")
+    campaign = Campaign(tmp_path, lab)
+    began = time.monotonic()
+    try:
+        campaign.measures()
+        for number in range(1, KILLS + 1):
+            target = chance.choice(list(TARGETS))
+            sort = chance.choice(SIGNALS)
+            word = "down" if target == "link" else sort.name
+            what = f"kill {number}, {target} {word}"
+            time.sleep(chance.random() * 0.3)  # the instant of the kill is what is random
+            print(f"{time.monotonic() - began:6.1f} s  {what}", flush=True)
+            done[f"{target} {word}"] += 1
+            TARGETS[target](campaign, sort, chance, tally, what)
+            try:
+                campaign.measures()
+            except AssertionError:
+                tally.stuck.append(f"{what}: {campaign.last_words()}")
+                campaign.resume()
+            check_records(campaign, tally, what)
+        campaign.running.process.send_signal(signal.SIGINT)
+        assert campaign.running.process.wait(60) == 130, campaign.last_words()
+        check_records(campaign, tally, "the end")
+        assert is_back(campaign)
+    finally:
+        campaign.running.process.kill()
+        campaign.running.process.wait()
+    print(f"{len(campaign.kept)} records, {time.monotonic() - began:.0f} s, {dict(done)}")
+    assert tally == Tally()
