@@ -100,6 +100,8 @@ def give_up(*workers: Worker) -> None:
         with suppress(WorkerLost):
             worker.abort()
     for worker in workers:
+        if worker.lost:
+            continue
         try:
             worker.await_idle()
         except TimeoutError:

@@ -283,6 +283,8 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
                 tally.stuck.append(f"{what}: {campaign.last_words()}")
                 campaign.resume()
             check_records(campaign, tally, what)
+            if "NETBENCH_KILLS_VERBOSE" in os.environ:
+                print("".join((campaign.running.folder / "log.txt").read_text()[-600:]))
         campaign.running.process.send_signal(signal.SIGINT)
         assert campaign.running.process.wait(60) == 130, campaign.last_words()
         check_records(campaign, tally, "the end")

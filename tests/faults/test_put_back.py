@@ -1,0 +1,115 @@
+"""What `restore` and a replaced worker put back: changes that outlive a boot, modules that are shown
+for an initrd, workers that are stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench.boot.machine import Machine
+from netbench.conductor import single_meter
+from netbench.engine.worker import Worker
+from netbench.hosts.local import LocalChannel, LocalProcess
+from netbench.journal import Change, Restored
+from netbench.model import Host
+from netbench.settings.put_back import put_back
+from tests.support.engine_pair import HELPER
+from tests.support.running import wait_for
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture
+def helper() -> Iterator[Worker]:
+    opened = Worker(LocalChannel("here").start_helper(), "here")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("reads", "said"),
+    [("changed", "undone by "), ("original", "is as it was")],
+)
+def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
+    tmp_path: Path, helper: Worker, reads: str, said: str
+) -> None:
+    """As a command: of a campaign that writes a file below /etc/sysctl.d."""
+    file = tmp_path / "file"
+    file.write_text(f"{reads}\n")
+    change = Change(
+        number=1,
+        host="here",
+        boot_id="another boot",
+        setting="mine",
+        op="exec",
+        target=("sh", "-c", f"echo changed > {file}"),
+        value=None,
+        before="original\n",
+        undo=("sh", "-c", f"echo original > {file}"),
+        look=("cat", str(file)),
+    )
+    written: list[Restored] = []
+    (line,) = put_back(helper, helper.hello.boot_id, [change], written.append)
+    assert said in line
+    assert file.read_text() == "original\n"
+    assert written == [Restored((1,), "here")]
+
+
+def test_after_a_reboot_what_the_kernel_held_is_gone(helper: Worker) -> None:
+    change = Change(1, "here", "another boot", "sysctl.x", "file", ("/proc/sys/x",), "1", "0")
+    (line,) = put_back(helper, helper.hello.boot_id, [change], lambda _: None)
+    assert line.endswith("gone, the host was booted since")
+
+
+@pytest.mark.parametrize("theirs", [True, False], ids=["mount", "link"])
+def test_modules_are_journalled_before_they_are_shown_and_can_be_hidden_again(
+    tmp_path: Path, theirs: bool
+) -> None:
+    """A controller that dies in between leaves them, and the next one knows where."""
+    modules, place = tmp_path / "modules", tmp_path / "place"
+    modules.mkdir()
+    (modules / "modules.dep").touch()
+    if theirs:
+        place.mkdir()
+    noted: list[tuple[str, bool, bool, bool]] = []
+
+    def note(where: str, mounted: bool, shown: bool) -> None:
+        noted.append((where, mounted, shown, (place / "modules.dep").exists()))
+
+    machine = Machine(Host("here"), LocalChannel("here"), note)
+    left = machine.showing_modules(str(modules), str(place))
+    left.__enter__()
+    assert (place / "modules.dep").exists()
+    assert noted == [(str(place), theirs, True, False)], "before it is made"
+    assert machine.hide_modules(str(place), theirs), "what a dead controller left"
+    assert noted[1:] == [(str(place), theirs, False, False)]
+    assert place.exists() == theirs
+    assert not machine.hide_modules(str(place), theirs), "nothing is left"
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_worker_that_is_stopped_is_ended_by_its_successor(stopped: bool) -> None:
+    """One that runs leaves by itself: it may still undo."""
+    lost = LocalProcess(HELPER)
+    before = Worker(lost, "here")
+    successor = Worker(LocalProcess(HELPER), "here")
+    pid = before.hello.pid
+    if stopped:
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: successor.operate("worker", str(pid))[0] == "stopped\n")
+    successor.end_stopped(pid)
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    assert (state == "Z") == stopped
+    assert successor.operate("worker", str(os.getpid()))[0] == "ended\n", "no worker at all"
+    before.close()
+    successor.close()
+
+
+def test_a_meter_may_take_longer_than_a_worker_waits_for_its_controller() -> None:
+    reading = single_meter.read_meter("procstat", 11.0)
+    assert 11e9 <= reading.time_ns[1] - reading.time_ns[0] < 12e9
