@@ -68,7 +68,7 @@ def test_after_a_reboot_what_the_kernel_held_is_gone(helper: Worker) -> None:
 
 @pytest.mark.parametrize("theirs", [True, False], ids=["mount", "link"])
 def test_modules_are_journalled_before_they_are_shown_and_can_be_hidden_again(
-    tmp_path: Path, theirs: bool
+    tmp_path: Path, helper: Worker, theirs: bool
 ) -> None:
     """A controller that dies in between leaves them, and the next one knows where."""
     modules, place = tmp_path / "modules", tmp_path / "place"
@@ -81,7 +81,7 @@ def test_modules_are_journalled_before_they_are_shown_and_can_be_hidden_again(
     def note(where: str, mounted: bool, shown: bool) -> None:
         noted.append((where, mounted, shown, (place / "modules.dep").exists()))
 
-    machine = Machine(Host("here"), LocalChannel("here"), note)
+    machine = Machine(Host("here"), LocalChannel("here"), lambda: helper, note)
     left = machine.showing_modules(str(modules), str(place))
     left.__enter__()
     assert (place / "modules.dep").exists()
