@@ -98,6 +98,12 @@ class HostError(Lost):
     """A host could not be reached, or a command on it failed."""
 
 
+class RootRefused(HostError):
+    """A host gives no root, which changing it needs: nothing was run."""
+
+    exit_code = 2
+
+
 class HostsLost(HostError):
     """Several hosts could not be reached: `errors` by host."""
 

@@ -22,8 +22,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"possible": possible, "findings": _rows(findings)})
     else:
-        say("\n".join(fold(str(finding)) for finding in findings))
+        say("\n".join(map(_told, findings)))
     return 0 if possible else RequestError.exit_code
+
+
+def _told(finding: Finding) -> str:
+    """A finding in lines of 80 columns; what follows a line break is a command, to be copied."""
+    text, *commands = str(finding).split("\n")
+    return "\n".join([fold(text), *commands])
 
 
 def _rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:

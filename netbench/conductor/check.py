@@ -13,7 +13,7 @@ from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
 from netbench.conductor.check_memory import check_memory
-from netbench.conductor.check_root import needing_root, who_reads
+from netbench.conductor.check_root import check_root, needing_root, who_reads
 from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
@@ -45,13 +45,15 @@ def check(
 
     Errors: those of reaching a host.
     """
+    pool.start_all()
     entries = read_all(campaign, pool)
     findings = [
         *(Finding("error", "", what) for what in campaign.unbuilt),
         *_hosts(campaign, pool, entries),
         *dict.fromkeys(_units(campaign, pool, own_sinks)),
+        *check_root(campaign, pool),
         *_settings(campaign, pool),
-        *_boots(campaign, pool),
+        *(_boots(campaign, pool) if not pool.refused else ()),
         *(
             Finding("warning", one.host, one.what, one.remedy)
             for one in warnings(campaign, pool, entries, look)
@@ -184,10 +186,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     places: dict[str, SettingContext] = {}
     for host, key, level in wanted:
         if host not in places:
-            worker, why = who_reads(pool, host)
-            places[host] = context_of(campaign, host, worker)
-            if why:
-                yield Finding("error", host, why)
+            places[host] = context_of(campaign, host, who_reads(pool, host))
         why = _why_no_level(places[host], key, level, campaign)
         if why:
             yield Finding(
@@ -196,7 +195,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
                 f"{key}: {level}: {why}",
                 "leave this level out, or use another interface",
             )
-        else:
+        elif host not in pool.refused:
             yield from needing_root(places[host], key, level, campaign)
 
 

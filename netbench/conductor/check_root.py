@@ -1,4 +1,4 @@
-"""What of a campaign takes root on its hosts, as exact operations."""
+"""What of a campaign takes root on its hosts, as exact operations, and hosts that give none."""
 
 from __future__ import annotations
 
@@ -8,20 +8,46 @@ from collections.abc import Iterator
 from netbench.conductor.finding import Finding
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostError, WorkerLost
-from netbench.model import Campaign, SettingLevel
+from netbench.errors import EngineError
+from netbench.model import Campaign, Cell, SettingLevel
 from netbench.settings.base import Operation, SettingContext
 from netbench.settings.catalogue import find
+from netbench.units import count, listed
+
+NAMED = 4  # settings; the rest are counted
 
 
-def who_reads(pool: WorkerPool, host: str) -> tuple[Worker, str]:
-    """The worker through which a host's settings are looked at: its helper, or, where that cannot
-    be started, a mover, with the reason. Errors: those of starting a mover.
+def who_reads(pool: WorkerPool, host: str) -> Worker:
+    """The worker through which a host's settings are looked at: its helper, or, where the host
+    gives no root, a mover. Errors: those of starting it.
     """
-    try:
-        return pool.holder(host), ""
-    except (HostError, WorkerLost) as error:
-        return pool.host_worker(host), str(error).removeprefix(f"{host}: ")
+    return pool.host_worker(host) if host in pool.refused else pool.holder(host)
+
+
+def check_root(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """A finding a host, with what needs root there, and how many cells do."""
+    for host, error in pool.refused.items():
+        why = str(error).removeprefix(f"{host}: ")
+        yield Finding("error", host, f"{_needs(campaign)}: {why}")
+
+
+def _needs(campaign: Campaign) -> str:
+    """`tso and mtu need root, in 2 of 4 cells`."""
+    needing = [cell for cell in campaign.cells if _changes(campaign, cell)]
+    keys = dict.fromkeys(key for cell in needing for key in _changes(campaign, cell))
+    which = f"{len(needing)} of {count(len(campaign.cells), 'cell')}"
+    if len(needing) == len(campaign.cells):
+        which = "every cell"
+    else:
+        which += ", which `exclude:` or the rows of `include:` can leave out"
+    verb = "needs" if len(keys) == 1 else "need"
+    return f"{listed(list(keys), NAMED, ', ')} {verb} root, in {which}"
+
+
+def _changes(campaign: Campaign, cell: Cell) -> list[str]:
+    """The keys of a cell that change a host."""
+    boots = ["kernel"] if cell.kernel else ["repeat.boots"] if campaign.boots_hosts else []
+    return [*(f"settings.{key}" for key in campaign.settings), *cell.settings, *boots]
 
 
 def needing_root(

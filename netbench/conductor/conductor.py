@@ -83,7 +83,6 @@ def start(
     if campaign.unbuilt:
         raise RequestError("\n".join(campaign.unbuilt))
     with WorkerPool(campaign, channels) as pool:
-        pool.start_all()
         refuse_errors(check(campaign, pool), progress)
         planned = plan.to_json() | {"rows": codec.to_json(described(_rows(pool, campaign)))}
         refuse_busy(pool)
@@ -117,7 +116,6 @@ def resume(
         _name_doubts(store, progress)
         with WorkerPool(campaign, channels) as pool:
             _boots(store, campaign, pool, progress).finish_boots()
-            pool.start_all()
             refuse_errors(check(campaign, pool, made_sinks(store)), progress)
             return Conductor(store, plan, pool, progress).conduct()
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError
+from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign, Host, Pair
@@ -57,6 +57,7 @@ class WorkerPool:
         self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
+        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, with why
         self._heartbeat = Heartbeat()
 
     def __enter__(self) -> WorkerPool:
@@ -143,8 +144,8 @@ class WorkerPool:
             )
 
     def start_all(self) -> None:
-        """Start every worker, all hosts at the same time. Errors: HostsLost with what is wrong with
-        each host that failed.
+        """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
+        Errors: HostsLost with what is wrong with each host that failed.
         """
         errors: dict[str, NetbenchError] = {}
 
@@ -153,6 +154,8 @@ class WorkerPool:
                 for name, role in self._wanted:
                     if name == host:
                         self.worker(name, role)
+            except RootRefused as error:
+                self.refused[host] = error
             except (Lost, EngineError) as error:
                 errors[host] = error
 

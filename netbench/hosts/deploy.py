@@ -181,12 +181,12 @@ def _refusal(shell: Shell, answer: list[str], account: str) -> HostError:
                 " XDG_CACHE_HOME to a folder of the user's own that is not mounted noexec"
             )
         case ["nosudo"]:
-            return shell.failure(
+            return shell.refusal(
                 f"settings need root, and the host has no `sudo`; connect as root, not as {account}"
             )
         case ["sudo", sha256, *path]:
             rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)} {HELPER}"
-            return shell.failure(
+            return shell.refusal(
                 "`sudo -n` does not start the helper, which changes settings, for"
                 f" {account}; connect as root, or allow this one program there with\n  echo"
                 f" {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench\n"

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from netbench.errors import HostError
+from netbench.errors import HostError, RootRefused
 from netbench.hosts.base import Result
 from netbench.hosts.deploy import HELPER, MOVER, PACKAGE
 
@@ -175,7 +175,7 @@ class LocalChannel:
         worker that never answers.
         """
         if not self._executable.is_file():
-            raise HostError(
+            raise RootRefused(
                 f"{self.name}: settings need root, and the helper for sudo is not built"
                 f" ({self._executable}); run `make`, or run netbench as root"
             )
@@ -186,7 +186,7 @@ class LocalChannel:
                 f"{getpass.getuser()} ALL=(root) NOPASSWD: sha256:{digest}"
                 f" {shlex.join(self._helper())}"
             )
-            raise HostError(
+            raise RootRefused(
                 f"{self.name}: settings need root, and `sudo -n` does not start the helper for"
                 f" {getpass.getuser()} ({done.stderr.strip()}); run netbench as root, or allow it"
                 f" with\n  echo {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from netbench.errors import HostError
+from netbench.errors import HostError, RootRefused
 from netbench.hosts.base import Process, Result
 
 LINE = (
@@ -182,6 +182,10 @@ class Shell:
     def failure(self, what: str) -> HostError:
         """What could not be done, in the host's own words."""
         return HostError(f"{self.host}: {what}{self._words()}")
+
+    def refusal(self, what: str) -> RootRefused:
+        """Why the host gives no root, in its own words."""
+        return RootRefused(f"{self.host}: {what}{self._words()}")
 
 
 def _value(text: str) -> bytes:

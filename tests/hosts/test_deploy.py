@@ -17,8 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from netbench import campaign
+from netbench.conductor import conductor
+from netbench.conductor.check import check
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostError
+from netbench.errors import EngineError, HostError, RequestError
 from netbench.hosts import deploy
 from netbench.hosts.local import LocalChannel
 from netbench.hosts.ssh.channel import SshChannel
@@ -507,6 +511,31 @@ def test_the_rule_that_is_told_is_enough(bed: Bed) -> None:
 def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
     _, channel = bed.host(sshd=poor(tmp_path))
     works(channel, helper=True).close()
+
+
+def test_a_user_without_root_learns_which_cells_need_it_and_what_else_is_wrong(
+    bed: Bed, tmp_path: Path
+) -> None:
+    """The request was wrong: nothing is run, and nothing is hidden by it."""
+    _, channel = bed.host(user="bench", setup=sudo_setup("bench ALL=(root) ALL"))
+    text = (
+        "netbench: 1\nname: c\nhosts: {snd: {ssh: bench@snd}}\nrepeat: {min: 1, max: 1}\n"
+        "transfer: {duration: 60ms, source: {file: /nope}, send: sendfile}\n"
+        "sweep: {streams: [1, 2]}\ninclude: [{streams: 2, tso: off, mtu: 1400}]\n"
+    )
+    found = campaign.parse(text, "c.yaml")
+    with WorkerPool(found, lambda host: channel) as pool:
+        errors = [f for f in check(found, pool) if f.level == "error"]
+    assert ["/nope does not exist" in f.what for f in errors] == [True, False]
+    assert errors[1].host == "snd"
+    assert errors[1].what.startswith("tso, mtu need root, in 1 of 2 cells, which `exclude:`")
+    assert "NOPASSWD: sha256:" in errors[1].what
+    with pytest.raises(RequestError) as refused:
+        conductor.start(found, tmp_path / "results", channels=lambda host: channel)
+    assert refused.value.exit_code == 2
+    assert "/nope does not exist" in str(refused.value)
+    assert "tso, mtu need root" in str(refused.value)
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_host_without_sudo_is_named(bed: Bed, tmp_path: Path) -> None:
