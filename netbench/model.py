@@ -263,7 +263,7 @@ class Campaign:
     """A campaign file, validated.
 
     `text` is its effective YAML (with --set applied); `unbuilt` says which of its keys this version
-    cannot execute yet.
+    cannot execute yet; `warnings` what it may not mean.
     """
 
     name: str
@@ -285,6 +285,7 @@ class Campaign:
     text: str = ""
     source: str = ""
     unbuilt: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())
 
     @property
     def ip(self) -> int:

@@ -268,6 +268,7 @@ class Plan:
             ],
             "repeat": _repeat(self.repeat),
             "not_built": list(campaign.unbuilt),
+            "warnings": list(campaign.warnings),
             "compare": None
             if compare is None
             else {"factor": compare.factor, "baseline": compare.baseline, "margin": compare.margin},

@@ -204,6 +204,10 @@ class Record(JsonObject):
     proof: Proof = field(
         default=NO_PROOF, metadata=about("what shows that the methods did what they should")
     )
+    unverified: str = field(
+        default="",
+        metadata=about("why what arrived was not verified, where `verify` was asked for"),
+    )
     cut: Mapping[str, float] = field(
         default_factory=dict,
         metadata=about(

@@ -111,6 +111,9 @@ class PlanFile(JsonObject):
     not_built: tuple[str, ...] = field(
         default=(), metadata=about("keys of the campaign that this version does not execute")
     )
+    warnings: tuple[str, ...] = field(
+        default=(), metadata=about("what in the campaign may not be meant")
+    )
     rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
 
 

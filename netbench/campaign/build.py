@@ -84,6 +84,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         text=text,
         source=problems.source,
         unbuilt=unbuilt(file, built, catalogue),
+        warnings=tuple(problems.warnings),
     )
 
 

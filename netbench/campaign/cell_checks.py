@@ -41,6 +41,8 @@ def check(
     problems: Problems,
 ) -> None:
     """Note what makes cells impossible; one problem for all cells that have it."""
+    cells = list(cells)
+    _unused_options(base, [cell for _, cell in cells], context.catalogue, problems)
     cells_of: dict[tuple[Loc, str], list[str]] = {}
     for combination, cell in cells:
         for keys, message in _complaints(base, combination, cell, context):
@@ -194,6 +196,19 @@ def _options(
             owners = listed(dict.fromkeys(row.owner for row in owned[key]))
             methods = f"send method {transfer.send} and receive method {transfer.receive}"
             yield (key,), f"{key} is an option of {owners}, got {methods}"
+
+
+def _unused_options(
+    base: Mapping[str, Any], cells: Iterable[Cell], catalogue: Catalogue, problems: Problems
+) -> None:
+    """Options below `transfer` that no cell's method has."""
+    used = {name for cell in cells for name in cell.transfer.options}
+    for key, rows in method_options(catalogue).items():
+        if key in base and key not in used and not hasattr(Transfer, key):
+            owners = listed(dict.fromkeys(row.owner for row in rows))
+            problems.add(
+                ("transfer", key), f"{key} is an option of {owners}, which is no cell's method"
+            )
 
 
 def _one_host(cell: Cell, context: Context) -> Iterator[Complaint]:

@@ -4,7 +4,7 @@ keys mean together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from netbench.campaign import edit
@@ -91,7 +91,24 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
         except CampaignError as error:
             problems.noted.extend(error.problems)
     _one_run(tree)
-    return build(tree, problems, catalogue, _effective(tree, f"transfer {' '.join(arguments)}"))
+    text = _effective(tree, f"transfer {' '.join(arguments)}")
+    try:
+        return build(tree, problems, catalogue, text)
+    except CampaignError as error:
+        raise CampaignError(source, [*_missing_source(tree), *error.problems]) from None
+
+
+def _missing_source(tree: Table) -> Iterator[Problem]:
+    """A source that this machine, if it is the only host, does not have. Looked for only where
+    something else is wrong too: a run says it by itself.
+    """
+    transfer = tree.entries.get("transfer")
+    source = transfer.entries.get("source") if isinstance(transfer, Table) else None
+    file = source.entries.get("file") if isinstance(source, Table) else None
+    path = file.text if isinstance(file, Word) else None
+    if path and not {"hosts", "lab"} & tree.entries.keys() and not Path(path).exists():
+        message = f"{path} does not exist on this machine; name a file that does, zero or memory"
+        yield Problem(0, "transfer.source", message)
 
 
 def _argument(path: str, value: str, origin: str) -> Node:

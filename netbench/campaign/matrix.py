@@ -159,6 +159,7 @@ class Matrix:
                     *(key for key in entry if key not in self.factors),
                 ]
                 added.append({key: entry[key] for key in keys})
+                self._name_levels_of_its_own(i, entry)
             elif len(swept) == len(entry):
                 self.problems.add(
                     ("include", i),
@@ -171,6 +172,17 @@ class Matrix:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})
         self._refuse_overwritten(extending, extended)
         return extended + added
+
+    def _name_levels_of_its_own(self, row: int, entry: Mapping[str, Level]) -> None:
+        """A row may add a cell on purpose; where `--set` changed the sweep it is a left-over."""
+        levels = {key: [level.word for level in known] for key, known in self.factors.items()}
+        own = [key for key, known in levels.items() if entry[key].word not in known]
+        told = ", ".join(f"{key}={entry[key].word} ({key}: {listed(levels[key])})" for key in own)
+        if own:
+            self.problems.warn(
+                ("include", row),
+                f"this adds a cell of its own, since the sweep does not have {told}",
+            )
 
     def _refuse_overwritten(self, extending: set[int], cells: Sequence[Combination]) -> None:
         """Rows of include of which no cell keeps a level, as later rows have the same keys."""

@@ -21,7 +21,14 @@ class Problems:
         self.tree = tree
         self.source = source
         self.noted = list(noted)
+        self.warnings: list[str] = []
         self._touched: set[str] = set()
+
+    def warn(self, loc: Loc, message: str) -> None:
+        """Note what is no error, but may not be meant."""
+        line, origin = find(self.tree, loc)
+        place = f"line {line}: {path_of(loc)}" if line else path_of(loc)
+        self.warnings.append(f"{place}: {message}" + (f" (from {origin})" if origin else ""))
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
         """Note a problem at a place of the tree."""

@@ -27,7 +27,7 @@ def _run(options: argparse.Namespace) -> int:
         say(json.dumps(started.block(), indent=1) if options.json else started.yaml())
         return 0
     if options.action == "down":
-        rows: list[dict[str, Any]] = [{"removed": line} for line in lab.down(options.name)]
+        rows: list[dict[str, Any]] = [{"removed": line} for line in _down(options)]
     else:
         rows = [row for one in lab.status() for row in one.rows()]
     if options.json:
@@ -35,6 +35,24 @@ def _run(options: argparse.Namespace) -> int:
     else:
         say(_text(rows))
     return 0
+
+
+def _down(options: argparse.Namespace) -> list[str]:
+    """Remove what the options name; without a name, the lab that `up` makes without one, where it
+    is the only one. Errors: RequestError, LabError.
+    """
+    from netbench import lab
+    from netbench.lab.names import DEFAULT_NAME
+
+    if options.all and options.name is not None:
+        raise RequestError("lab down: expected --name or --all, got both")
+    others = [name for name in lab.unused() if name != DEFAULT_NAME]
+    if options.name is None and not options.all and others:
+        raise RequestError(
+            f"lab down: there are {', '.join(lab.unused())}, perhaps of other users; remove one by"
+            f" `lab down --name {others[0]}`, or all of them by `lab down --all`"
+        )
+    return lab.down(options.name)
 
 
 def _up(options: argparse.Namespace) -> Lab:
@@ -91,8 +109,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name",
         metavar="NAME",
-        help="the lab's name, where there are several; `down` without it removes all but those of"
-        " running campaigns",
+        help="the lab's name, where there are several",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="`down`: remove all labs, of other users too, but not those of running campaigns",
     )
     parser.add_argument(
         "--kernels",

@@ -47,6 +47,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from ("", "first block:")
     order = [unit.cell.id for unit in plan.wanted(0, lambda _: True, ())]
     yield from (f"  {place}. {cell}" for place, cell in enumerate(order, 1))
+    if campaign.warnings:
+        yield from ("", *(f"WARNING: {what}" for what in campaign.warnings))
     if campaign.unbuilt:
         yield from ("", *(f"not built yet: {what}" for what in campaign.unbuilt))
 

@@ -10,7 +10,7 @@ from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError, RequestError, SettingRefused, WorkerLost
-from netbench.plan import Apply, Run, Step, Unit, Verify
+from netbench.plan import Apply, Key, Run, Step, Unit, Verify
 from netbench.record import Status
 from netbench.store import Store
 
@@ -33,6 +33,7 @@ class UnitSteps:
         self._runner = runner
         self._recorder = recorder
         self._store = store
+        self._unverified: dict[Key, str] = {}  # why what arrives cannot be verified
 
     def execute(self, step: Step) -> None:
         """One step of a unit. Levels that its hosts do not take refuse its cell."""
@@ -58,6 +59,7 @@ class UnitSteps:
         try:
             unverified = self._runner.why_unverified(unit)
             if unverified:
+                self._unverified[unit.key] = unverified
                 self._store.note(f"{unit.cell.id} {unit.pair.name}: not verified: {unverified}")
                 return
             why, status = self._runner.verify(unit), FAILED
@@ -76,7 +78,9 @@ class UnitSteps:
         except Interrupted as interrupted:
             self._recorder.keep_interrupted(interrupted.record)
             raise interrupted.by from None
-        result = replace(result, record=self._settings.note(step.unit, result.record))
+        record = self._settings.note(step.unit, result.record)
+        unverified = self._unverified.get(step.unit.key, "")
+        result = replace(result, record=replace(record, unverified=unverified))
         self._recorder.keep(step.unit, result)
         if result.record.status == "interrupted":
             self._pool.dismiss_pair(step.unit.pair)

@@ -2,7 +2,7 @@
 
 from netbench.lab.base import HostStatus, Lab, LabHost, LabKernel, LabStatus
 from netbench.lab.campaign import campaign_hosts
-from netbench.lab.lifecycle import down, reap, status, up
+from netbench.lab.lifecycle import down, reap, status, unused, up
 
 __all__ = [
     "HostStatus",
@@ -14,5 +14,6 @@ __all__ = [
     "down",
     "reap",
     "status",
+    "unused",
     "up",
 ]

@@ -69,17 +69,16 @@ def down(name: str | None = None) -> list[str]:
     _need_root("removing a lab")
     with state.locked() as lock:
         tools = command.find(("ip",), lock)
-        spared = [
-            one
-            for one in state.names()
-            if _campaign_process(one) and os.path.exists(f"/proc/{_campaign_process(one)}")
-        ]
-        return [
-            line
-            for one in wanted or state.names()
-            if wanted or one not in spared
-            for line in remove(one, tools)
-        ]
+        return [line for one in wanted or unused() for line in remove(one, tools)]
+
+
+def unused() -> list[str]:
+    """The labs that no running campaign made, by name."""
+    return [
+        name
+        for name in state.names()
+        if not (process := _campaign_process(name)) or not os.path.exists(f"/proc/{process}")
+    ]
 
 
 def status() -> tuple[LabStatus, ...]:

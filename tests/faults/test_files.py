@@ -25,6 +25,7 @@ from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.plan import Unit
+from netbench.report.build import build
 from tests.support.local import netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
@@ -293,7 +294,12 @@ def test_dev_null_is_a_sink_that_is_not_verified(tmp_path: Path) -> None:
         + f"transfer: {{sink: {{file: /dev/null}}, streams: 2, {SHORT}}}\n"
     )
     conclusion = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
-    assert [record["status"] for record in stored_records(conclusion.path)] == ["ok"]
+    (record,) = stored_records(conclusion.path)
+    assert record["status"] == "ok"
+    why = "the sink /dev/null keeps nothing that could be read again"
+    assert record["unverified"] == why
+    (caution,) = (c for c in build(conclusion.path).source.cautions if c.kind == "unverified")
+    assert caution.evidence == why
     log = (conclusion.path / "log.txt").read_text()
     assert "not verified: the sink /dev/null keeps nothing that could be read again" in log
     assert not Path("/dev/null.1").exists()

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from netbench import lab
+from netbench.__main__ import main as cli
 from netbench.errors import LabError, LabRefused, RequestError
 from netbench.lab import command, lifecycle, netns, state, teardown
 from netbench.lab.base import Lab, LabSpec
@@ -357,6 +358,24 @@ def test_down_without_a_name_takes_every_lab(
     monkeypatch.setattr(state, "names", lambda: both)
     assert sum(line.startswith("folder") for line in lab.down()) == 2
     assert not any(state.namespaces(name) or state.folder(name).exists() for name in both)
+
+
+def test_down_without_a_name_asks_which(
+    untouched: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lab with a name may be another user's. Other labs of this machine are out of sight here."""
+    lab.up("netns", ["a"], name=NAME)
+    there = [NAME]
+    monkeypatch.setattr(state, "names", lambda: [n for n in there if state.folder(n).exists()])
+    assert cli(["lab", "down"]) == 2
+    said = capsys.readouterr().err
+    assert f"there are {NAME}, perhaps of other users" in said
+    assert f"`lab down --name {NAME}`, or all of them by `lab down --all`" in said
+    assert state.folder(NAME).exists()
+    assert cli(["lab", "down", "--all", "--name", NAME]) == 2
+    assert cli(["lab", "down", "--all"]) == 0
+    assert not state.folder(NAME).exists()
+    assert f"folder /run/netbench/lab/{NAME}" in capsys.readouterr().out
 
 
 def test_many_hosts_meet_at_a_switch(untouched: None) -> None:

@@ -23,6 +23,7 @@ from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.keys import Keys
 from netbench.campaign.schema.reference import campaign_keys
 from netbench.campaign.schema.transfer import TransferKeys, transfer_model
+from netbench.cli.plan import text as plan_text
 from netbench.errors import CampaignError
 from netbench.model import (
     Campaign,
@@ -38,6 +39,7 @@ from netbench.model import (
     Tool,
     Transfer,
 )
+from netbench.plan import Plan
 from netbench.units import format_size, format_time
 from tests.support.hand_catalogue import catalogue
 
@@ -609,6 +611,46 @@ def test_words_of_one_transfer(word: str, expected: dict[str, object]) -> None:
     campaign = transfer_cell([word], catalogue())
     assert campaign.cells[0].transfer == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
     assert campaign.repeat == Repeat(1, 1)
+
+
+@pytest.mark.parametrize("word", ["source=/no/such file", "source={file: /no/such file}"])
+def test_a_source_that_is_missing_is_told_with_what_else_is_wrong(word: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        transfer_cell([word], catalogue())
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["transfer"] * 2
+    assert "transfer.source: /no/such file does not exist on this machine" in str(caught.value)
+    assert "send method write cannot take bytes from file" in str(caught.value)
+    with pytest.raises(CampaignError) as caught:
+        transfer_cell([word, "hosts={there: {ssh: there}}"], catalogue())
+    assert "does not exist" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sets", "warned"),
+    [
+        ([], []),
+        (["sweep.chunk=[1K, 2K]"], ["chunk=64K (chunk: 1K or 2K)"]),
+        (["sweep.chunk=[64K]", "sweep.streams=[2]"], ["streams=1 (streams: 2)"]),
+        (
+            ["sweep={chunk: [8K], streams: [3]}"],
+            ["chunk=64K (chunk: 8K), streams=1 (streams: 3)"],
+        ),
+    ],
+)
+def test_rows_of_include_with_levels_of_their_own_are_a_warning(
+    sets: list[str], warned: list[str]
+) -> None:
+    text = H + (
+        "sweep: {chunk: [16K, 64K], streams: [1]}\ninclude: [{chunk: 64K, streams: 1, align: 8}]\n"
+    )
+    campaign = parse(text, "c.yaml", sets, catalogue())
+    assert list(campaign.warnings) == [
+        "line 4: include[0]: this adds a cell of its own, since the sweep does not have " + what
+        for what in warned
+    ]
+    planned = Plan(campaign)
+    assert planned.to_json()["warnings"] == list(campaign.warnings)
+    assert plan_text(planned).count("WARNING: line 4: include[0]") == len(warned)
 
 
 def test_wrong_words_of_one_transfer_are_told_together() -> None:

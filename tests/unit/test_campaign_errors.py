@@ -498,6 +498,16 @@ CASES = [
         ],
     ),
     (
+        "an option that no method has",
+        H + "transfer: {source: zero, send: write, pipe: 64K}\n",
+        ["3: transfer.pipe: pipe is an option of splice, which is no cell's method"],
+    ),
+    (
+        "an option that no cell has",
+        H + "transfer: {source: zero, pipe: 64K}\nsweep: {streams: [1, 2]}\n",
+        ["3: transfer.pipe: pipe is an option of splice, which is no cell's method"],
+    ),
+    (
         "an option for a method without it",
         H + "transfer: {source: zero}\nsweep: {send: [splice, write], pipe: [64K]}\n",
         [

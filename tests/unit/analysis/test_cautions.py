@@ -131,6 +131,12 @@ def no_call(record: Record) -> Record:
             "in 40 runs",
         ),
         ("cache", Synth(pairs=TWO, edit=read_again), "send=", "in 40 runs"),
+        (
+            "unverified",
+            Synth(pairs=TWO, edit=lambda r: r | {"unverified": "nothing keeps it"}),
+            "send=",
+            "nothing keeps it",
+        ),
         ("cut", Synth(pairs=TWO, edit=cut), "send=", "for 9 s at most"),
         (
             "rejected_connections",
@@ -240,7 +246,7 @@ def test_every_rule_says_what_its_reference_needs(rule: type[CautionRule]) -> No
 
 def test_each_rule_has_its_own_file_and_place_in_a_report() -> None:
     rules = kinds_of_rules()
-    assert len({rule.__module__ for rule in rules}) == len(rules) == 25
+    assert len({rule.__module__ for rule in rules}) == len(rules) == 26
     severities = [rule.severity for rule in rules]
     assert severities == sorted(set(severities), reverse=True)
 
