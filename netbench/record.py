@@ -42,6 +42,12 @@ def _check_time(text: str) -> str:
     return text
 
 
+def _check_window(edges: tuple[int, int]) -> tuple[int, int]:
+    if edges[0] > edges[1]:
+        raise ValueError("it closes before it opens")
+    return edges
+
+
 def _check_streams(edges: list[list[int]]) -> list[list[int]]:
     if len({len(streams) for streams in edges}) != 1:
         raise ValueError("not as many streams at each edge")
@@ -80,6 +86,14 @@ Count = Annotated[int, Field(ge=0, lt=2**63), Expected("a whole number from 0 on
 SettingValue = Annotated[
     str | Integer | list[Integer] | None, Expected("a text, a whole number, or a list of them")
 ]
+PairName = Annotated[
+    str, Field(pattern="^[^>]+>[^>]+$"), Expected("the names of two hosts as SENDER>RECEIVER")
+]
+Window = Annotated[
+    IntegerPair,
+    AfterValidator(_check_window),
+    Expected("a list of 2 whole numbers, the second not below the first"),
+]
 Counters = Mapping[str, Annotated[Any, _Edges(2, 2)]]
 """Counter -> [opening, closing]: its values at the edges of the window. A value is a whole number,
 or a list with one for each stream. Lists stay lists: a record has some forty counters.
@@ -102,7 +116,7 @@ class SideCounters(JsonObject):
     """Raw counters of one side of a run, and notes on it."""
 
     host: str = field(metadata=about("the host's name in the campaign"))
-    time_ns: IntegerPair | None = field(
+    time_ns: Window | None = field(
         default=None,
         metadata=about("CLOCK_MONOTONIC of the worker at the window's edges", "ns"),
     )
@@ -187,7 +201,7 @@ class Record(JsonObject):
     head: ClassVar = {"schema": Literal[SCHEMA]}
     run: RunNumber = field(metadata=about("counts from 1 in the order of execution"))
     cell: str = field(metadata=about("the cell's id: its levels, `send=sendfile,pin=apart`"))
-    pair: str = field(metadata=about("`sender>receiver`"))
+    pair: PairName = field(metadata=about("`sender>receiver`"))
     block: Count = field(metadata=about("counts from 0"))
     boot: Count = field(
         metadata=about("the boot that the hosts were in: from 1 where netbench boots them, else 0")
