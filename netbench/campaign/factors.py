@@ -129,24 +129,19 @@ class Reader:
 
     def _levels(self, key: str, levels: list[Any], at: Loc) -> list[Level]:
         by_word: dict[str, Level] = {}
+        by_value: dict[Any, Level] = {}  # levels are equal however they are spelled
         for i, written in enumerate(levels):
             level = self.level(key, written, (*at, i))
             if level is None:
                 continue
-            equal = next((one for one in by_word.values() if self._are_equal(one, level)), None)
-            if equal:
+            equal = by_value.setdefault(level.value, level)
+            if equal is not level:
                 same = f", which is {equal.word!r}" if equal.word != level.word else ""
                 self.problems.add(
                     level.at, f"expected each level once, got {level.word!r} again{same}"
                 )
             by_word.setdefault(level.word, level)
         return list(by_word.values())
-
-    def _are_equal(self, one: Level, other: Level) -> bool:
-        """Whether two levels, however they are spelled, ask for the same."""
-        if isinstance(one.value, SettingLevel) and isinstance(other.value, SettingLevel):
-            return one.value.value == other.value.value
-        return bool(one.value == other.value)
 
     def entry(self, written: Mapping[str, Any], at: Loc) -> dict[str, Level]:
         """The levels of one entry of include."""

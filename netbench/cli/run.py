@@ -22,16 +22,23 @@ def _resume(options: argparse.Namespace) -> int:
     from netbench import api
 
     conclusion = api.resume(options.result)
+    if conclusion is None:  # nothing has changed: a summary would read all records again
+        _say_place(options.result)
+        return 0
     _say_summary(options.result)
-    return conclusion.exit_code if conclusion else 0
+    return conclusion.exit_code
 
 
 def _say_summary(result: Path) -> None:
     """The answers, the cells and the cautions, and last the result folder."""
     from netbench.report.build import build
 
-    answers = sections_text(build(result), ("summary", "cells", "cautions"))
-    say(f"{answers}\n\n{fold(f'the whole report: python -m netbench report {result}')}")
+    say(sections_text(build(result), ("summary", "cells", "cautions")) + "\n")
+    _say_place(result)
+
+
+def _say_place(result: Path) -> None:
+    say(fold(f"the whole report: python -m netbench report {result}"))
     say(str(result))
 
 

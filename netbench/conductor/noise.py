@@ -36,6 +36,9 @@ class NoiseMonitor:
         self._last: dict[str, Reading] = {}
         self._lost: dict[str, str] = {}
         self._here = own_boot_id()
+        self._methods = {
+            cell.transfer.send for cell in campaign.cells if cell.transfer.tool.kind == "none"
+        }
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
@@ -131,10 +134,7 @@ class NoiseMonitor:
         """
         workers = self._pool.workers().values()
         send = next(iter(workers)).catalogue.send if workers else {}
-        used = {
-            cell.transfer.send for cell in self._campaign.cells if cell.transfer.tool.kind == "none"
-        }
-        return any(name in send and send[name].has("fetches") for name in used)
+        return any(name in send and send[name].has("fetches") for name in self._methods)
 
     def _workers(self, host: str) -> list[Worker]:
         """The workers that a host has now, the one that is asked about the host first."""

@@ -217,6 +217,8 @@ def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> Non
     done = netbench("resume", result)
     assert done.returncode == 0
     assert "is finished" in " ".join(done.stderr.split())
+    assert done.stdout.splitlines()[-1] == str(result)
+    assert "Cautions" not in done.stdout, "its records were not read for a summary"
     assert (result / "records.jsonl").read_bytes() == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def test_a_run_costs_the_same_late_in_a_campaign_and_among_many_cells(
 ) -> None:
     """1.0 where nothing grows, 3 where every run assesses all values."""
     assert any(growth(tmp_path / str(n)) < 1.5 for n in range(ATTEMPTS))
+
+
+def test_many_levels_cost_what_they_are() -> None:
+    """Each is compared with all others, by its value."""
+
+    def seconds(cells: int) -> float:
+        begun = time.process_time()
+        plan_of(cells, 3)
+        return time.process_time() - begun
+
+    few, many = (min(seconds(n) for _ in range(3)) for n in (1000, 4000))
+    assert many < 8 * few  # 4 where each costs the same, 16 where each is compared with each
 
 
 def test_a_plan_does_not_grow_with_the_number_of_runs() -> None:

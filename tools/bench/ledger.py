@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import random
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -112,12 +114,26 @@ def measure() -> Part:
         seconds = time.process_time() - begun
         rows.append(_row(f"replay of {LONG} records", seconds, "s", 30))
     with tempfile.TemporaryDirectory() as name:
+        for _ in costs(plan_of(1, RUNS), Path(name), RUNS):
+            pass
+        result = next(Path(name).glob("ledger/*"))
+        rows.append(_row(f"resume of a finished result of {RUNS} runs", _resume(result), "s", 5))
+    with tempfile.TemporaryDirectory() as name:
         cost = np.array(list(costs(plan_of(CELLS, 3), Path(name), 2 * CELLS))) * 1e3
         rows.append(_row(f"a run of {CELLS} cells, mean", float(cost.mean()), "ms", 2))
     begun = time.process_time()
     plan_of(CELLS, 100_000, 100_000).to_json()
     rows.append(_row(f"plan of {CELLS} cells", time.process_time() - begun, "s", None))
     return Part("Cost that does not grow with the campaign", HOW, tuple(rows))
+
+
+def _resume(result: Path) -> float:
+    """Seconds of CPU that the command takes, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    argv = [sys.executable, "-m", "netbench", "resume", str(result)]
+    subprocess.run(argv, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _row(what: str, value: float, unit: str, budget: float | None) -> Row:
