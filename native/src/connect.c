@@ -33,10 +33,14 @@ static int wait_for(int fd, short events, uint64_t deadline)
 static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct nb_error *error)
 {
 	union nb_address address;
-	int number = 0;
+	int number = 0, one = 1;
 	socklen_t length, room = sizeof(number);
 
 	if (job->local_address[0]) {
+		/* The port is chosen by connect(2), which needs only a pair of addresses and ports
+		 * that is free: bind(2) would need a free port, of which runs with many streams
+		 * leave few (ip(7)). */
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 		length = nb_address_parse(&address, job->local_address, 0);
 		if (!length || bind(fd, &address.any, length))
 			return nb_fail_errno(error, "connect", "check the sender's data address",
@@ -55,6 +59,16 @@ static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct
 	return 0;
 }
 
+static int fail_rejected(const struct nb_job *job, struct nb_error *error)
+{
+	return nb_fail(error, NB_ERR_PEER, "connect",
+		       "another program may listen on that port: set `port:` to another one; the "
+		       "receiver takes connections from the sender's `address:` alone, which NAT "
+		       "must not change",
+		       "the receiver at %s port %llu rejected the token", job->address,
+		       (unsigned long long)job->port);
+}
+
 /* Send the token and wait until the receiver has accepted it. */
 static int shake_hands(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
 		       struct nb_error *error)
@@ -66,20 +80,16 @@ static int shake_hands(int fd, const struct nb_job *job, uint32_t index, uint64_
 
 	memcpy(handshake, job->token, NB_TOKEN_BYTES);
 	memcpy(handshake + NB_TOKEN_BYTES, &stream, sizeof(stream));
-	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) != (ssize_t)sizeof(handshake))
-		return nb_fail_errno(error, "connect", "look at the receiver's error",
-				     "sending the token");
-	if (!wait_for(fd, POLLIN, deadline))
+	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) == (ssize_t)sizeof(handshake) &&
+	    !wait_for(fd, POLLIN, deadline))
 		got = recv(fd, &answer, 1, 0);
+	/* A receiver that closes before it has read the token resets the connection. */
+	if (got == 0 || (got > 0 && answer != NB_ACCEPTED) ||
+	    (got < 0 && (errno == ECONNRESET || errno == EPIPE)))
+		return fail_rejected(job, error);
 	if (got < 0)
 		return nb_fail_errno(error, "connect", "look at the receiver's error",
 				     "waiting for the receiver to accept the token");
-	if (got == 0 || answer != NB_ACCEPTED)
-		return nb_fail(
-			error, NB_ERR_PEER, "connect",
-			"another program may listen on that port: set `port:` to another one",
-			"the receiver at %s port %llu rejected the token", job->address,
-			(unsigned long long)job->port);
 	return 0;
 }
 

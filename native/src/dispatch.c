@@ -21,7 +21,7 @@ static void read_pending(struct nb_run *run, uint64_t now)
 {
 	struct pollfd pending[NB_PENDING_MAX];
 
-	nb_listener_accept(&run->listener);
+	nb_listener_accept(&run->listener, &run->job);
 	for (size_t i = 0; i < run->listener.pending_count; i++)
 		pending[i] =
 			(struct pollfd){ .fd = run->listener.pending[i].socket, .events = POLLIN };

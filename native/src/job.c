@@ -11,6 +11,8 @@ const struct nb_field nb_job_options[] = {
 	{ "method", "the transfer method, by name", TEXT(method_name) },
 	{ "address", "data address: to connect to, or to listen on", TEXT(address) },
 	{ "local_address", "data address to connect from", TEXT(local_address) },
+	{ "peer_address", "data address that connections are accepted from; left out: any",
+	  TEXT(peer_address) },
 	{ "peer_port", "port to connect to", AT(port), .maximum = 65535 },
 	{ "port_low", "first port to listen on, 0 for any", AT(port_low), .maximum = 65535 },
 	{ "port_high", "last port to listen on", AT(port_high), .maximum = 65535 },

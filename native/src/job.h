@@ -21,8 +21,9 @@ struct nb_job {
 	char method_name[32];
 	char address[64];
 	char local_address[64];
-	uint64_t port;	   /* to connect to */
-	uint64_t port_low; /* to listen on */
+	char peer_address[64]; /* "": connections come from any */
+	uint64_t port;	       /* to connect to */
+	uint64_t port_low;     /* to listen on */
 	uint64_t port_high;
 	char token[NB_TOKEN_BYTES];
 	uint64_t streams;

@@ -62,14 +62,38 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 	return 0;
 }
 
-void nb_listener_accept(struct nb_listener *listener)
+/* Whether a connection may come from there: from the sender's address, where the job names it. */
+static int is_sender(const union nb_address *from, const struct nb_job *job)
 {
-	while (listener->pending_count < NB_PENDING_MAX) {
+	union nb_address sender;
+
+	if (!job->peer_address[0])
+		return 1;
+	if (!nb_address_parse(&sender, job->peer_address, 0) ||
+	    from->any.sa_family != sender.any.sa_family)
+		return 0;
+	if (from->any.sa_family == AF_INET)
+		return from->v4.sin_addr.s_addr == sender.v4.sin_addr.s_addr;
+	return !memcmp(&from->v6.sin6_addr, &sender.v6.sin6_addr, sizeof(sender.v6.sin6_addr));
+}
+
+void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
+{
+	/* A flood of connections that are rejected does not keep the run from its other events. */
+	for (int i = 0; i < NB_PENDING_MAX && listener->pending_count < NB_PENDING_MAX; i++) {
 		struct nb_pending *pending = &listener->pending[listener->pending_count];
-		int fd = accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		union nb_address from = { 0 };
+		socklen_t length = sizeof(from);
+		int fd =
+			accept4(listener->socket, &from.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;
+		if (!is_sender(&from, job)) {
+			close(fd);
+			listener->rejected_connections++;
+			continue;
+		}
 		*pending = (struct nb_pending){ .socket = fd, .deadline = nb_now() + HANDSHAKE_NS };
 		listener->pending_count++;
 	}

@@ -27,8 +27,9 @@ struct nb_listener {
 
 int nb_listener_open(struct nb_listener *listener, const struct nb_job *job,
 		     struct nb_error *error);
-/* Accept the connections that wait in the kernel's queue, as many as fit. */
-void nb_listener_accept(struct nb_listener *listener);
+/* Accept the connections that wait in the kernel's queue, as many as fit; those that do not come
+ * from the sender's address are rejected. */
+void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job);
 /*
  * Read from the pending connection `index`. Fills *stream and returns its socket once its token is
  * right; -1: not yet, or the connection was rejected.

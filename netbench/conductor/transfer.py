@@ -13,9 +13,9 @@ from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import Exchange, exchange
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.sinks import MadeSinks
-from netbench.engine.binding import Vector
+from netbench.engine.binding import SAME, Vector
 from netbench.engine.worker import Outcome
-from netbench.errors import RequestError
+from netbench.errors import ProtocolError, RequestError
 from netbench.model import Transfer
 from netbench.record import Proof, SettingNote, Settings
 
@@ -29,9 +29,15 @@ def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:
     done = _execute(transfer, ends, sinks)
     sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
     sender, receiver = (_readbacks(*side) for side in sides)
-    return Measurement(
+    counters = (
         side_counters(ends.sender, done.sender.result, **_notes(transfer, sender)),
         side_counters(ends.receiver, done.receiver.result, **_notes(transfer, receiver)),
+    )
+    for side in counters:
+        if side.time_ns is None or "flow" not in side.meters:
+            raise ProtocolError(f"{side.host}: the worker's result has no window{SAME}")
+    return Measurement(
+        *counters,
         Settings(
             _socket_settings({"send_buffer": transfer.send_buffer}, transfer, sender),
             _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, receiver),
@@ -121,7 +127,7 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
     if receive_method.has("fetches"):
         receive |= job.fetched(transfer, sender.address)
     if sender.host.address:
-        send["local_address"] = sender.address
+        send["local_address"] = receive["peer_address"] = sender.address
     return send | {"address": receiver.address}, receive | {"address": receiver.address}
 
 

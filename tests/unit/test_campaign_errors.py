@@ -349,6 +349,62 @@ CASES = [
         ],
     ),
     (
+        "an address of every interface",
+        H + "hosts: {a: {ssh: b, address: '0.0.0.0'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got 0.0.0.0, which is"
+            " every address of a host: its data port would be open to all networks"
+        ],
+    ),
+    (
+        "an IPv6 address of every interface",
+        H + "hosts: {a: {ssh: b, address: '::'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got ::, which is"
+            " every address of a host: its data port would be open to all networks"
+        ],
+    ),
+    (
+        "an address of every interface in IPv6",
+        H + "hosts: {a: {ssh: b, address: '::ffff:0.0.0.0'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got ::ffff:0.0.0.0, which is"
+            " every address of a host: its data port would be open to all networks"
+        ],
+    ),
+    (
+        "a multicast address",
+        H + "hosts: {a: {ssh: b, address: '224.0.0.251'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got 224.0.0.251, which is"
+            " a multicast address"
+        ],
+    ),
+    (
+        "an IPv6 multicast address",
+        H + "hosts: {a: {ssh: b, address: 'ff02::fb'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got ff02::fb, which is"
+            " a multicast address"
+        ],
+    ),
+    (
+        "the broadcast address",
+        H + "hosts: {a: {ssh: b, address: '255.255.255.255'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got 255.255.255.255, which is"
+            " the broadcast address"
+        ],
+    ),
+    (
+        "a link-local address without its zone",
+        H + "hosts: {a: {ssh: b, address: 'fe80::1'}}\n",
+        [
+            "3: hosts.a.address: expected the address of one host, got fe80::1, which is"
+            " link-local and names no interface; write one that is valid on all links"
+        ],
+    ),
+    (
         "an address that is a name",
         H + "hosts: {a: {ssh: b, address: b.example}}\n",
         [

@@ -36,10 +36,26 @@ _INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
 
 def _address(value: Plain) -> str:
     try:
-        ipaddress.ip_address(value if isinstance(value, str) else "")
+        address = ipaddress.ip_address(value if isinstance(value, str) else "")
     except ValueError:
         raise expected("an IP address such as 192.168.2.1 or fd00::1", value) from None
+    if what := _not_of_one_host(address):
+        raise wrong(f"expected the address of one host, got {value}, which is {what}")
     return str(value)
+
+
+def _not_of_one_host(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """What an address is that data can neither be sent to nor received at; "" for others."""
+    meant = getattr(address, "ipv4_mapped", None) or address
+    if meant.is_unspecified:
+        return "every address of a host: its data port would be open to all networks"
+    if meant.is_multicast:
+        return "a multicast address"
+    if meant == ipaddress.IPv4Address("255.255.255.255"):
+        return "the broadcast address"
+    if isinstance(meant, ipaddress.IPv6Address) and meant.is_link_local and not meant.scope_id:
+        return "link-local and names no interface; write one that is valid on all links"
+    return ""
 
 
 class LabKeys(Keys):
