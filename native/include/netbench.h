@@ -28,8 +28,10 @@ enum {
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 128,
 	NB_TOKEN_BYTES = 16,
-	NB_HEARTBEAT_SECONDS = 3, /* an idle side sends NB_HEARTBEAT this often */
-	NB_SILENCE_SECONDS = 10,  /* after so long without a frame the other side counts as lost */
+	NB_SAMPLES_MAX = 100000,	    /* of a run */
+	NB_SAMPLES_BYTES = 8 * 1024 * 1024, /* of the numbers in them */
+	NB_HEARTBEAT_SECONDS = 3,	    /* an idle side sends NB_HEARTBEAT this often */
+	NB_SILENCE_SECONDS = 10, /* after so long without a frame the other side counts as lost */
 };
 
 enum nb_frame_type {

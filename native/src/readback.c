@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "readback.h"
 
+#include "job.h"
+#include "tool.h"
+
 const struct nb_field nb_readbacks[] = {
 	[NB_READBACK_PORT] = { .name = "port", .about = "the port that the receiver listens on" },
 	[NB_READBACK_SEND_BUFFER] = { .name = "send_buffer",
@@ -13,7 +16,8 @@ const struct nb_field nb_readbacks[] = {
 					 .type = NB_SIZE },
 	[NB_READBACK_CONGESTION] = { .name = "congestion",
 				     .about = "congestion control as the kernel has it",
-				     .type = NB_TEXT },
+				     .type = NB_TEXT,
+				     .maximum = sizeof(((struct nb_job *)0)->congestion) },
 	[NB_READBACK_RESIDENT] = { .name = "resident",
 				   .about = "bytes of the source in the page cache before the run",
 				   .unit = NB_UNIT_BYTES,
@@ -45,9 +49,11 @@ const struct nb_field nb_readbacks[] = {
 					 "exit status of the tool, 128 + signal if it was killed" },
 	[NB_READBACK_OUTPUT] = { .name = "tool_output",
 				 .about = "what the tool printed",
-				 .type = NB_TEXT },
+				 .type = NB_TEXT,
+				 .maximum = NB_TOOL_OUTPUT },
 	[NB_READBACK_ERRORS] = { .name = "tool_errors",
 				 .about = "what the tool printed as errors",
-				 .type = NB_TEXT },
+				 .type = NB_TEXT,
+				 .maximum = NB_TOOL_ERRORS },
 };
 const size_t nb_readbacks_count = NB_LENGTH(nb_readbacks);

@@ -14,8 +14,6 @@
 #include "clock.h"
 #include "heartbeat.h"
 
-enum { OUTPUT_ROOM = 2 * 1024 * 1024, ERRORS_ROOM = 16 * 1024 };
-
 void nb_tool_init(struct nb_tool *tool)
 {
 	memset(tool, 0, sizeof(*tool));
@@ -44,8 +42,8 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	if (!nb_program_arguments(copy, sizeof(copy), arguments))
 		return nb_fail(error, NB_ERR_REQUEST, "start tool",
 			       "write tool: {argv: [program, ...]}", "the command is empty");
-	if (open_output(&tool->output, OUTPUT_ROOM, &out) ||
-	    open_output(&tool->errors, ERRORS_ROOM, &err))
+	if (open_output(&tool->output, NB_TOOL_OUTPUT, &out) ||
+	    open_output(&tool->errors, NB_TOOL_ERRORS, &err))
 		number = errno;
 	else
 		tool->pid = nb_program_start(arguments, job->cpu, out, err, &number);

@@ -9,6 +9,8 @@
 #include "job.h"
 #include "program.h"
 
+enum { NB_TOOL_OUTPUT = 2 * 1024 * 1024, NB_TOOL_ERRORS = 16 * 1024 }; /* that are kept */
+
 struct nb_tool {
 	pid_t pid; /* 0: not started */
 	int pidfd; /* readable once it has exited */

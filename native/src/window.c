@@ -8,8 +8,6 @@
 #include "clock.h"
 #include "method.h"
 
-enum { SAMPLES_BYTES = 8 * 1024 * 1024, SAMPLES_MAX = 100000 };
-
 static size_t numbers_of(const struct nb_reading *reading)
 {
 	size_t total = 0;
@@ -94,9 +92,10 @@ static int allocate_numbers(struct nb_window *window, const struct nb_job *job,
 	}
 	if (!wanted || !window->sampled)
 		return 0;
-	if (!job->duration || wanted > SAMPLES_MAX) /* a bytes-bounded run has no known length */
-		wanted = SAMPLES_MAX;
-	window->samples_room = wanted < SAMPLES_BYTES / row ? (size_t)wanted : SAMPLES_BYTES / row;
+	if (!job->duration || wanted > NB_SAMPLES_MAX) /* a bytes-bounded run has no known length */
+		wanted = NB_SAMPLES_MAX;
+	window->samples_room =
+		wanted < NB_SAMPLES_BYTES / row ? (size_t)wanted : NB_SAMPLES_BYTES / row;
 	window->samples = calloc(window->samples_room, row);
 	if (!window->samples)
 		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "sample less often",

@@ -56,7 +56,11 @@ def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
         or name in allowed.split()
     ):
         return
-    if not int(fields(status).get("CapEff", "0"), 16) & NET_ADMIN:
+    try:
+        capabilities = int(fields(status).get("CapEff", "0"), 16)
+    except ValueError:
+        return
+    if not capabilities & NET_ADMIN:
         known = allowed.strip()
         remedy = (
             "log in as root, or allow it on the host: sysctl"

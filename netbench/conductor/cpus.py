@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from netbench.engine.bounds import CPUS_MAX
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
+from netbench.errors import EngineError, HostError
 
 STATUS = "/proc/self/status"
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -23,14 +24,16 @@ class Cpus:
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List
-    format".
+    format". Errors: ValueError for what is none.
     """
-    cpus: list[int] = []
+    cpus: set[int] = set()
     for part in text.strip().split(","):
         low, _, high = part.partition("-")
+        if int(high or low or 0) >= CPUS_MAX:
+            raise ValueError(f"a list of CPUs beyond {CPUS_MAX}: {text[:40]!r}")
         if low:
-            cpus += range(int(low), int(high or low) + 1)
-    return tuple(cpus)
+            cpus |= set(range(int(low), int(high or low) + 1))
+    return tuple(sorted(cpus))
 
 
 class HostCpus:
@@ -40,10 +43,16 @@ class HostCpus:
         self._by_boot: dict[tuple[str, str], Cpus] = {}
 
     def of(self, worker: Worker) -> Cpus:
-        """CPUs of the worker's host. Errors: EngineError; those of losing the worker."""
+        """CPUs of the worker's host. Errors: EngineError; HostError; those of losing the
+        worker.
+        """
         key = worker.host, worker.hello.boot_id
         if key not in self._by_boot:
-            self._by_boot[key] = _read(worker)
+            try:
+                self._by_boot[key] = _read(worker)
+            except (ValueError, StopIteration) as error:
+                what = f"its list of CPUs cannot be read: {error}"
+                raise HostError(f"{worker.host}: {what}; see {STATUS} there") from error
         return self._by_boot[key]
 
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from netbench.conductor.job import Options
-from netbench.engine.binding import Code, Edge, Vector
+from netbench.engine.binding import SAME, Code, Edge, Vector
 from netbench.engine.worker import Outcome, Worker
-from netbench.errors import EngineError, NetbenchError, WorkerLost
+from netbench.errors import EngineError, NetbenchError, ProtocolError, WorkerLost
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
 # A bytes-bounded run has no known length; heartbeats tell whether the workers live.
@@ -52,8 +52,10 @@ def exchange(
     with idle_after_errors(sender, receiver):
         ready = receiver.prepare(receive)
         port = read_back(receiver, ready, "port")
+        if not isinstance(port, int):
+            raise ProtocolError(f"{receiver.host}: the worker named no data port{SAME}")
         prepared(ready)
-        sender.prepare(send | {"peer_port": int(port or 0)})
+        sender.prepare(send | {"peer_port": port})
         return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
 
 

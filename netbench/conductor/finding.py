@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LENGTH = 2000  # of what is said: it may quote a host
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -20,4 +22,5 @@ class Finding:
 
     def __str__(self) -> str:
         where = f"{self.host}: " if self.host else ""
-        return f"{self.level}: {where}{self.what}" + (f"; {self.remedy}" if self.remedy else "")
+        what = self.what if len(self.what) <= LENGTH else f"{self.what[:LENGTH]}..."
+        return f"{self.level}: {where}{what}" + (f"; {self.remedy}" if self.remedy else "")

@@ -105,11 +105,11 @@ def _looks(
 
 def _facts(host: str, entry: HostEntry) -> Iterator[HostWarning]:
     facts = entry.facts
-    load = str(facts.get("load") or "0").split()[0]
-    if float(load) > BUSY_SHARE * entry.cpus:
+    load = _number(str(facts.get("load") or "").partition(" ")[0])
+    if load > BUSY_SHARE * entry.cpus:
         yield HostWarning(
             host,
-            f"the load average is {load}",
+            f"the load average is {load:g}",
             "stop what else runs here, or expect wider intervals",
         )
     governor = facts.get("governor")
@@ -130,9 +130,17 @@ def _facts(host: str, entry: HostEntry) -> Iterator[HostWarning]:
         yield HostWarning(host, what, "stop it, and set irq_affinity")
 
 
+def _number(text: str) -> float:
+    """A number that a host has answered; 0 where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
 def _cpu(host: str, entry: HostEntry, look: _Look) -> Iterator[HostWarning]:
     clocks = [
-        float(value)
+        _number(value)
         for line in look.texts.get(("file", ("/proc/cpuinfo",)), "").splitlines()
         for key, _, value in [line.partition(":")]
         if key.strip() == "cpu MHz"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ Question = tuple[str, tuple[str, ...]]
 CPUS = "/sys/devices/system/cpu"
 IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
 MOST_POLICIES = 4  # whose frequency is read
+MOST_COUNTERS = 20_000  # of one file, or of one interface
 
 
 @dataclass
@@ -45,7 +47,13 @@ Take = Callable[[Reading, str], None]
 
 
 def _counted(parse: Callable[[str], Mapping[str, int]]) -> Take:
-    return lambda reading, text: reading.counters.update(parse(text))
+    def take(reading: Reading, text: str) -> None:
+        counters = parse(text)
+        if len(counters) > MOST_COUNTERS or any(n >= 2**64 for n in counters.values()):
+            raise ValueError(f"{len(counters)} counters that no kernel has")
+        reading.counters.update(counters)
+
+    return take
 
 
 def _one(name: str) -> Take:
@@ -143,7 +151,8 @@ class Watch:
             self._take(reading, question, answer)
         for text in (own, *(worker.ask(questions[:1])[0] for worker in workers[1:])):
             if isinstance(text, str):
-                reading.workers.update([process(text)])
+                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
+                    reading.workers.update([process(text)])
         return reading
 
     def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:

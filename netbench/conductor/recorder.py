@@ -17,6 +17,8 @@ from netbench.plan import Plan, Unit
 from netbench.record import Record, Status
 from netbench.result_files import HostEntry, Hosts
 
+REASON_LENGTH = 2000  # it may quote a host
+
 
 class Recorder:
     """Numbers runs and keeps their records; several lanes may do so at once.
@@ -75,6 +77,8 @@ class Recorder:
             self._keep_record(unit, replace(record, status=status, reason=reason))
 
     def _keep_record(self, unit: Unit, record: Record) -> None:
+        if len(record.reason) > REASON_LENGTH:
+            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
         ledger, cell = self.ledger, unit.cell.id
         self._store.append(record)
         ledger.add(record)

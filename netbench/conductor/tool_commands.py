@@ -172,8 +172,8 @@ def _program(transfer: Transfer) -> str:
 
 def _complaint(output: str, errors: str) -> str:
     try:
-        return str(json.loads(output)["error"])
-    except (ValueError, KeyError, TypeError):
+        return str(json.loads(output)["error"])[:200]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return (errors.strip() or output.strip() or "it printed nothing")[-200:]
 
 
@@ -182,7 +182,7 @@ def _iperf3_reading(output: str) -> ToolReading:
         report = json.loads(output)
         received = report["end"]["sum_received"]
         return ToolReading(int(received["bytes"]), float(received["seconds"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"iperf3: it printed no result: {output.strip()[:200]!r}; {BY_HAND}"
         ) from error

@@ -4,6 +4,7 @@ campaign changes hosts, a helper. They are started when first needed, alive unti
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from netbench.model import Campaign, Host, Pair
 ChannelFactory = Callable[[Host], Channel]
 RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
 RECONNECT_PAUSE = 0.5
+INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
 HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
 
@@ -165,11 +167,39 @@ class WorkerPool:
 
     def each(self, act: Callable[[str], None]) -> None:
         """Do something for every host that takes part, many at the same time; the first error is
-        raised when all are done.
+        raised when all are done. After Ctrl-C nothing is waited for but those that wait for a
+        worker, which give up.
         """
         hosts = list(dict.fromkeys(host for host, _ in self._wanted))
-        with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(hosts))) as pool:
-            list(pool.map(act, hosts))
+        errors: dict[str, BaseException] = {}
+        left = iter(hosts)
+
+        def work() -> None:
+            for host in left:
+                try:
+                    act(host)
+                except BaseException as error:
+                    errors[host] = error
+
+        # Threads of an executor would be waited for, also after Ctrl-C.
+        threads = [
+            threading.Thread(target=work, name=f"hosts-{i}", daemon=True)
+            for i in range(min(AT_ONCE, len(hosts)))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self.interrupt()
+            deadline = time.monotonic() + INTERRUPT_SECONDS
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+            raise
+        for host in hosts:
+            if host in errors:
+                raise errors[host]
 
     def dismiss(self, host: str, role: str) -> None:
         """Abandon a worker that is lost; the next call of `worker` starts another, as soon as the
@@ -263,7 +293,7 @@ class WorkerPool:
         self._heartbeat.stop()
         if self._workers:
             with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(self._workers))) as pool:
-                list(pool.map(Worker.close, self._workers.values()))
+                list(pool.map(Worker.close, list(self._workers.values())))
         self._workers.clear()
-        for channel in self._channels.values():
+        for channel in list(self._channels.values()):
             channel.close()

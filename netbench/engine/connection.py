@@ -19,6 +19,9 @@ from netbench.errors import ProtocolError, WorkerLost
 
 REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
+# Frames that nothing waits for, of one request: those of a run that was given up. Heartbeats are
+# fewer than one a second.
+IDLE_FRAMES = 1000
 
 
 class Stream(Protocol):
@@ -45,6 +48,7 @@ class Connection:
         self._buffer = bytearray()
         self._lock = threading.Lock()
         self._interrupt: KeyboardInterrupt | None = None
+        self._idle_frames, self._idle_since = 0, time.monotonic()
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -60,7 +64,7 @@ class Connection:
             with self._lock:
                 self._stream.write(data)
         except (OSError, ValueError) as error:
-            raise self._lost(f"writing to it failed ({error})") from error
+            raise self.lost_by(f"writing to it failed ({error})") from error
 
     def send_heartbeat(self) -> None:
         """Tell the worker that the controller is alive. Never waits and never raises: the thread
@@ -79,7 +83,8 @@ class Connection:
         """The type, tag and payload of the next frame that is not a heartbeat.
 
         Errors: WorkerLost; ProtocolError; TimeoutError when the worker lives but sends no such
-        frame before `deadline` (time.monotonic); what `interrupt` was given.
+        frame before `deadline` (time.monotonic), whatever else it sends; what `interrupt` was
+        given.
         """
         while True:
             with self.naming():
@@ -88,9 +93,29 @@ class Connection:
                 self._fill(deadline)
             elif frame[0] is Frame.BYE:
                 reason = escape_controls(frame[2].decode("utf-8", "replace")[:REASON_MAX])
-                raise self._lost(reason)
+                raise self.lost_by(reason)
             elif frame[0] is not Frame.HEARTBEAT:
                 return frame
+            else:
+                self.skip_frame()
+
+    def skip_frame(self) -> None:
+        """Count a frame that nothing waits for. Errors: ProtocolError when there are too many; what
+        `interrupt` was given.
+        """
+        if self._interrupt:
+            raise self._interrupt
+        self._idle_frames += 1
+        allowed = IDLE_FRAMES + time.monotonic() - self._idle_since
+        if self._idle_frames > allowed:
+            raise ProtocolError(
+                f"{self.host}: the worker sent {self._idle_frames} frames that answer"
+                f" nothing{binding.SAME}"
+            )
+
+    def expect_answer(self) -> None:
+        """A request is about to be written: what is skipped is counted anew."""
+        self._idle_frames, self._idle_since = 0, time.monotonic()
 
     def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
         """Make the thread that waits for this worker raise this; left out: as by Ctrl-C."""
@@ -100,12 +125,13 @@ class Connection:
         """After `interrupt`: waiting is possible again."""
         self._interrupt = None
 
-    def read_to_end(self) -> None:
-        """Read and drop all data until the process closes its output, for as long as it sends any.
-        Errors: WorkerLost, which is the usual end.
+    def read_to_end(self, seconds: float) -> None:
+        """Read and drop all data until the process closes its output. Errors: WorkerLost, which is
+        the usual end; TimeoutError when it does not within `seconds`.
         """
+        deadline = time.monotonic() + seconds
         while True:
-            self._fill(time.monotonic() + 2 * binding.SILENCE_SECONDS)
+            self._fill(deadline)
             self._buffer.clear()
 
     def finish(self, seconds: float) -> None:
@@ -114,7 +140,8 @@ class Connection:
         with self._lock:
             self._stream.finish(seconds)
 
-    def _lost(self, what: str) -> WorkerLost:
+    def lost_by(self, what: str) -> WorkerLost:
+        """The error that the worker is gone, with the last that it printed."""
         self.lost = True
         complaint = self._stream.complaint()
         hint = (
@@ -127,6 +154,8 @@ class Connection:
     def _fill(self, deadline: float) -> None:
         left = deadline - time.monotonic()
         try:
+            if left <= 0:
+                raise TimeoutError  # whatever arrives
             data = self._read(min(left, binding.SILENCE_SECONDS))
         except TimeoutError as error:
             if left < binding.SILENCE_SECONDS:
@@ -134,11 +163,11 @@ class Connection:
                     f"{self.host}: the worker runs, but did not answer in time; check the path"
                     " between the data addresses"
                 ) from error
-            raise self._lost(f"it fell silent for {binding.SILENCE_SECONDS} s") from error
+            raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s") from error
         except OSError as error:
-            raise self._lost(str(error)) from error
+            raise self.lost_by(str(error)) from error
         if not data:
-            raise self._lost("it closed the connection")
+            raise self.lost_by("it closed the connection")
         self._buffer += data
 
     def _read(self, seconds: float) -> bytes:

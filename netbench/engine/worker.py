@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from netbench.engine import binding, frames
+from netbench.engine import binding, bounds, frames
 from netbench.engine.binding import Edge, Frame, Hello, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.connection import Connection, Stream
+from netbench.engine.local import local
 from netbench.errors import EngineError, ProtocolError, WorkerLost
 
 Value = int | str | bytes
@@ -20,8 +21,9 @@ Value = int | str | bytes
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
 # A source of any size is read into the page cache; heartbeats tell whether the worker lives.
-PREPARE_SECONDS = 6 * 3600.0
+SOURCE_SECONDS = 6 * 3600.0
 IDLE_SECONDS = 5.0  # a worker gives a run up within 3 s, or leaves
+UNDO_SECONDS = 60.0
 GOODBYE_SECONDS = 5.0
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
@@ -51,7 +53,13 @@ class Worker:
         self.send_heartbeat = self.connection.send_heartbeat
         self._tag = 0
         self._samples: list[Vector] = []
-        self.hello, self.catalogue = self._exchange_hellos()
+        self._room: bounds.SampleRoom | None = None  # for samples of the present run
+        self._holds = False  # whether the host is changed
+        try:
+            self.hello, self.catalogue = self._exchange_hellos()
+        except BaseException:
+            self.abandon()
+            raise
 
     @property
     def silence(self) -> float:
@@ -66,7 +74,10 @@ class Worker:
         return self.connection.lost
 
     def _exchange_hellos(self) -> tuple[Hello, Catalogue]:
-        kind, _, payload = self.connection.next_frame(time.monotonic() + HELLO_SECONDS)
+        try:
+            kind, _, payload = self.connection.next_frame(time.monotonic() + HELLO_SECONDS)
+        except TimeoutError as error:
+            raise self.connection.lost_by(f"no hello in {HELLO_SECONDS:.0f} s") from error
         if kind is Frame.ERROR:
             with self.connection.naming():
                 raise frames.decode_error(payload, self.host)
@@ -76,19 +87,22 @@ class Worker:
             )
         with self.connection.naming():
             hello, rows = frames.decode_hello(payload)
+            bounds.check_hello(hello, rows, local().rows)
         self.connection.write(frames.frame(Frame.HELLO, 0, binding.own_hello()))
         return hello, Catalogue.of(rows)
 
     def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
-        """A frame's vectors, each of a row that the hello described."""
+        """The vectors of a run, each as the hello has described it."""
         with self.connection.naming():
-            vectors = tuple(frames.decode_vectors(payload))
-        if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
-            raise ProtocolError(
-                f"{self.host}: the worker sent counters of a row that it has not"
-                f" described{binding.SAME}"
-            )
-        return vectors
+            vectors = frames.decode_vectors(payload)
+            return bounds.checked(vectors, self.catalogue, self.hello.cpus)
+
+    def _keep_samples(self, payload: bytes) -> None:
+        with self.connection.naming():
+            if self._room is None:
+                raise ProtocolError(f"the worker sent samples of no run{binding.SAME}")
+            self._room.take(len(payload))
+        self._samples += self._vectors(payload)
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
         """The payload of the next frame of that kind for the present request; answers to earlier
@@ -100,15 +114,18 @@ class Worker:
         while True:
             kind, tag, payload = self.connection.next_frame(deadline)
             if tag not in (self._tag, 0):
+                self.connection.skip_frame()
                 continue
             if kind is Frame.ERROR:
                 with self.connection.naming():
                     raise frames.decode_error(payload, self.host)
             if kind is Frame.SAMPLES:
-                self._samples += self._vectors(payload)
+                self._keep_samples(payload)
             elif kind is wanted:
                 return payload
-            elif kind is not Frame.EDGE:
+            elif kind is Frame.EDGE:
+                self.connection.skip_frame()
+            else:
                 raise ProtocolError(
                     f"{self.host}: the worker sent {kind.name}, expected"
                     f" {wanted.name}{binding.SAME}"
@@ -119,7 +136,11 @@ class Worker:
         self._order(kind, payload)
 
     def _order(self, kind: Frame, payload: bytes = b"") -> None:
-        self.connection.write(frames.frame(kind, self._tag, payload))
+        self._write(frames.frame(kind, self._tag, payload))
+
+    def _write(self, data: bytes) -> None:
+        self.connection.expect_answer()
+        self.connection.write(data)
 
     def values(
         self, options: Mapping[str, Value], method: str = "", role: str = ""
@@ -141,9 +162,11 @@ class Worker:
         """Prepare a job given by option names; returns what was read back."""
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
+        self._room = bounds.SampleRoom(self.catalogue, self.hello.cpus, options)
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
-        return self._vectors(self._await(Frame.READY, PREPARE_SECONDS))
+        reads = options.get("source") in ("file", "files")
+        return self._vectors(self._await(Frame.READY, SOURCE_SECONDS if reads else ANSWER_SECONDS))
 
     def go(self) -> None:
         """Start moving data."""
@@ -174,11 +197,14 @@ class Worker:
     def result(self, seconds: float) -> Outcome:
         """Wait for the run's result."""
         vectors = self._vectors(self._await(Frame.RESULT, seconds))
+        with self.connection.naming():
+            bounds.check_window(vectors)
         for vector in vectors:
             if vector.row == self.catalogue.readbacks["silence"].id and vector.numbers[0]:
                 silence = vector.numbers[0] / 1e9
                 self.connection.silence = max(self.connection.silence, silence)
-        return Outcome(vectors, tuple(self._samples))
+        samples, self._samples, self._room = tuple(self._samples), [], None
+        return Outcome(vectors, samples)
 
     def last_word(self, seconds: float) -> EngineError | None:
         """The error that ends the present run, if it comes within that time."""
@@ -217,14 +243,29 @@ class Worker:
     def _operation(self, arguments: Mapping[str, Value]) -> bytes:
         return frames.encode_values({self._arguments[n]: v for n, v in arguments.items()})
 
-    def _texts(self, seconds: float = ANSWER_SECONDS) -> list[str]:
-        """The texts that answer an operation."""
-        vectors = self._vectors(self._await(Frame.OP_DONE, seconds))
-        if not vectors:
-            raise ProtocolError(
-                f"{self.host}: the worker sent an empty answer to an operation{binding.SAME}"
-            )
-        return [vector.text or "" for vector in vectors]
+    def _texts(self, seconds: float = 0.0) -> list[str]:
+        """The texts that answer an operation. A worker that gives none in `seconds`, or in
+        ANSWER_SECONDS, is abandoned.
+        """
+        seconds = seconds or ANSWER_SECONDS
+        try:
+            payload = self._await(Frame.OP_DONE, seconds)
+        except TimeoutError as error:
+            self.abandon()
+            raise WorkerLost(
+                f"{self.host}: the worker did not answer within {seconds:.0f} s"
+            ) from error
+        with self.connection.naming():
+            if len(payload) > bounds.ANSWER_BYTES:
+                raise ProtocolError(
+                    f"the worker answered an operation with {len(payload)} bytes{binding.SAME}"
+                )
+            texts = [vector.text for vector in frames.decode_vectors(payload)]
+            if not texts or None in texts:
+                raise ProtocolError(
+                    f"the worker's answer to an operation has no text{binding.SAME}"
+                )
+        return [text for text in texts if text is not None]
 
     def operate(
         self,
@@ -234,13 +275,13 @@ class Worker:
         hold: bool = False,
         undo: Iterable[str] = (),
         scope: int = 0,
-        seconds: float = ANSWER_SECONDS,
+        seconds: float = 0.0,
     ) -> tuple[str, str | None]:
         """One operation on the host: (what was read before, what is read after a change). Lists
         are argv.
 
         What is held in a scope (0 to 255, none below one that is held) is undone together with all
-        scopes above it.
+        scopes above it. `seconds`: how long the answer may take; 0: ANSWER_SECONDS.
         """
         arguments = _arguments_of(op, target)
         if value is not None:
@@ -251,6 +292,7 @@ class Worker:
             arguments["undo"] = "\0".join(undo)
         if scope:
             arguments["scope"] = scope
+        self._holds = self._holds or hold or bool(undo)
         self._request(Frame.OP, self._operation(arguments))
         before, *after = self._texts(seconds)
         return before, after[0] if after else None
@@ -288,7 +330,7 @@ class Worker:
             self._operation({"op": op, "target": "\0".join(target)}) for op, target in questions
         )
         requests = (frames.frame(Frame.OP, *pair) for pair in zip(tags, payloads, strict=True))
-        self.connection.write(b"".join(requests))
+        self._write(b"".join(requests))
         try:
             for self._tag in tags:
                 try:
@@ -313,18 +355,19 @@ class Worker:
         it reads as it did.
         """
         self._request(Frame.UNDO, struct.pack("<I", scope))
-        self._await(Frame.UNDONE, ANSWER_SECONDS)
+        self._await(Frame.UNDONE, UNDO_SECONDS)
+        self._holds = self._holds and scope > 0
 
     def close(self) -> None:
         """Send GOODBYE and wait until the process has undone everything and exited; never raises.
 
-        It may take as long as it sends heartbeats: a worker killed in the middle of its undo would
-        leave the host half changed.
+        One that holds changes has UNDO_SECONDS for it: a worker killed in the middle of its undo
+        would leave the host half changed.
         """
         self.clear_interrupt()
-        with contextlib.suppress(WorkerLost):
-            self.connection.write(frames.frame(Frame.BYE, 0))
-            self.connection.read_to_end()
+        with contextlib.suppress(WorkerLost, TimeoutError):
+            self._order(Frame.BYE)
+            self.connection.read_to_end(UNDO_SECONDS if self._holds else GOODBYE_SECONDS)
         self.connection.finish(GOODBYE_SECONDS)
 
     def abandon(self) -> None:

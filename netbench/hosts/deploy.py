@@ -25,6 +25,7 @@ START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
 MOVER, HELPER = "mover", "helper"
+ATTEMPTS = 10  # to send and to build: one of each a folder
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 
 # It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
@@ -206,7 +207,9 @@ def start_worker(
     shell.allow(START_SECONDS)
     line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
     shell.begin(_SCRIPT, f"{line}\n".encode())
-    while (answer := shell.hear()) in (["send"], ["building"]):
+    attempts = 0
+    while (answer := shell.hear()) in (["send"], ["building"]) and attempts < ATTEMPTS:
+        attempts += 1
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)

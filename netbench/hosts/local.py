@@ -8,11 +8,13 @@ import hashlib
 import os
 import platform
 import select
+import selectors
 import shlex
 import shutil
 import site
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +25,8 @@ from netbench.hosts.deploy import HELPER, MOVER, PACKAGE
 SUDO = ("sudo", "-n", "--")
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
+ERROR_BYTES = 1 << 16  # of standard error that are looked at
+OUTPUT_LIMIT = 16 << 20  # of a program
 
 
 def _isolation() -> tuple[str, ...]:
@@ -31,6 +35,37 @@ def _isolation() -> tuple[str, ...]:
     """
     own = site.getusersitepackages()
     return ("-P",) if Path(__file__).is_relative_to(own) else ("-P", "-s")
+
+
+def _capture(argv: Sequence[str], seconds: float) -> Result:
+    """Run a program to its end, without input. Errors: OSError, also when it prints more than
+    OUTPUT_LIMIT; TimeoutExpired.
+    """
+    deadline = time.monotonic() + seconds
+    pipe, texts = subprocess.PIPE, (bytearray(), bytearray())
+    with (
+        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as child,
+        selectors.DefaultSelector() as open_pipes,
+    ):
+        try:
+            for stream, text in zip((child.stdout, child.stderr), texts, strict=True):
+                open_pipes.register(stream, selectors.EVENT_READ, text)  # type: ignore[arg-type]
+            while open_pipes.get_map():
+                if time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired(argv, seconds)
+                for key, _ in open_pipes.select(max(0.0, deadline - time.monotonic())):
+                    data = os.read(key.fd, 1 << 16)
+                    key.data.extend(data)
+                    if not data:
+                        open_pipes.unregister(key.fileobj)
+                if max(map(len, texts)) > OUTPUT_LIMIT:
+                    raise OSError(f"it printed more than {OUTPUT_LIMIT} bytes")
+            status = child.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            child.kill()
+            raise
+    output, errors = (text.decode("utf-8", "replace") for text in texts)
+    return Result(tuple(argv), status, output, errors)
 
 
 class LocalProcess:
@@ -72,8 +107,9 @@ class LocalProcess:
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while view:
-            if not self._room.poll(PATIENCE_SECONDS * 1000):
+            if not self._room.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError(f"it has not read its input for {PATIENCE_SECONDS} s")
             view = view[os.write(self._in.fileno(), view) :]
 
@@ -94,7 +130,7 @@ class LocalProcess:
     def complaint(self) -> str:
         if self._err.closed:
             return ""
-        text = self._err.read() or b""
+        text = self._err.read(ERROR_BYTES) or b""
         return "\n".join(text.decode("utf-8", "replace").strip().splitlines()[-3:])
 
 
@@ -110,12 +146,10 @@ class LocalChannel:
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
-            done = subprocess.run(
-                argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
-            )
+            return _capture(argv, timeout)
         except (OSError, subprocess.TimeoutExpired) as error:
             why = (
-                error.strerror
+                error.strerror or str(error)
                 if isinstance(error, OSError)
                 else f"it did not end within {timeout:.0f} s"
             )
@@ -123,12 +157,6 @@ class LocalChannel:
                 f"{self.name}: cannot run {argv[0]}: {why}; check that the program exists and"
                 " ends by itself"
             ) from error
-        return Result(
-            tuple(argv),
-            done.returncode,
-            done.stdout.decode("utf-8", "replace"),
-            done.stderr.decode("utf-8", "replace"),
-        )
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         try:

@@ -16,6 +16,9 @@ Answer = str | EngineError
 Ask = Callable[[Sequence[Question]], Sequence[Answer]]
 """Answers of the same number and order, with an error in place of one that the host refuses."""
 
+FILES_MAX = 1024  # of a folder
+VALUE_LENGTH = 8192  # of a fact
+
 MOUNTS: Question = ("file", ("/proc/self/mountinfo",))
 
 
@@ -63,7 +66,7 @@ class _Texts:
         return f"{self._text(resolved).rstrip()}\n{self._text(MOUNTS)}"
 
     def _files(self, folder: str) -> str:
-        names = self._text(("list", (folder,))).split()
+        names = self._text(("list", (folder,))).split()[:FILES_MAX]
         questions: list[Question] = [("file", (f"{folder}/{name}",)) for name in names]
         missing = [question for question in questions if question not in self._known]
         if missing:
@@ -130,8 +133,8 @@ def _settle(fact: Fact, texts: _Texts) -> tuple[str | None, str] | None:
             values = list(dict.fromkeys(_values(source, targets, texts)))
         except EngineError as error:
             whys[error.message.rstrip(": ")] = None
-        except ValueError as error:
-            whys[str(error)] = None
+        except (ValueError, LookupError) as error:
+            whys[str(error)[:VALUE_LENGTH]] = None
         else:
             return (" and ".join(values), "") if targets else None
     return None, "; ".join(whys)
@@ -157,4 +160,6 @@ def _parsed(source: FactSource, target: tuple[str, ...], text: str) -> str:
         raise ValueError(f"{target[0]}: {error}") from error
     if not value:
         raise ValueError(f"{target[0]}: it is empty")
+    if len(value) > VALUE_LENGTH:
+        raise ValueError(f"{target[0]}: {len(value)} characters, expected at most {VALUE_LENGTH}")
     return value

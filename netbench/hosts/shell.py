@@ -23,7 +23,11 @@ LINE = (
 )
 MARK = b"netbench:shell "
 WORD = "netbench:"
-NOISE_LIMIT = 1 << 20
+NOISE_LIMIT = 1 << 20  # bytes before the mark
+LINE_LIMIT = 1 << 16
+SENT_AT_ONCE = 1 << 18
+OUTPUT_LIMIT = 16 << 20  # of a program, or of a file that is read
+REMARKS, REMARK_LENGTH = 20, 500  # lines that are kept of what a host prints, and their length
 
 # A value may hold any byte but NUL; the dot keeps the newlines at its end from the shell.
 _VALUE = """\
@@ -96,9 +100,14 @@ class Shell:
         self._deadline = time.monotonic() + seconds
 
     def _fill(self) -> bool:
-        """Read more; False at the end."""
+        """Read more; False at the end. Errors: HostError, also when the time is up while data still
+        arrives.
+        """
+        left = self._deadline - time.monotonic()
         try:
-            data = self.process.read(max(0.0, self._deadline - time.monotonic()))
+            if left <= 0:
+                raise TimeoutError
+            data = self.process.read(left)
         except TimeoutError as error:
             what = (
                 "the login shell did not answer in time; check its login scripts and the host's"
@@ -137,9 +146,12 @@ class Shell:
         return line.decode("utf-8", "replace").strip()
 
     def tell(self, data: bytes) -> None:
-        """Send bytes. Errors: HostError."""
+        """Send bytes. Errors: HostError, also when the host takes them too slowly."""
         try:
-            self.process.write(data)
+            for first in range(0, len(data), SENT_AT_ONCE):
+                if time.monotonic() > self._deadline:
+                    raise TimeoutError("it has not read its input in time")
+                self.process.write(data[first : first + SENT_AT_ONCE])
         except OSError as error:
             raise self._lost(error) from error
 
@@ -161,18 +173,27 @@ class Shell:
         """
         while True:
             while b"\n" not in self._buffer:
+                if len(self._buffer) > LINE_LIMIT:
+                    raise HostError(
+                        f"{self.host}: the host sent a line of more than {LINE_LIMIT} bytes, which"
+                        " no part of netbench does; check its login scripts"
+                    )
                 if not self._fill():
                     return []
             line = self._take_line()
             if line.startswith(WORD):
                 return line.removeprefix(WORD).split(" ")
             if line:
-                self.remarks.append(line)
+                self.remarks = [*self.remarks, line[:REMARK_LENGTH]][-REMARKS:]
 
     def rest(self) -> bytes:
-        """Everything until the end."""
+        """Everything until the end. Errors: HostError, also for more than OUTPUT_LIMIT."""
         while self._fill():
-            pass
+            if len(self._buffer) > OUTPUT_LIMIT:
+                raise HostError(
+                    f"{self.host}: the host sent more than {OUTPUT_LIMIT} bytes as the output of"
+                    " one program; run the program there to see why"
+                )
         return bytes(self._buffer)
 
     def finish(self) -> int | None:

@@ -217,7 +217,7 @@ def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory
     catalogue = Catalogue.of(frames.decode_hello(hello)[1])
     result, samples = b"".join(counted(catalogue)), b"".join(sampled(catalogue))
     answers = {
-        Frame.JOB: [(Frame.READY, b"")],
+        Frame.JOB: [(Frame.READY, vector(catalogue.readbacks["port"], 0, 0, [5000]))],
         Frame.GO: [(Frame.EDGE, struct.pack("=II", Edge.CLOSE, 0))],
         Frame.STOP: [(Frame.SAMPLES, samples), (Frame.RESULT, result)],
     }

@@ -71,7 +71,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
 # Third-party packages that only one file may import.
 ONLY = {
     "fabric": {"hosts/ssh/link.py"},
-    "paramiko": {"hosts/ssh/link.py", "hosts/ssh/authentication.py"},
+    "paramiko": {f"hosts/ssh/{name}.py" for name in ("link", "transport", "authentication")},
     "matplotlib": {"report/plots.py"},
     "netbench.engine._native": {"engine/binding.py"},
     "cffi": {"engine/build_native.py"},

@@ -23,6 +23,7 @@ from netbench.hosts.ssh.process import SshProcess
 from netbench.hosts.ssh.wire import POLL_SECONDS
 
 CONNECT_SECONDS = 15.0
+CLOSE_SECONDS = 1.0
 
 
 class SshChannel:
@@ -138,7 +139,11 @@ class SshChannel:
             return deploy.start_worker(host, role, run_as, account, self._package)
 
     def close(self) -> None:
-        with self._lock:
+        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+            return  # another thread is connecting, and has a deadline
+        try:
             if self._link:
                 self._link.close()
             self._link = None
+        finally:
+            self._lock.release()

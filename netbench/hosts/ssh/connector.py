@@ -107,6 +107,7 @@ class Connector:
                 else:
                     why = diagnosis.broken(transport, error)
                 raise HostError(f"{label}: {why}") from error
+        wire.trust()
         connection.transport.set_keepalive(destination.keepalive or KEEPALIVE_SECONDS)
         return connection
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from netbench.hosts.ssh.destination import Destination
 
+REASON_LENGTH = 300
+
 
 def reason(error: Exception) -> str:
     """What the other side answered, or that it did not."""
-    return str(getattr(error, "text", "") or error) or "no answer"
+    return str(getattr(error, "text", "") or error)[:REASON_LENGTH] or "no answer"
 
 
 def timed_out(transport: Any, seconds: float) -> str:
@@ -29,7 +31,7 @@ def timed_out(transport: Any, seconds: float) -> str:
 
 def broken(transport: Any, error: Exception) -> str:
     """Why a connection failed, by how far it had come. `transport` is paramiko's, or None."""
-    cause = error or "end of data"
+    cause = str(error)[:REASON_LENGTH] or "end of data"
     if transport is None or not transport.remote_version:
         return (
             f"it closed the connection or is not an SSH server ({cause}); is the port right? Does"
@@ -44,7 +46,9 @@ def rejected(destination: Destination, tried: list[str], methods: tuple[str, ...
     """That the host accepted no key: every key that was tried, and how to add one."""
     attempts = "\n  ".join(tried) or "nothing: there are no keys"
     accepts = (
-        f"The host accepts {', '.join(methods)}; netbench sends no passwords. " if methods else ""
+        f"The host accepts {', '.join(methods)[:REASON_LENGTH]}; netbench sends no passwords. "
+        if methods
+        else ""
     )
     port = "" if destination.port == 22 else f"-p {destination.port} "
     return (

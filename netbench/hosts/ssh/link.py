@@ -15,6 +15,7 @@ import paramiko
 from netbench.hosts.ssh.authentication import Authentication
 from netbench.hosts.ssh.destination import Destination
 from netbench.hosts.ssh.known_hosts import KnownHosts
+from netbench.hosts.ssh.transport import BoundedTransport
 from netbench.hosts.ssh.wire import STALL_SECONDS, Wire
 
 SSH_ERRORS = (paramiko.SSHException, OSError, EOFError)
@@ -103,7 +104,7 @@ def _transport_factory(known: KnownHosts) -> Callable[..., Any]:
     """Makes transports that ask first for host keys of the types that are known."""
 
     def make(sock: Any, **options: Any) -> Any:
-        transport = paramiko.Transport(sock, **options)
+        transport = BoundedTransport(sock, **options)
         security = transport.get_security_options()
         kinds = set(known.kinds())
         if "ssh-rsa" in kinds:

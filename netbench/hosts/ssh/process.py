@@ -11,6 +11,8 @@ from netbench.hosts.ssh.link import SSH_ERRORS, Link
 from netbench.hosts.ssh.wire import POLL_SECONDS, STALL_SECONDS
 
 ERROR_BYTES = 8192  # of standard error that are kept
+ERROR_READS = 64  # at once: standard error may never end
+REMARK_LENGTH = 500
 PACKET_BYTES = 1 << 15
 
 
@@ -42,25 +44,26 @@ class SshProcess:
             return bytes(data)
 
     def write(self, data: bytes) -> None:
-        view = memoryview(data)
+        view, left = memoryview(data), PACKET_BYTES
         deadline = time.monotonic() + STALL_SECONDS
         while view:
             if not self._link.alive:
                 raise BrokenPipeError(self._lost())
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the program has not read its input for {STALL_SECONDS:.0f} s")
             try:
-                sent = self._session.send(bytes(view[:PACKET_BYTES]))
+                sent = self._session.send(bytes(view[:left]))
             except TimeoutError:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(
-                        f"the program has not read its input for {STALL_SECONDS:.0f} s"
-                    ) from None
                 continue
             except SSH_ERRORS as error:
                 raise BrokenPipeError(str(error) or self._lost()) from error
             if not sent:
                 raise BrokenPipeError("the program has exited")
             view = view[sent:]
-            deadline = time.monotonic() + STALL_SECONDS
+            left -= sent
+            if left <= 0:  # a whole packet: it may not take one byte at a time for ever
+                left = PACKET_BYTES
+                deadline = time.monotonic() + STALL_SECONDS
 
     def write_end(self) -> None:
         try:
@@ -87,14 +90,17 @@ class SshProcess:
         return self._errors.decode("utf-8", "replace")
 
     def complaint(self) -> str:
-        return "\n".join(self.errors().strip().splitlines()[-3:])
+        lines = self.errors().strip().splitlines()[-3:]
+        return "\n".join(line[:REMARK_LENGTH] for line in lines)
 
     def _lost(self) -> str:
         return f"the SSH connection to {self._link.destination} is lost"
 
     def _collect_errors(self) -> None:
         with self._lock:
-            while self._session.recv_stderr_ready():
+            for _ in range(ERROR_READS):
+                if not self._session.recv_stderr_ready():
+                    return
                 try:
                     data = self._session.recv_stderr(1 << 16)
                 except TimeoutError:

@@ -15,6 +15,8 @@ from netbench.hosts.ssh.destination import Destination
 POLL_SECONDS = 0.5  # how often a waiting thread checks whether it should still wait
 # a peer that accepts no byte for so long is gone (as long as a worker waits for its controller)
 STALL_SECONDS = 10.0
+# of a peer that is not known yet: its banners and the key exchange
+UNKNOWN_BYTES = 1 << 20
 DEAD_SECONDS = 20  # how long TCP keeps a connection whose data is not acknowledged
 
 
@@ -29,7 +31,8 @@ class Stream(Protocol):
 
 class Wire:
     """A stream for an SSH transport. The transport retries a write for ever: a wire gives up after
-    STALL_SECONDS.
+    STALL_SECONDS. It reads lines of any length: a wire gives up after UNKNOWN_BYTES, until its peer
+    is authenticated.
     """
 
     def __init__(self, stream: Stream, disconnect: Callable[[], None] | None = None) -> None:
@@ -37,9 +40,19 @@ class Wire:
         self._stream = stream
         self._disconnect = disconnect or stream.close
         self._closed = False
+        self._unknown: int | None = UNKNOWN_BYTES
+
+    def trust(self) -> None:
+        """The peer is authenticated."""
+        self._unknown = None
 
     def recv(self, count: int) -> bytes:
-        return self._stream.recv(count)
+        data = self._stream.recv(count)
+        if self._unknown is not None:
+            self._unknown -= len(data)
+            if self._unknown < 0:
+                raise EOFError(f"it sent more than {UNKNOWN_BYTES} bytes before authentication")
+        return data
 
     def send(self, data: bytes) -> int:
         deadline = time.monotonic() + STALL_SECONDS
@@ -69,7 +82,7 @@ class TcpWire(Wire):
         self._sock = sock
 
     def recv(self, count: int) -> bytes:
-        data = self._sock.recv(count)
+        data = super().recv(count)
         with contextlib.suppress(OSError):
             self._sock.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1

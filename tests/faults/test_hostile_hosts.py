@@ -1,0 +1,369 @@
+"""Hosts that attack their controller, through a real sshd: whatever one sends, the controller ends
+within its deadlines, in bounded memory, with a message and the right exit code, and Ctrl-C works.
+
+A row of BEHAVIOURS (tests/support/hostile_worker.py) is a worker that turns hostile at one frame, a
+row of SHELLS a login shell, a row of SERVERS what listens in place of sshd.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import hostile_worker
+from tests.support.hostile_worker import BEHAVIOURS
+from tests.support.running import wait_for
+from tests.support.sshd import Bed, keygen, needs_sshd
+
+pytestmark = [pytest.mark.root, needs_sshd]
+
+SPARE_KB = 100 * 1024  # of memory, beyond what an honest campaign takes
+SECONDS = 60.0  # a campaign with the shortened deadlines below
+INTERRUPT_SECONDS = 10.0
+MACHINE = platform.machine()
+# The deadlines of netbench, shortened, since a test waits for them.
+CONSTANTS = {
+    "engine.worker": {"HELLO_SECONDS": 3.0, "ANSWER_SECONDS": 4.0, "ABORT_SECONDS": 1.0},
+    "engine.worker.": {"GOODBYE_SECONDS": 2.0},
+    "conductor.exchange": {"SLACK_SECONDS": 2.0, "ABORT_SECONDS": 1.0},
+    "conductor.retry": {"ATTEMPTS": 1},
+    "hosts.deploy": {"START_SECONDS": 5.0},
+    "hosts.ssh.channel": {"CONNECT_SECONDS": 5.0},
+}
+START = """\
+import importlib, sys
+for name, values in {constants!r}.items():
+    for key, value in values.items():
+        setattr(importlib.import_module("netbench." + name.rstrip(".")), key, value)
+from pathlib import Path
+from netbench.hosts.ssh.channel import SshChannel
+SshChannel.__init__.__kwdefaults__ |= {{"package": Path({package!r}), "connect_timeout": 5.0}}
+from netbench.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+CAMPAIGN = """\
+netbench: 1
+name: hostile
+ssh_config: {config}
+hosts: {{bad: {{ssh: box, address: 127.0.0.1}}, good: local}}
+pairs: [{{sender: {sender}, receiver: {receiver}}}]
+transfer: {{duration: 200ms, warmup: 10ms, sample: 10ms, congestion: cubic}}
+verify: off
+repeat: {{min: 1, max: 1}}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a campaign ended: its exit status, what it printed as errors, seconds, and kilobytes."""
+
+    code: int
+    errors: str
+    seconds: float
+    memory: int
+
+
+class Controller:
+    """`netbench run` in a process of its own, with shortened deadlines."""
+
+    def __init__(self, folder: Path, config: Path, package: Path, sender: bool = True) -> None:
+        folder.mkdir(exist_ok=True)
+        roles = ("bad", "good") if sender else ("good", "bad")
+        text = CAMPAIGN.format(config=config, sender=roles[0], receiver=roles[1])
+        (folder / "c.yaml").write_text(text)
+        self._errors = folder / "errors"
+        start = START.format(constants=CONSTANTS, package=str(package))
+        argv = [sys.executable, "-c", start, "run", "c.yaml", "--results", "r"]
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+            )
+        self._began = time.monotonic()
+
+    def end(self, seconds: float = SECONDS) -> Ended:
+        """Wait for its end, at most so long."""
+        timer = threading.Timer(seconds, self.process.kill)
+        timer.start()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        timer.cancel()
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        took = time.monotonic() - self._began
+        errors = self._errors.read_text(errors="replace")
+        return Ended(self.process.returncode, " ".join(errors.split()), took, usage.ru_maxrss)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Bed]:
+    """One sshd for all hostile workers."""
+    with tempfile.TemporaryDirectory(prefix="netbench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        made = Bed(folder)
+        keygen(made.identity)
+        server = made.serve()
+        made.configure(made.alias(server))
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture(scope="module")
+def honest_memory(place: Bed) -> int:
+    """Kilobytes that a campaign on hosts that behave takes at most."""
+    real = hostile_worker.REAL.parent
+    ended = Controller(place.folder / "honest", place.config, real).end()
+    assert ended.code == 0, ended.errors
+    return ended.memory
+
+
+def package(place: Bed, name: str) -> tuple[Path, Path]:
+    """An installation whose worker is hostile, and the file that it makes when it turns so."""
+    folder = place.folder / re.sub(r"\W+", "-", name)
+    folder.mkdir(exist_ok=True)
+    marker = folder / "hostile"
+    marker.unlink(missing_ok=True)
+    (folder / f"worker-{MACHINE}").write_bytes(hostile_worker.program(name, marker))
+    return folder, marker
+
+
+def is_sender(name: str) -> bool:
+    """Whether the hostile worker sends: what it answers with a port is the receiver's."""
+    return not name.startswith(("a port", "no port", "a long", "ready"))
+
+
+SAYS = {
+    "hello without end": "no hello in 3 s",
+    "heartbeats in place of a hello": "no hello in 3 s",
+    "heartbeats without pause": "frames that answer nothing",
+    "hello of a huge length": "not netbench's protocol",
+    "hello of four billion CPUs": "its host has 4294967295 CPUs",
+    "hello without clock ticks": "its host has 0 clock ticks a second",
+    "hello of other descriptors": "descriptors are not those of this netbench",
+    "hello and no more": "closed the connection",
+    "noise on standard error": "no hello in 3 s.*noise",
+    "no answer to a job": "did not answer in time",
+    "a port that is text": "sent a port that its descriptor forbids",
+    "a port of no number": "sent a port that its descriptor forbids",
+    "no port": "named no data port",
+    "a long congestion control": "sent a congestion that its descriptor forbids",
+    "ready in one byte a second": "did not answer in time",
+    "the end at ready": "closed the connection",
+    "the end at go": "closed the connection",
+    "samples without end": "more samples than the run's time allows",
+    "small samples without end": "more samples than the run's time allows",
+    "empty samples without end": "frames that answer nothing",
+    "edges without end": "frames that answer nothing",
+    "stale tags without end": "frames that answer nothing",
+    "large stale frames without end": "did not answer in time",
+    "heartbeats in place of a run": "did not answer in time",
+    "noise in place of frames": "not netbench's protocol",
+    "noise on standard error in a run": "did not answer in time",
+    "a result in one byte a second": "did not answer in time",
+    "numbers beyond a record": "sent a bytes beyond",
+    "a window that closes before it opens": "window closes before it opens",
+    "half a million numbers": "sent a bytes that its descriptor forbids",
+    "an empty result": "has no window",
+    "a row that is not there": "a row that it has not described",
+    "an error of another size": "an error frame of 2 bytes",
+    "errors without end": "ooo",
+    "an operation's answer of 4 MB": "answered an operation with 4000024 bytes",
+    "an operation's answer in numbers": "answer to an operation has no text",
+    "digits in answer to all questions": "",
+    "nothing in answer to all questions": "",
+    "words in answer to all questions": "",
+    "heartbeats after goodbye": "",
+    "a flood after goodbye": "",
+}
+
+
+# By the last word of the behaviour: a host that answers questions with nonsense may be refused.
+CODES = {"goodbye": (0,), "questions": (0, 1, 2)}
+
+
+def test_each_behaviour_has_its_message() -> None:
+    assert SAYS.keys() == BEHAVIOURS.keys()
+
+
+# One row of each kind; the others are as slow as they are many.
+QUICK = (
+    "hello without end",
+    "heartbeats without pause",
+    "hello of a huge length",
+    "hello of other descriptors",
+    "noise on standard error",
+    "no port",
+    "the end at go",
+    "samples without end",
+    "edges without end",
+    "stale tags without end",
+    "heartbeats in place of a run",
+    "a window that closes before it opens",
+    "half a million numbers",
+    "words in answer to all questions",
+    "heartbeats after goodbye",
+)
+
+
+def rows(names: Iterable[str], quick: Collection[str]) -> list[Any]:
+    """Names as parameters, marked slow but for those that are quick."""
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", rows(BEHAVIOURS, QUICK))
+def test_a_hostile_worker_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
+    folder, marker = package(place, name)
+    ended = Controller(folder / "controller", place.config, folder, is_sender(name)).end()
+    assert marker.exists(), f"it never turned hostile: {ended.errors}"
+    codes = CODES.get(name.rpartition(" ")[2], (1,))
+    assert ended.code in codes, ended.errors
+    assert re.search(SAYS[name], ended.errors), ended.errors
+    assert len(ended.errors) < 10_000
+    assert "defect" not in ended.errors
+    assert ended.memory < honest_memory + SPARE_KB
+    assert ended.seconds < SECONDS
+
+
+LONG = [
+    "heartbeats in place of a hello",
+    "no answer to a job",
+    "edges without end",
+    "large stale frames without end",
+    "heartbeats in place of a run",
+    "heartbeats after goodbye",
+]
+
+
+@pytest.mark.parametrize("name", rows(LONG, LONG[2:3]))
+def test_an_interrupt_ends_a_campaign_on_a_hostile_host(place: Bed, name: str) -> None:
+    folder, marker = package(place, name)
+    controller = Controller(folder / "interrupted", place.config, folder)
+    wait_for(marker.exists, lambda: controller.process.poll() is None, SECONDS)
+    began = time.monotonic()
+    controller.process.send_signal(signal.SIGINT)
+    ended = controller.end()
+    assert time.monotonic() - began < INTERRUPT_SECONDS
+    assert ended.code in (130, 1, 0), ended.errors
+    assert "defect" not in ended.errors
+
+
+# A login shell that is none. $1 is -c, $2 the line that netbench starts it with.
+SHELLS = {
+    "a line without end": ("tr '\\0' x < /dev/zero", "ran no command"),
+    "a machine's name without end": (
+        "echo 'netbench:shell x86_64'; tr '\\0' x < /dev/zero",
+        "a line of more than 65536 bytes",
+    ),
+    "a name in place of a machine": (
+        "printf 'netbench:shell '; tr '\\0' x < /dev/zero",
+        "ran no command",
+    ),
+    "lines without end": ("echo 'netbench:shell x86_64'; yes remark", "did not answer in time"),
+    "send without end": (
+        "echo 'netbench:shell x86_64'; yes netbench:send",
+        "could not be started|did not answer|not read its input",
+    ),
+    "one byte a second": (
+        "echo 'netbench:shell x86_64'; while :; do printf x; sleep 1; done",
+        "did not answer in time",
+    ),
+    "noise on standard error": (
+        "echo 'netbench:shell x86_64'; yes noise >&2",
+        "did not answer in time",
+    ),
+    "nothing": ("sleep 1000", "did not answer in time"),
+    "the end": ("exit 0", "ran no command"),
+    "ready, and no worker": (
+        "echo 'netbench:shell x86_64'; echo netbench:ready; yes",
+        "not netbench's protocol",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", rows(SHELLS, ("a machine's name without end", "lines without end"))
+)
+def test_a_hostile_login_shell_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
+    script, says = SHELLS[name]
+    folder = place.folder / re.sub(r"\W+", "-", f"shell {name}")
+    folder.mkdir()
+    shell = folder / "shell"
+    shell.write_text(f"#!/bin/sh\n{script}\n")
+    shell.chmod(0o755)
+    server = place.serve(sshd=f"ForceCommand {shell}")
+    place.configure(place.alias(place.servers[0]) + place.alias(server, name="forced"))
+    config = folder / "config"
+    config.write_text(
+        place.config.read_text().replace("Host box", "Host x").replace("Host forced", "Host box")
+    )
+    ended = Controller(folder / "controller", config, hostile_worker.REAL.parent).end()
+    assert ended.code == 1, ended.errors
+    assert re.search(says, ended.errors), ended.errors
+    assert "defect" not in ended.errors
+    assert ended.memory < honest_memory + SPARE_KB
+
+
+BANNER = b"SSH-2.0-OpenSSH_9.2\r\n"
+SERVERS = {
+    "a banner without end": (b"x" * 65536, True, "before authentication"),
+    "banner lines without end": (b"welcome\r\n" * 7000, True, "is not an SSH server|no SSH banner"),
+    "noise after the banner": (BANNER + b"\xff" * 65536, True, "key exchange failed"),
+    "a packet of 4 GB": (BANNER + b"\xff\xff\xff\xf0" * 100, False, "key exchange failed"),
+    "nothing": (b"", False, "no SSH banner"),
+}
+
+
+@pytest.mark.parametrize("name", rows(SERVERS, ("a banner without end", "a packet of 4 GB")))
+def test_a_hostile_ssh_server_ends_its_campaign(
+    place: Bed, honest_memory: int, name: str, tmp_path: Path
+) -> None:
+    data, repeated, says = SERVERS[name]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener, data, repeated), daemon=True).start()
+        config = tmp_path / "config"
+        config.write_text(
+            f"Host box\n  HostName 127.0.0.1\n  Port {listener.getsockname()[1]}\n"
+            f"  IdentityFile {place.identity}\n  IdentityAgent none\n"
+            f"  UserKnownHostsFile {place.known}\n"
+        )
+        ended = Controller(tmp_path / "controller", config, hostile_worker.REAL.parent).end()
+    assert ended.code == 1, ended.errors
+    assert re.search(says, ended.errors), ended.errors
+    assert "defect" not in ended.errors
+    assert ended.memory < honest_memory + SPARE_KB
+
+
+def serve(listener: socket.socket, data: bytes, repeated: bool) -> None:
+    """Send this to every client, again and again or once."""
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=feed, args=(client, data, repeated), daemon=True).start()
+
+
+def feed(client: socket.socket, data: bytes, repeated: bool) -> None:
+    with client:
+        try:
+            client.sendall(data)
+            while repeated:
+                client.sendall(data)
+            while client.recv(1 << 16):
+                pass
+        except OSError:
+            return

@@ -1,0 +1,260 @@
+"""A worker program that turns hostile: it passes frames between its controller and a real worker
+until one of its triggers, and then does what an attacker would.
+
+A test writes it as a file that netbench copies to a host in place of the worker: `program`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import select
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.engine import binding, frames
+from netbench.engine.binding import FRAME_MAX, Frame, describe
+from tests.support.paths import ROOT
+
+HEADER = struct.Struct("=IHH")
+REAL = ROOT / "netbench" / "engine" / f"worker-{platform.machine()}"
+ROWS = {
+    (row.owner, row.name): row.id
+    for row in describe()
+    if row.kind in ("counter", "proof", "readback")
+}
+HELLO_BYTES: int = binding.ffi.sizeof("struct nb_hello")
+
+
+def program(behaviour: str, marker: Path) -> bytes:
+    """The program that behaves so, and makes `marker` when it turns hostile."""
+    return (
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"from tests.support.hostile_worker import main\nmain({behaviour!r}, {str(marker)!r})\n"
+    ).encode()
+
+
+def numbers(owner: str, name: str, edge: int, ns: int, *body: int) -> bytes:
+    """A vector of numbers."""
+    row = ROWS[owner, name]
+    return struct.pack(f"=IHHIIQ{len(body)}Q", row, edge, 0, len(body), 0, ns, *body)
+
+
+def text(row: int, data: bytes) -> bytes:
+    """A vector of text."""
+    return struct.pack("=IHHIIQ", row, 0, 1, 0, len(data), 0) + data + bytes(-len(data) % 8)
+
+
+def hello(at: int, value: bytes) -> Callable[[int, bytes], bytes]:
+    """The real worker's hello with some bytes of it replaced, as in struct nb_hello, and struct
+    nb_row after it.
+    """
+
+    def spoil(tag: int, payload: bytes) -> bytes:
+        return frames.frame(Frame.HELLO, tag, payload[:at] + value + payload[at + len(value) :])
+
+    return spoil
+
+
+def sent(
+    kind: Frame, payload: bytes = b"", tag: int | None = None
+) -> Callable[[int, bytes], bytes]:
+    """A frame in answer to the present request, or with a tag of its own."""
+    return lambda given, _: frames.frame(kind, given if tag is None else tag, payload)
+
+
+def raw(data: bytes) -> Callable[[int, bytes], bytes]:
+    return lambda tag, _: data
+
+
+def forever(
+    make: Callable[[int, bytes], bytes], pause: float = 0
+) -> Callable[..., Iterator[bytes]]:
+    """The same again and again."""
+
+    def pieces(tag: int, payload: bytes) -> Iterator[bytes]:
+        piece = make(tag, payload)
+        if not pause:
+            piece *= max(1, (1 << 16) // len(piece))
+        while True:
+            yield piece
+            time.sleep(pause)
+
+    return pieces
+
+
+def once(make: Callable[[int, bytes], bytes]) -> Callable[..., Iterator[bytes]]:
+    """What the attack sends first; then the real worker goes on."""
+
+    def pieces(tag: int, payload: bytes) -> Iterator[bytes]:
+        yield make(tag, payload)
+
+    return pieces
+
+
+def drip(make: Callable[[int, bytes], bytes]) -> Callable[..., Iterator[bytes]]:
+    """One byte a second."""
+
+    def pieces(tag: int, payload: bytes) -> Iterator[bytes]:
+        for byte in make(tag, payload):
+            yield bytes([byte])
+            time.sleep(1)
+
+    return pieces
+
+
+def leave(tag: int, payload: bytes) -> Iterator[bytes]:
+    """End at once."""
+    os._exit(0)
+    yield b""
+
+
+def complain(tag: int, payload: bytes) -> Iterator[bytes]:
+    """Print on standard error for ever."""
+    while True:
+        os.write(2, b"\x1b[31mnoise " * 4096)
+        yield b""
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a worker does in place of its own frame of kind `on` (or, of a kind that controllers
+    send, in place of passing it on): `pieces` gets that frame's tag and payload.
+    """
+
+    on: Frame
+    pieces: Callable[[int, bytes], Iterator[bytes]]
+
+
+SAMPLE = numbers("flow", "bytes", 0, 1, 7)
+WINDOW = b"".join(numbers("flow", "bytes", edge, 10**9 * (2 - edge), 7) for edge in range(2))
+HEARTBEAT = frames.frame(Frame.HEARTBEAT, 0)
+EDGE = struct.pack("=II", 1, 0)
+
+BEHAVIOURS = {
+    "hello without end": Behaviour(Frame.HELLO, drip(sent(Frame.HELLO, bytes(FRAME_MAX)))),
+    "heartbeats in place of a hello": Behaviour(Frame.HELLO, forever(raw(HEARTBEAT), 0.5)),
+    "heartbeats without pause": Behaviour(Frame.HELLO, forever(raw(HEARTBEAT))),
+    "hello of a huge length": Behaviour(Frame.HELLO, once(raw(HEADER.pack(2**32 - 1, 1, 0)))),
+    "hello of four billion CPUs": Behaviour(Frame.HELLO, once(hello(32, b"\xff\xff\xff\xff"))),
+    "hello without clock ticks": Behaviour(Frame.HELLO, once(hello(28, bytes(4)))),
+    "hello of other descriptors": Behaviour(Frame.HELLO, once(hello(HELLO_BYTES + 5, b"\x05"))),
+    "hello and no more": Behaviour(Frame.HELLO, leave),
+    "noise on standard error": Behaviour(Frame.HELLO, complain),
+    "no answer to a job": Behaviour(Frame.JOB, forever(raw(HEARTBEAT), 0.5)),
+    "a port that is text": Behaviour(
+        Frame.READY, once(sent(Frame.READY, text(ROWS["", "port"], b"http")))
+    ),
+    "a port of no number": Behaviour(
+        Frame.READY, once(sent(Frame.READY, numbers("", "port", 0, 0)))
+    ),
+    "no port": Behaviour(Frame.READY, once(sent(Frame.READY))),
+    "a long congestion control": Behaviour(
+        Frame.READY, once(sent(Frame.READY, text(ROWS["", "congestion"], b"x" * 1_000_000)))
+    ),
+    "ready in one byte a second": Behaviour(Frame.READY, drip(sent(Frame.READY, bytes(4096)))),
+    "the end at ready": Behaviour(Frame.READY, leave),
+    "the end at go": Behaviour(Frame.GO, leave),
+    "samples without end": Behaviour(Frame.GO, forever(sent(Frame.SAMPLES, SAMPLE * 1000))),
+    "small samples without end": Behaviour(Frame.GO, forever(sent(Frame.SAMPLES, SAMPLE))),
+    "empty samples without end": Behaviour(Frame.GO, forever(sent(Frame.SAMPLES))),
+    "edges without end": Behaviour(Frame.GO, forever(sent(Frame.EDGE, struct.pack("=II", 3, 0)))),
+    "stale tags without end": Behaviour(Frame.GO, forever(sent(Frame.READY, SAMPLE, 60000))),
+    "large stale frames without end": Behaviour(
+        Frame.GO, forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000))
+    ),
+    "heartbeats in place of a run": Behaviour(Frame.GO, forever(raw(HEARTBEAT), 0.5)),
+    "noise in place of frames": Behaviour(Frame.GO, forever(raw(b"\xff" * 4096))),
+    "noise on standard error in a run": Behaviour(Frame.GO, complain),
+    "a result in one byte a second": Behaviour(
+        Frame.RESULT, drip(sent(Frame.RESULT, bytes(FRAME_MAX)))
+    ),
+    "numbers beyond a record": Behaviour(
+        Frame.RESULT, once(sent(Frame.RESULT, numbers("flow", "bytes", 0, 1, 2**64 - 2)))
+    ),
+    "a window that closes before it opens": Behaviour(
+        Frame.RESULT, once(sent(Frame.RESULT, WINDOW))
+    ),
+    "half a million numbers": Behaviour(
+        Frame.RESULT, once(sent(Frame.RESULT, numbers("flow", "bytes", 0, 1, *[1] * 500_000)))
+    ),
+    "an empty result": Behaviour(Frame.RESULT, once(sent(Frame.RESULT))),
+    "a row that is not there": Behaviour(
+        Frame.RESULT,
+        once(sent(Frame.RESULT, struct.pack("=IHHIIQ", 60000, 0, 0, 0, 0, 0))),
+    ),
+    "an error of another size": Behaviour(Frame.RESULT, once(sent(Frame.ERROR, b"no"))),
+    "errors without end": Behaviour(
+        Frame.RESULT, forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576)))
+    ),
+    "an operation's answer of 4 MB": Behaviour(
+        Frame.OP_DONE, once(sent(Frame.OP_DONE, text(0, b"7" * 4_000_000)))
+    ),
+    "an operation's answer in numbers": Behaviour(Frame.OP_DONE, once(sent(Frame.OP_DONE, SAMPLE))),
+    "digits in answer to all questions": Behaviour(
+        Frame.OP_DONE, once(sent(Frame.OP_DONE, text(0, b"7" * 200_000)))
+    ),
+    "nothing in answer to all questions": Behaviour(
+        Frame.OP_DONE, once(sent(Frame.OP_DONE, text(0, b"")))
+    ),
+    "words in answer to all questions": Behaviour(
+        Frame.OP_DONE,
+        once(sent(Frame.OP_DONE, text(0, b"cpu x-y z,0-9999999999\n\xff: (1) -1 9e999\n" * 9))),
+    ),
+    "heartbeats after goodbye": Behaviour(Frame.BYE, forever(raw(HEARTBEAT), 0.5)),
+    "a flood after goodbye": Behaviour(Frame.BYE, forever(raw(HEARTBEAT))),
+}
+
+
+class Proxy:
+    """The real worker, and its controller on standard input and output."""
+
+    def __init__(self, behaviour: Behaviour, marker: Path) -> None:
+        self._behaviour = behaviour
+        self._marker = marker
+        pipe = subprocess.PIPE
+        self._real = subprocess.Popen([REAL, *sys.argv[1:]], stdin=pipe, stdout=pipe, bufsize=0)
+        assert self._real.stdin
+        assert self._real.stdout
+        self._in, self._out = self._real.stdin.fileno(), self._real.stdout.fileno()
+
+    def run(self) -> None:
+        """Pass frames until one side closes."""
+        buffers = {0: bytearray(), self._out: bytearray()}
+        while True:
+            for source in select.select(list(buffers), [], [])[0]:
+                data = os.read(source, 1 << 16)
+                if not data:
+                    self._real.stdin.close()  # type: ignore[union-attr]
+                    sys.exit(self._real.wait() if source == 0 else 0)
+                buffers[source] += data
+                while (frame := frames.split(buffers[source])) is not None:
+                    self._pass(source, *frame)
+
+    def _pass(self, source: int, kind: Frame, tag: int, payload: bytes) -> None:
+        own = Frame.HELLO if source == self._out else None
+        if kind is self._behaviour.on and (kind is not Frame.HELLO or own):
+            self._marker.touch()
+            for piece in self._behaviour.pieces(tag, payload):
+                _write(1, piece)
+        else:
+            _write(1 if source == self._out else self._in, frames.frame(kind, tag, payload))
+
+
+def _write(to: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(to, view) :]
+
+
+def main(behaviour: str, marker: str) -> None:
+    """Behave so. Where there is no controller, as when a host tries the program: end."""
+    if os.path.sameopenfile(0, os.open(os.devnull, os.O_RDONLY)):
+        sys.exit(0)
+    assert binding.FRAME_MAX
+    Proxy(BEHAVIOURS[behaviour], Path(marker)).run()
