@@ -51,7 +51,7 @@ class HostCpus:
             try:
                 self._by_boot[key] = _read(worker)
             except (ValueError, StopIteration) as error:
-                what = f"its list of CPUs cannot be read: {error}"
+                what = f"its list of CPUs cannot be read ({str(error) or 'it is empty'})"
                 raise HostError(f"{worker.host}: {what}; see {STATUS} there") from error
         return self._by_boot[key]
 

@@ -61,7 +61,7 @@ name: hostile
 ssh_config: {config}
 hosts: {{bad: {{ssh: box, address: 127.0.0.1}}, good: local}}
 pairs: [{{sender: {sender}, receiver: {receiver}}}]
-transfer: {{duration: 200ms, warmup: 10ms, sample: 10ms, congestion: cubic}}
+transfer: {{duration: 200ms, warmup: 10ms, sample: 10ms}}
 verify: off
 repeat: {{min: 1, max: 1}}
 """
