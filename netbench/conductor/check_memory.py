@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from netbench.conductor.finding import Finding
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
+from netbench.errors import EngineError
 from netbench.model import Transfer
 
 MEMORY = "/proc/meminfo"
@@ -25,7 +26,7 @@ def check_memory(transfer: Transfer, sender: Worker, receiver: Worker) -> Iterat
     for worker, size in sides:
         needed = transfer.streams * size
         available = _available(worker)
-        if needed > available:
+        if available is not None and needed > available:
             yield Finding(
                 "error",
                 worker.host,
@@ -59,11 +60,16 @@ def _has_buffer(method: Named, named: bool) -> bool:
     return method.has("buffers") and not (named and method.has("from_buffer"))
 
 
-def _available(worker: Worker) -> int:
-    """Bytes that can be allocated without swapping, as the kernel estimates (proc(5))."""
-    lines, _ = worker.operate("file", MEMORY)
-    fields = dict(line.split(":", 1) for line in lines.splitlines() if ":" in line)
-    return int(fields["MemAvailable"].split()[0]) * 1024
+def _available(worker: Worker) -> int | None:
+    """Bytes that can be allocated without swapping, as the kernel estimates (proc(5)); None where
+    the host does not tell.
+    """
+    try:
+        lines, _ = worker.operate("file", MEMORY)
+        fields = dict(line.split(":", 1) for line in lines.splitlines() if ":" in line)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (EngineError, LookupError, ValueError):
+        return None
 
 
 def _gib(size: int) -> str:

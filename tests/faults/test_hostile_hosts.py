@@ -37,9 +37,13 @@ INTERRUPT_SECONDS = 10.0
 MACHINE = platform.machine()
 # The deadlines of netbench, shortened, since a test waits for them.
 CONSTANTS = {
-    "engine.worker": {"HELLO_SECONDS": 3.0, "ANSWER_SECONDS": 4.0, "ABORT_SECONDS": 1.0},
-    "engine.worker.": {"GOODBYE_SECONDS": 2.0},
-    "conductor.exchange": {"SLACK_SECONDS": 2.0, "ABORT_SECONDS": 1.0},
+    "engine.worker": {
+        "HELLO_SECONDS": 3.0,
+        "ANSWER_SECONDS": 4.0,
+        "IDLE_SECONDS": 1.0,
+        "GOODBYE_SECONDS": 2.0,
+    },
+    "conductor.exchange": {"SLACK_SECONDS": 2.0},
     "conductor.retry": {"ATTEMPTS": 1},
     "hosts.deploy": {"START_SECONDS": 5.0},
     "hosts.ssh.channel": {"CONNECT_SECONDS": 5.0},
@@ -48,7 +52,7 @@ START = """\
 import importlib, sys
 for name, values in {constants!r}.items():
     for key, value in values.items():
-        setattr(importlib.import_module("netbench." + name.rstrip(".")), key, value)
+        setattr(importlib.import_module("netbench." + name), key, value)
 from pathlib import Path
 from netbench.hosts.ssh.channel import SshChannel
 SshChannel.__init__.__kwdefaults__ |= {{"package": Path({package!r}), "connect_timeout": 5.0}}
