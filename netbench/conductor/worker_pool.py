@@ -232,14 +232,16 @@ class WorkerPool:
             worker = self._workers.pop(key)
             self._heartbeat.remove(worker)
             worker.close()
-        self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
-        self._boot_ids.pop(host, None)
-        self._lost.discard(host)
+        self._forget_boot(host)
 
     def forget(self, host: str) -> None:
         """Give up a host's workers without waiting for them: the host is going down."""
         for key in [key for key in list(self._workers) if key[0] == host]:
             self.dismiss(*key)
+        self._forget_boot(host)
+
+    def _forget_boot(self, host: str) -> None:
+        self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
         self._lost.discard(host)
 

@@ -44,6 +44,7 @@ class Connection:
         self.host = host
         self.silence = 0.0
         self.lost = False
+        self._why = ""  # it was lost, as was found first
         self._stream = stream
         self._buffer = bytearray()
         self._lock = threading.Lock()
@@ -59,7 +60,9 @@ class Connection:
             raise ProtocolError(f"{self.host}: {error}") from error
 
     def write(self, data: bytes) -> None:
-        """Write whole frames. Errors: WorkerLost."""
+        """Write whole frames. Errors: WorkerLost, at once where that is known."""
+        if self.lost:
+            raise self._lost(self._why or "it was abandoned")
         try:
             with self._lock:
                 self._stream.write(data)
@@ -143,6 +146,7 @@ class Connection:
     def lost_by(self, what: str) -> WorkerLost:
         """The error that the worker is gone, with the last that it printed."""
         self.lost = True
+        self._why = self._why or what
         complaint = self._stream.complaint()
         hint = (
             f"its output: {complaint}"

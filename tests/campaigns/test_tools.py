@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,10 @@ def test_the_client_command_line() -> None:
     assert " ".join(made.client) == (
         "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 60 -A 0"
     )
+    bounded = tool_commands.commands(replace(transfer, bytes=10), "10.0.0.2", 5000, (None, None))
+    words = " ".join(bounded.client)
+    assert " -n 10 " in words
+    assert " -i 60" in words, "with -n and -i 0, iperf3 3.18 never ends"
     server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
     assert made.server == (*server, "-A", "1")
     one = tool_commands.commands(transfer, "10.0.0.2", 5000, (None, 1))

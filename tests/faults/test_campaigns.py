@@ -27,7 +27,9 @@ import pytest
 
 from netbench import api, campaign
 from netbench.conductor import conductor
+from netbench.conductor.check import check
 from netbench.conductor.runner import Runner
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
@@ -550,6 +552,29 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
     assert (conclusion.why, conclusion.exit_code) == ("lost", 1)
     assert "3 times in a row" in conclusion.reason
     assert [r["status"] for r in stored_records(conclusion.path)] == ["interrupted"] * 3
+
+
+@pytest.mark.parametrize(
+    ("transfer", "refused"),
+    [
+        ("chunk: 1G, send: write", True),
+        ("chunk: 1G, send: readwrite", True),
+        ("chunk: 1G, send: sendfile", True),
+        ("receive_chunk: 1G, receive: read", True),
+        ("receive_chunk: 1G, receive: splice", False),
+        ("chunk: 1G, send: sendfile, source: zero", False),
+        ("chunk: 64K, send: write", False),
+    ],
+)
+def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> None:
+    """Not left to the kernel's killer. Where a method has no buffer of a chunk, none is counted."""
+    text = BASE + f"transfer: {{streams: 128, {transfer}, {SHORT}}}\n"
+    found = campaign.parse(text, "f.yaml")
+    with WorkerPool(found) as pool:
+        errors = [str(one) for one in check(found, pool) if one.level == "error"]
+    assert len(errors) == refused, errors
+    if refused:
+        assert "streams: the buffers of 128 streams need " in errors[0]
 
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:

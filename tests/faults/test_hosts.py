@@ -308,27 +308,38 @@ def test_a_worker_that_is_lost_over_verification_is_replaced(
 # The way to the hosts
 
 
-def cut(here: Lab) -> None:
-    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", "uplink", "down")
+def cut(here: Lab, link: str = "uplink") -> None:
+    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, "down")
 
 
-def mend(here: Lab) -> None:
-    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", "uplink", "up")
+def mend(here: Lab, link: str = "uplink") -> None:
+    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, "up")
 
 
 @pytest.mark.slow
-def test_a_short_cut_of_the_management_link_leaves_the_run_alone(own: Lab, begin: Begin) -> None:
+@pytest.mark.parametrize(
+    ("link", "sides"),
+    [
+        ("uplink", {"sender", "receiver"}),
+        ("mgmt1", {"sender"}),
+        ("mgmt2", {"receiver"}),
+    ],
+)
+def test_a_short_cut_of_the_management_link_leaves_the_run_alone(
+    own: Lab, begin: Begin, link: str, sides: set[str]
+) -> None:
     before = state(own)
     campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "10s"))
     in_flight(campaign, own)
-    cut(own)
+    cut(own, link)
     time.sleep(5)  # how long it is cut
-    mend(own)
+    mend(own, link)
     code, said = campaign.end()
     assert code == 0, said
     (record,) = campaign.records()
     assert (record["status"], record["reason"]) == ("ok", "")
-    assert 4.5 < record["cut"]["sender"] < 10
+    assert set(record["cut"]) == sides
+    assert all(4.5 < seconds < 10 for seconds in record["cut"].values())
     assert state(own) == before
 
 

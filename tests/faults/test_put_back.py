@@ -14,6 +14,7 @@ import pytest
 from netbench.boot.machine import Machine
 from netbench.conductor import single_meter
 from netbench.engine.worker import Worker
+from netbench.errors import RequestError
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.journal import Change, Restored
 from netbench.model import Host
@@ -108,6 +109,12 @@ def test_a_worker_that_is_stopped_is_ended_by_its_successor(stopped: bool) -> No
     assert successor.operate("worker", str(os.getpid()))[0] == "ended\n", "no worker at all"
     before.close()
     successor.close()
+
+
+@pytest.mark.parametrize("seconds", [1e-12, 0.0, -1.0, 1e-4, 1e6, float("nan")])
+def test_a_time_that_no_meter_can_measure_is_refused(seconds: float) -> None:
+    with pytest.raises(RequestError, match=r"--seconds .*: expected 0.001 \(1 ms\) to a day"):
+        single_meter.read_meter("procstat", seconds)
 
 
 def test_a_meter_may_take_longer_than_a_worker_waits_for_its_controller() -> None:

@@ -191,7 +191,7 @@ class Files(Machine):
     """
 
     def __init__(self, *paths: str) -> None:
-        super().__init__(Host("there"), LocalChannel("there"))
+        super().__init__(Host("there"), LocalChannel("there"), AsHere)
         self._paths = paths
 
     def listing(self, folder: str) -> list[str]:
@@ -547,6 +547,9 @@ class Simulated:
 
     def channel(self, host: str) -> Channel:
         return cast(Channel, SimulatedChannel(self.folder / host / "state"))
+
+    def forget(self, host: str) -> None:
+        """No worker is there."""
 
     def release(self, host: str) -> None:
         pass

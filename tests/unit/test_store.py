@@ -53,6 +53,33 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
         Store.create(tmp_path / "results", "name", "", {})
 
 
+def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file and its folder before the folder appears, then the names above; a kill of the
+    machine itself cannot be tried.
+    """
+    forced: list[str] = []
+    honest = os.fsync
+
+    def fsync(fd: int) -> None:
+        forced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        honest(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = Store.create(tmp_path / "results", "name", "netbench: 1\n", {"cells": []})
+    draft = str(store.path.parent / f".{store.path.name}.new")
+    made = {path.name for path in store.path.iterdir() if path.is_file()}
+    assert {"campaign.yaml", "plan.json", "records.jsonl", "journal.jsonl"} <= made
+    before = forced[: forced.index(draft)]
+    assert set(before) == {f"{draft}/{name}" for name in made}
+    above = forced[forced.index(draft) + 1 :]
+    assert above == [str(tmp_path / "results" / "name"), str(tmp_path / "results"), str(tmp_path)]
+    forced.clear()
+    store.facts({})
+    assert forced == [str(store.path / ".facts.json.new"), str(store.path)]
+
+
 def test_a_record_is_on_disk_before_append_returns(store: Store) -> None:
     store.append(record(1))
     assert (store.path / "records.jsonl").read_bytes() == to_line(record(1).to_json())
