@@ -12,7 +12,7 @@ NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 PYTEST_WORKERS ?= 2
 
-.PHONY: all demo test test-slow lint bench clean pytest docs
+.PHONY: all demo test test-slow test-debian lint bench clean pytest docs
 all: .make/built
 
 include native/Makefile
@@ -46,6 +46,10 @@ pytest: .make/built
 
 test-slow: .make/built
 	$(BIN)/python -m pytest -m slow
+
+# RELEASE=trixie; needs root, debootstrap and minutes
+test-debian:
+	tools/test_debian.sh $(RELEASE)
 
 lint: .make/built
 	$(BIN)/ruff check .

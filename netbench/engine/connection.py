@@ -62,7 +62,7 @@ class Connection:
     def write(self, data: bytes) -> None:
         """Write whole frames. Errors: WorkerLost, at once where that is known."""
         if self.lost:
-            raise self._lost(self._why or "it was abandoned")
+            raise self.lost_by(self._why or "it was abandoned")
         try:
             with self._lock:
                 self._stream.write(data)
