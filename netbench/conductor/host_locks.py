@@ -29,6 +29,7 @@ OTHERS = (
     " measures when"
 )
 _NAME = re.compile(r"[!-~]{1,60}")
+_UNFIT = re.compile(r"[^!-~]")
 HANGS = (
     "a lost worker of this campaign has not exited within {:.0f} s: it waits in the kernel for a"
     " device, or for an NFS server that does not answer; see `dmesg` on the host, and run `resume`"
@@ -110,10 +111,10 @@ class HostLocks:
 
 
 def result_name(campaign: Campaign, store: Store) -> str:
-    """The holder that other campaigns see on locked hosts: the campaign's name and its
-    folder's.
+    """The holder that other campaigns see on locked hosts: the campaign's name and its folder's,
+    which may have been renamed.
     """
-    return f"{campaign.name[:24]}/{store.path.name}"
+    return f"{campaign.name[:24]}/{_UNFIT.sub('_', store.path.resolve().name)[:26]}"
 
 
 def refuse_busy(pool: WorkerPool) -> None:

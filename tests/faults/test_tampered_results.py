@@ -436,8 +436,9 @@ def test_a_journal_that_a_kill_has_cut_stays_usable(dead: Dead, own_state: Path,
     )
 
 
-def test_a_result_that_was_moved_is_one_still(dead: Dead, own_state: Path) -> None:
-    moved = Dead(dead.folder.rename(dead.place / "moved"))
+@pytest.mark.parametrize("name", ["moved", "a result \x1b[31m of mine", "x" * 200])
+def test_a_result_that_was_moved_is_one_still(dead: Dead, own_state: Path, name: str) -> None:
+    moved = Dead(dead.folder.rename(dead.place / name))
     done = moved.run("resume")
     assert done.returncode == 0, done.stderr
 
