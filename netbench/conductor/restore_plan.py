@@ -5,7 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from netbench.journal import Back, Change, Entry, OriginalKernel, outstanding
+from netbench.journal import (
+    Back,
+    Change,
+    Entry,
+    ModulesHidden,
+    ModulesShown,
+    OriginalKernel,
+    outstanding,
+)
 from netbench.model import Campaign, Host
 
 
@@ -13,7 +21,8 @@ def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
     """Each connection, boot and operation that entries of a journal ask for, a line each."""
     lines: list[str] = []
     for name, host in campaign.hosts.items():
-        acts = [*_boots(host, entries), *map(_undo, outstanding(entries, name))]
+        changes = map(_undo, outstanding(entries, name))
+        acts = [*_boots(host, entries), *_modules(host, entries), *changes]
         if acts:
             lines += [f"{name}: {act}" for act in (_connection(host), *acts)]
     return lines
@@ -32,6 +41,17 @@ def _boots(host: Host, entries: Iterable[Entry]) -> list[str]:
             left = entry.release if isinstance(entry, OriginalKernel) else ""
     by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
     return [f"boots back to {left}, where it is not running: {by}"] if left else []
+
+
+def _modules(host: Host, entries: Iterable[Entry]) -> list[str]:
+    shown: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, ModulesShown) and entry.host == host.name:
+            what = "unmounts" if entry.mounted else "removes the link"
+            shown[entry.place] = f"{what} {shlex.quote(entry.place)}"
+        elif isinstance(entry, ModulesHidden) and entry.host == host.name:
+            shown.pop(entry.place, None)
+    return list(shown.values())
 
 
 def _undo(change: Change) -> str:

@@ -1,0 +1,68 @@
+"""What `restore --trust` shows before it acts."""
+
+from __future__ import annotations
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor.restore_plan import restore_plan
+from netbench.journal import (
+    Back,
+    BootBegun,
+    Booted,
+    Change,
+    Ended,
+    Entry,
+    MadeSink,
+    ModulesHidden,
+    ModulesShown,
+    OriginalKernel,
+    Restored,
+)
+
+CAMPAIGN = campaign.parse(
+    """\
+netbench: 1
+name: r
+ssh_config: ./config
+hosts:
+  snd: {ssh: root@snd, boot: {command: [/opt/boot, "a word"]}}
+  rcv: {ssh: rcv, boot: grub}
+transfer: {duration: 20ms}
+""",
+    "r.yaml",
+)
+CHANGE = Change(1, "rcv", "b", "mtu", "link", ("eth0", "mtu"), "9000", "1500\n")
+COMMAND = Change(1, "rcv", "b", "mine", "exec", ("x",), "", "was\n", ("un", "do it"), ("cat", "f"))
+ORIGINAL = OriginalKernel("snd", "b", "6.1", "quiet")
+MODULES = ModulesShown("rcv", "/lib/modules/6.12", True)
+CONNECTS = "rcv: connects to rcv by ./config"
+
+
+@pytest.mark.parametrize(
+    ("entries", "shown"),
+    [
+        ([CHANGE], [CONNECTS, "rcv: mtu: sets link eth0 mtu to '1500'"]),
+        ([CHANGE, Restored((1,), "rcv")], []),
+        ([CHANGE, Restored((1,), "snd")], [CONNECTS, "rcv: mtu: sets link eth0 mtu to '1500'"]),
+        ([COMMAND], [CONNECTS, "rcv: mine: runs `cat f`; runs `un 'do it'`"]),
+        (
+            [ORIGINAL],
+            [
+                "snd: connects to root@snd by ./config",
+                "snd: boots back to 6.1, where it is not running: runs `/opt/boot 'a word'`",
+            ],
+        ),
+        ([ORIGINAL, Back("snd", "b")], []),
+        ([MODULES], [CONNECTS, "rcv: unmounts /lib/modules/6.12"]),
+        (
+            [ModulesShown("rcv", "/lib/modules/a b", False)],
+            [CONNECTS, "rcv: removes the link '/lib/modules/a b'"],
+        ),
+        ([MODULES, ModulesHidden("rcv", "/lib/modules/6.12")], []),
+        ([Ended("lost"), MadeSink("/out", "rcv", "b", 1, 2), Booted(1, "rcv", "b", "6.1")], []),
+        ([BootBegun(1, "k", "rcv", "6.1", "b"), Change(9, "other", "", "", "", (), "", "")], []),
+    ],
+)
+def test_every_act_is_shown_with_its_host(entries: list[Entry], shown: list[str]) -> None:
+    assert restore_plan(CAMPAIGN, entries) == shown
