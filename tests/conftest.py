@@ -48,7 +48,9 @@ def pytest_configure() -> None:
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
     if not os.environ.get("XDG_STATE_HOME"):  # where netbench's key is
-        os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="netbench-tests-state-")
+        state = Path(tempfile.gettempdir(), f"netbench-tests-state-{os.geteuid()}")
+        state.mkdir(mode=0o700, exist_ok=True)
+        os.environ["XDG_STATE_HOME"] = str(state)
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)
