@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netbench.campaign.settings import is_setting
 from netbench.campaign.tree import Listing, Node, Table, Word
 from netbench.campaign.yaml_tree import DEPTH_MAX, UNPRINTABLE, parse_value
 from netbench.errors import CampaignError, Problem
@@ -72,7 +73,8 @@ def _step(holder: Table | Listing, steps: str, top: str) -> tuple[str, str]:
     if known:
         key = max(known, key=len)
         return key, steps[len(key) + 1 :]
-    if top in WHOLE_KEYS and isinstance(holder, Table):
+    misplaced = top == "transfer" and is_setting(steps)  # so that it is told with its place
+    if (top in WHOLE_KEYS or misplaced) and isinstance(holder, Table):
         return steps, ""
     step, _, rest = steps.partition(".")
     return step, rest

@@ -119,6 +119,14 @@ CASES = {
     ),
     "a setting below transfer": Bad("did you mean 'settings.tso'?", "transfer: {tso: on}\n"),
     "a transfer with a setting": Bad("did you mean 'settings.mtu'?", "", ("transfer", "mtu=9000")),
+    "a transfer with a setting of a side": Bad(
+        "did you mean 'settings.sender.gro'?", "", ("transfer", "sender.gro=on")
+    ),
+    "a transfer with a sysctl": Bad(
+        "did you mean 'settings.sysctl.net.ipv4.tcp_sack'?",
+        "",
+        ("transfer", "sysctl.net.ipv4.tcp_sack=1"),
+    ),
     "a key of transfer below settings": Bad(
         "did you mean 'transfer.chunk'?", "settings: {chunk: 1K}\n"
     ),
