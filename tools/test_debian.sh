@@ -21,23 +21,30 @@ git archive HEAD | tar -x -C "$root/netbench"
 git -C "$root/netbench" init -q # a test asks git which files there are
 git -C "$root/netbench" add -A
 
-cat > "$root/run.sh" << 'EOF'
-set -eu
-packages=$1 tests=$2
-export DEBIAN_FRONTEND=noninteractive HOME=/root
-apt-get update -q
-apt-get install -q -y --no-install-recommends $packages
-cd /netbench
-make .make/built
-eval ".venv/bin/python -m pytest $tests"
-EOF
-# Mounts and processes end with the namespaces. The network is the machine's: pip needs it.
-unshare --mount --pid --fork --propagation private sh -euc '
-	mount --bind /dev "$0/dev"
-	mount --bind /dev/pts "$0/dev/pts"
-	mount -t proc proc "$0/proc"
-	mount -t sysfs sysfs "$0/sys"
-	mount -t tmpfs tmpfs "$0/run"
-	cp /etc/resolv.conf "$0/etc/resolv.conf"
-	exec chroot "$0" sh /run.sh "$1" "$2"
-' "$root" "$packages" "$tests"
+# The certificates that this machine trusts, for pip.
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2> /dev/null || true
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+
+# Mounts and processes end with the namespaces. The network is the machine's: apt and pip need it.
+inside() {
+	unshare --mount --pid --fork --propagation private sh -euc '
+		root=$0 rights=$1
+		mount --rbind /dev "$root/dev"
+		mount -t proc proc "$root/proc"
+		mount --bind -o "$rights" "$root/proc/sys" "$root/proc/sys"
+		mount -o "remount,bind,$rights" "$root/proc/sys"
+		mount -t sysfs sysfs "$root/sys"
+		mount -t tmpfs tmpfs "$root/run"
+		shift
+		exec chroot "$root" env HOME=/root PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
+	' "$root" "$@"
+}
+
+# Packages apply settings of their own to /proc/sys: those are of this machine.
+inside ro sh -euc '
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -q
+	apt-get install -q -y --no-install-recommends $0
+	make -C /netbench .make/built
+' "$packages"
+inside rw sh -euc 'cd /netbench; eval ".venv/bin/python -m pytest $0"' "$tests"
