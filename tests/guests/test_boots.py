@@ -21,6 +21,7 @@ import pytest
 from netbench.boot.machine import Machine
 from netbench.boot.state import State
 from netbench.conductor.worker_pool import open_channel
+from netbench.engine.worker import Worker
 from netbench.errors import HostError, LabRefused
 from netbench.lab import Lab, emulator
 from netbench.lab.guests import boot
@@ -34,6 +35,10 @@ NAME = f"b{os.getpid()}"
 OLD, NEW = "6.1", "6.12"
 DEADLINE = "30s"  # of boots that fail: long enough for the good ones beside them
 Record = dict[str, Any]
+
+
+def no_helper() -> Worker:
+    raise AssertionError("the state of a host is read without root")
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Guests:
         host = Host(guest, known.ssh, known.address, ssh_config=str(self.lab.ssh_config))
         channel = open_channel(host)
         try:
-            return Machine(host, channel).state(10.0)
+            return Machine(host, channel, no_helper).state(10.0)
         finally:
             channel.close()
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -495,8 +496,8 @@ def test_check_lists_it_too_where_sudo_is_not_set_up(bed: Bed, tmp_path: Path) -
     server = bed.serve(user="bench", setup=sudo_rule(bed, " no-helper"))
     bed.configure(bed.alias(server, "bench"))
     said = findings(parsed(bed, server.home / "out"))
-    assert [line for line in said if "error: snd: " in line and "sudoers.d" in line]
-    assert [line for line in said if f"needs root: file {TTL} 40" in line]
+    assert [line for line in said if "error: snd: " in line and "sudoers.d" in line], said
+    assert [line for line in said if f"needs root: file {TTL} 40" in line], said
 
 
 def test_check_names_the_line_that_forbids_a_setting(bed: Bed, tmp_path: Path) -> None:
@@ -541,4 +542,26 @@ def test_a_lost_worker_leaves_no_setting(bed: Bed, tmp_path: Path, victim: str) 
         json.loads(line) for line in (conclusion.path / "records.jsonl").read_text().splitlines()
     ]
     assert [record["status"] for record in records] == ["interrupted", "ok"]
+    assert (conclusion.why, TTL.read_text()) == ("done", before)
+
+
+def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    before, stopped = TTL.read_text(), []
+    wanted = parsed(bed, server.home / "out")
+    honest = Runner._measure
+
+    def measure(self: Runner, *args: Any) -> Any:
+        if not stopped:
+            stopped.append(self._pool.workers()["snd", "helper"].hello.pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+        return honest(self, *args)
+
+    monkeypatch.setattr(Runner, "_measure", measure)
+    begun = time.monotonic()
+    conclusion = conductor.start(wanted, tmp_path / "results")
+    assert time.monotonic() - begun < 40, "silence and patience take 30 s at most"
     assert (conclusion.why, TTL.read_text()) == ("done", before)

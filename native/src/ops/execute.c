@@ -111,7 +111,7 @@ static int perform(const struct nb_op_request *request, struct nb_text *text,
 /* The name under which a campaign locks the host stands in the host's log from then on. */
 static void remember_campaign(const struct nb_op_request *request, struct nb_client *client)
 {
-	if (request->op->lasting && request->value)
+	if (!strcmp(request->op->name, "lock") && request->value)
 		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
 }
 
