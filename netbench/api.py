@@ -90,6 +90,7 @@ def resume(path: Path) -> Conclusion | None:
     from netbench import campaign
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
+    from netbench.conductor.resumable import refuse_another
     from netbench.lab import campaign_hosts
     from netbench.plan import Plan
     from netbench.store import Store
@@ -100,7 +101,7 @@ def resume(path: Path) -> Conclusion | None:
     if conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
         return None
-    conductor.refuse_another(store, Plan(begun))  # before its lab is made
+    refuse_another(store, Plan(begun))  # before its lab is made
     with campaign_hosts(begun) as ready:
         return _announced(conductor.resume(path, ready, progress))
 

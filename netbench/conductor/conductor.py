@@ -24,6 +24,7 @@ from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
+from netbench.conductor.resumable import name_doubts, refuse_another
 from netbench.conductor.run_history import RunHistory, described, is_finished, made_sinks
 from netbench.conductor.runner import Runner
 from netbench.conductor.sinks import MadeSinks
@@ -42,10 +43,9 @@ from netbench.errors import (
 from netbench.journal import Ended, Why
 from netbench.model import Campaign, Pair
 from netbench.plan import Boot, Key, Plan, Unit
-from netbench.result_files import PlanFile
 from netbench.store import Store
 
-__all__ = ["Conclusion", "Conductor", "is_finished", "refuse_another", "resume", "start"]
+__all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
 LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
 
@@ -113,7 +113,7 @@ def resume(
     store.lock()
     try:
         refuse_another(store, plan)
-        _name_doubts(store, progress)
+        name_doubts(store, progress)
         with WorkerPool(campaign, channels) as pool:
             _boots(store, campaign, pool, progress).finish_boots()
             refuse_errors(check(campaign, pool, made_sinks(store)), progress)
@@ -130,44 +130,6 @@ def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
     for finding in findings:
         if finding.level == "warning":
             progress.say(str(finding))
-
-
-def _name_doubts(store: Store, progress: Progress) -> None:
-    """Say which lines of the journal do not count. Errors: StoreError where they hide that others
-    are missing.
-    """
-    lines = "\n".join(map(str, store.doubts))
-    if any(doubt.hides_others for doubt in store.doubts):
-        raise StoreError(
-            f"{lines}\nwhat is known of the hosts is not complete: look at the journal, then"
-            f" `restore --trust {store.path}`, and run the campaign as a new one"
-        )
-    if lines:
-        store.note(lines)
-        progress.say(lines)
-
-
-def refuse_another(store: Store, plan: Plan) -> None:
-    """Refuse a result whose campaign or plan are not those that it was begun with. Errors:
-    StoreError.
-    """
-    _refuse_another_plan(store, plan)
-    if why := store.why_not_as_begun():
-        raise StoreError(
-            "\n".join(why) + "; restore the file from a copy, or run the campaign as a new one;"
-            f" `restore --trust {store.path}` puts back what it left changed"
-        )
-
-
-def _refuse_another_plan(store: Store, plan: Plan) -> None:
-    planned = codec.of_json(PlanFile, plan.to_json())
-    stored = store.plan()
-    for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
-        if getattr(stored, name) != getattr(planned, name):
-            raise StoreError(
-                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
-                " restore campaign.yaml, or run the changed campaign as a new one"
-            )
 
 
 def _rows(pool: WorkerPool, campaign: Campaign) -> tuple[Row, ...]:

@@ -556,12 +556,15 @@ def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
 
     def measure(self: Runner, *args: Any) -> Any:
         if not stopped:
-            stopped.append(self._pool.workers()["snd", "helper"].hello.pid)
-            os.kill(stopped[0], signal.SIGSTOP)
+            pid = self._pool.workers()["snd", "helper"].hello.pid
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            stopped.append(int(stat.rpartition(")")[2].split()[1]))  # its parent: sudo
+            os.kill(pid, signal.SIGSTOP)
         return honest(self, *args)
 
     monkeypatch.setattr(Runner, "_measure", measure)
     begun = time.monotonic()
     conclusion = conductor.start(wanted, tmp_path / "results")
     assert time.monotonic() - begun < 40, "silence and patience take 30 s at most"
+    wait_for(lambda: not Path(f"/proc/{stopped[0]}").exists(), "sudo goes with its helper")
     assert (conclusion.why, TTL.read_text()) == ("done", before)

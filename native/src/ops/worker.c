@@ -50,25 +50,44 @@ static int is_worker(const char *pid)
 	       !stat(path, &folder) && folder.st_uid == geteuid();
 }
 
-/* Its state as in proc(5): after the name, which is in parentheses. */
-static char state_of(const char *pid)
+/* Its state and its parent as in proc(5): after the name, which is in parentheses. */
+static char state_of(const char *pid, int *parent)
 {
-	char text[WORDS], *name;
+	char text[WORDS], *name, state = 0;
 
+	*parent = 0;
 	read_proc(pid, "stat", text);
 	name = strrchr(text, ')');
-	return name && name[1] ? name[2] : 0;
+	if (name && sscanf(name + 1, " %c %d", &state, parent) != 2)
+		return 0;
+	return state;
+}
+
+/* sudo, and its monitor where it has one, stop when their child is stopped, and would never see
+ * that it has died. */
+static void wake_sudo(int parent)
+{
+	char pid[16], name[WORDS];
+
+	while (parent > 1) {
+		snprintf(pid, sizeof(pid), "%d", parent);
+		read_proc(pid, "comm", name);
+		if (strcmp(name, "sudo\n") != 0 || kill(parent, SIGCONT))
+			return;
+		state_of(pid, &parent);
+	}
 }
 
 static int get_worker(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
 {
 	const char *pid = target->words;
+	int parent = 0;
 	char state;
 
 	if (!*pid || strlen(pid) > 10 || strspn(pid, "0123456789") != strlen(pid))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "give a pid",
 			       "'%.20s' is not a pid", pid);
-	state = is_worker(pid) ? state_of(pid) : 0;
+	state = is_worker(pid) ? state_of(pid, &parent) : 0;
 	nb_text_add(text, "%s\n",
 		    !state			   ? ENDED
 		    : state == 'T' || state == 't' ? "stopped"
@@ -80,13 +99,16 @@ static int set_worker(const struct nb_target *target, const char *value, struct 
 {
 	static const struct timespec pause = { .tv_nsec = 1000000 };
 	const char *pid = target->words;
-	char state = is_worker(pid) ? state_of(pid) : 0;
+	int parent = 0;
+	char state = is_worker(pid) ? state_of(pid, &parent) : 0;
 
 	if (strcmp(value, ENDED) != 0 || (state && state != 'T' && state != 't'))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it has left",
 			       "process %.20s is not stopped", pid);
 	if (state && kill((pid_t)strtol(pid, NULL, 10), SIGKILL) && errno != ESRCH)
 		return nb_fail_errno(error, OPERATION, "kill it by hand", "process %.20s", pid);
+	if (state)
+		wake_sudo(parent);
 	for (int i = 0; i < ATTEMPTS && is_worker(pid); i++)
 		nanosleep(&pause, NULL);
 	return 0;

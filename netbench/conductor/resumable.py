@@ -1,0 +1,50 @@
+"""Whether a stored result may be gone on with: its campaign and plan are those that it was begun
+with, and its journal is whole.
+"""
+
+from __future__ import annotations
+
+from netbench import codec
+from netbench.conductor.progress import Progress
+from netbench.errors import StoreError
+from netbench.plan import Plan
+from netbench.result_files import PlanFile
+from netbench.store import Store
+
+
+def name_doubts(store: Store, progress: Progress) -> None:
+    """Say which lines of the journal do not count. Errors: StoreError where they hide that others
+    are missing.
+    """
+    lines = "\n".join(map(str, store.doubts))
+    if any(doubt.hides_others for doubt in store.doubts):
+        raise StoreError(
+            f"{lines}\nwhat is known of the hosts is not complete: look at the journal, then"
+            f" `restore --trust {store.path}`, and run the campaign as a new one"
+        )
+    if lines:
+        store.note(lines)
+        progress.say(lines)
+
+
+def refuse_another(store: Store, plan: Plan) -> None:
+    """Refuse a result whose campaign or plan are not those that it was begun with. Errors:
+    StoreError.
+    """
+    _refuse_another_plan(store, plan)
+    if why := store.why_not_as_begun():
+        raise StoreError(
+            "\n".join(why) + "; restore the file from a copy, or run the campaign as a new one;"
+            f" `restore --trust {store.path}` puts back what it left changed"
+        )
+
+
+def _refuse_another_plan(store: Store, plan: Plan) -> None:
+    planned = codec.of_json(PlanFile, plan.to_json())
+    stored = store.plan()
+    for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
+        if getattr(stored, name) != getattr(planned, name):
+            raise StoreError(
+                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
+                " restore campaign.yaml, or run the changed campaign as a new one"
+            )
