@@ -105,11 +105,11 @@ def _looks(
 
 def _facts(host: str, entry: HostEntry) -> Iterator[HostWarning]:
     facts = entry.facts
-    load = _number(str(facts.get("load") or "").partition(" ")[0])
-    if load > BUSY_SHARE * entry.cpus:
+    load = str(facts.get("load") or "").partition(" ")[0][:20]
+    if _number(load) > BUSY_SHARE * entry.cpus:
         yield HostWarning(
             host,
-            f"the load average is {load:g}",
+            f"the load average is {load}",
             "stop what else runs here, or expect wider intervals",
         )
     governor = facts.get("governor")

@@ -25,6 +25,7 @@ Question = tuple[str, tuple[str, ...]]
 CPUS = "/sys/devices/system/cpu"
 IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
 MOST_POLICIES = 4  # whose frequency is read
+GAUGE_LENGTH = 100  # of a gauge that is a text
 MOST_COUNTERS = 20_000  # of one file, or of one interface
 
 
@@ -48,12 +49,16 @@ Take = Callable[[Reading, str], None]
 
 def _counted(parse: Callable[[str], Mapping[str, int]]) -> Take:
     def take(reading: Reading, text: str) -> None:
-        counters = parse(text)
-        if len(counters) > MOST_COUNTERS or any(n >= 2**64 for n in counters.values()):
-            raise ValueError(f"{len(counters)} counters that no kernel has")
-        reading.counters.update(counters)
+        reading.counters.update(_checked(parse(text)))
 
     return take
+
+
+def _checked(counters: Mapping[str, int]) -> Mapping[str, int]:
+    """Errors: ValueError for numbers, or for more of them, that no kernel has."""
+    if len(counters) > MOST_COUNTERS or any(abs(n) >= 2**63 for n in counters.values()):
+        raise ValueError(f"{len(counters)} counters that no kernel has")
+    return counters
 
 
 def _one(name: str) -> Take:
@@ -62,13 +67,19 @@ def _one(name: str) -> Take:
 
 def _gauge(name: str, parse: Callable[[str], Any]) -> Take:
     def take(reading: Reading, text: str) -> None:
-        reading.gauges[name] = parse(text)
+        value = parse(text)
+        if isinstance(value, str):
+            value = value[:GAUGE_LENGTH]
+        elif not -(2**63) < value < 2**63:
+            raise ValueError(f"{name} {value}")
+        reading.gauges[name] = value
 
     return take
 
 
 def _frequency(reading: Reading, text: str) -> None:
-    reading.gauges.setdefault("mhz", []).append(int(text) // 1000)
+    khz = _checked({"khz": int(text)})["khz"]
+    reading.gauges.setdefault("mhz", []).append(khz // 1000)
 
 
 def _of_kernel() -> dict[Question, Take]:
@@ -76,7 +87,7 @@ def _of_kernel() -> dict[Question, Take]:
         return "file", (path,)
 
     return {
-        file("/proc/stat"): lambda reading, text: reading.cpu.update(cpu_states(text)),
+        file("/proc/stat"): lambda reading, text: reading.cpu.update(_checked(cpu_states(text))),
         file("/proc/loadavg"): _gauge("load", lambda text: float(text.split()[0])),
         file("/proc/net/softnet_stat"): _counted(softnet),
         IRQBALANCE: _gauge("irqbalance", lambda text: "running" if ".sock" in text else ""),
@@ -152,7 +163,8 @@ class Watch:
         for text in (own, *(worker.ask(questions[:1])[0] for worker in workers[1:])):
             if isinstance(text, str):
                 with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
-                    reading.workers.update([process(text)])
+                    pid, ticks = process(text)
+                    reading.workers |= {pid: _checked({"ticks": ticks})["ticks"]}
         return reading
 
     def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
