@@ -200,6 +200,8 @@ static int serve_once(struct nb_worker *worker, const struct nb_leaving *leaving
 		nb_worker_dispatch(worker);
 	/* While this worker was busy it could not read: the controller was not silent. */
 	worker->heard_at += nb_now() - woken;
+	if (worker->heard_at > nb_now())
+		worker->heard_at = nb_now();
 	nb_heartbeat();
 	if (nb_now() >= worker->heard_at + NB_SILENCE_SECONDS * SECOND)
 		worker->heartbeat.lost = 1;
