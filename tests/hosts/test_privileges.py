@@ -31,7 +31,7 @@ from netbench.hosts import deploy
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.settings.catalogue import known
-from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path
+from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path, until
 
 __all__ = ["bed", "tmp_path"]
 pytestmark = [pytest.mark.root, pytest.mark.netns, needs_sshd]
@@ -566,5 +566,5 @@ def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
     begun = time.monotonic()
     conclusion = conductor.start(wanted, tmp_path / "results")
     assert time.monotonic() - begun < 40, "silence and patience take 30 s at most"
-    wait_for(lambda: not Path(f"/proc/{stopped[0]}").exists(), "sudo goes with its helper")
+    until(lambda: not Path(f"/proc/{stopped[0]}").exists())  # sudo went with its helper
     assert (conclusion.why, TTL.read_text()) == ("done", before)
