@@ -137,7 +137,11 @@ WAYS_TO_ROOT: Mapping[str, Asked] = {
         "target": f"/sys/class/net/{LINK}/subsystem/{OTHER}/mtu",
         "value": "1400",
     },
-    "an export": {"op": "export", "target": ["/", "127.0.0.1", "127.0.0.1"], "value": "exported"},
+    "an export": {
+        "op": "export",
+        "target": ["/", "127.0.0.1", "127.0.0.1", "/etc/shadow"],
+        "value": "exported",
+    },
     "a mount over keys": {"op": "mount", "target": "/root/.ssh", "value": "h:/\nvers=4.2"},
     "a mount": {"op": "mount", "target": "/run/netbench.nfs-1", "value": "h:/\nvers=4.2"},
     "a secret": {"op": "file", "target": "/etc/shadow"},

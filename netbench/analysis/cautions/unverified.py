@@ -12,7 +12,7 @@ class Unverified(CautionRule):
     """The runs count: what arrived was counted, and not looked at."""
 
     name = "unverified"
-    severity = 20
+    severity = 25
     about = "`verify` was asked for, and what arrived could not be read again."
     reads = "`unverified` of records"
     shows = "why"
