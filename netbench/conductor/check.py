@@ -196,7 +196,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
                 f"{key}: {level}: {why}",
                 "leave this level out, or use another interface",
             )
-        elif host not in pool.refused:
+        else:
             yield from needing_root(places[host], key, level, campaign)
 
 
