@@ -453,9 +453,12 @@ def findings(wanted: Campaign) -> list[str]:
 
 @pytest.mark.parametrize("login", ["bench", "root"])
 def test_data_moves_without_root_while_a_helper_holds_settings(
-    bed: Bed, tmp_path: Path, login: str, monkeypatch: pytest.MonkeyPatch
+    bed: Bed, tmp_path: Path, login: str, request: pytest.FixtureRequest
 ) -> None:
     """The pool's workers are looked at while the campaign's only run is under way."""
+    # The lock of an account that may not write into HOME, which is root's here.
+    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
+    monkeypatch = request.getfixturevalue("monkeypatch")
     account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
     server = bed.serve(user=login, setup=sudo_rule(bed) if login == "bench" else OWN + account)
     bed.configure(bed.alias(server, login))
