@@ -188,7 +188,8 @@ def workers(watched: str, folder: Path) -> Iterator[dict[str, Worker]]:
         stack.callback(heartbeat.stop)
         made: dict[str, Worker] = {}
         for role in ("send", "receive"):
-            argv = callgrind(folder, [str(WORKER)]) if role == watched else (str(WORKER),)
+            mover = [str(WORKER), "mover"]
+            argv = callgrind(folder, mover) if role == watched else mover
             made[role] = Worker(LocalChannel(role).start(argv), role)
             stack.callback(made[role].close)
             heartbeat.add(made[role])
