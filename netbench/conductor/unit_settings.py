@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from netbench.conductor.held_settings import HeldSettings
@@ -100,10 +101,10 @@ class UnitSettings:
             after = self._read_again(unit)
         except SettingRefused as error:
             return _failed(record, f"settings could not be read after the run: {error}")
-        except WorkerLost as error:
-            if record.status == "failed":  # the worker may have left because of that
-                return record
+        except WorkerLost as error:  # what it held was undone, perhaps within the run
             reason = f"settings could not be read after the run: {error}"
+            if record.reason:
+                reason = f"{record.reason}; {reason}"
             return replace(record, status="interrupted", reason=reason)
         if any(after[side].keys() != before.read[side].keys() for side in SIDES):
             # A worker that is new has not applied them.
@@ -114,6 +115,12 @@ class UnitSettings:
                 if level != before.read[side][key]:
                     record = _changed(record, side, key, level)
         return record
+
+    def confirm(self, unit: Unit) -> None:
+        """See whether the helpers that hold the unit's settings are there. Errors: WorkerLost."""
+        if self.wanted(unit):
+            with suppress(SettingRefused):
+                self._read_again(unit)
 
     def _read_again(self, unit: Unit) -> Read:
         """What a unit's settings read now. Errors: as enter."""

@@ -64,6 +64,7 @@ class UnitSteps:
                 return
             why, status = self._runner.verify(unit), FAILED
         except (EngineError, RequestError, TimeoutError) as error:
+            self._settings.confirm(unit)
             why, status = f"verify: {error}", status_of(error)
         if why:
             self._recorder.keep_unmeasured(unit, status, why)

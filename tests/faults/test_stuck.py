@@ -171,6 +171,32 @@ def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) ->
     assert not held()
 
 
+@pytest.mark.parametrize("what", ["_measure", "verify"])
+def test_what_fails_because_a_helper_was_lost_is_repeated(tmp_path: Path, what: str) -> None:
+    """Half of the settings are gone then: a link whose ends differ in MTU carries nothing."""
+    deadly = (
+        "import os, signal, sys\n"
+        "from netbench.conductor.runner import Runner\n"
+        f"honest, name = Runner.{what}, '{what}'\n"
+        "def fail(self, *arguments):\n"
+        "    setattr(Runner, name, honest)\n"
+        "    os.kill(self._pool.holder('here').hello.pid, signal.SIGTERM)\n"
+        "    raise TimeoutError('no answer in time')\n"
+        "setattr(Runner, name, fail)\n"
+        "from netbench.__main__ import main\n"
+        "sys.exit(main(sys.argv[4:]))\n"
+    )
+    text = HEAD.replace("verify: off", "verify: true")
+    text += "transfer: {duration: 20ms, warmup: 0s, congestion: cubic}\n"
+    campaign = Running(tmp_path, tmp_path / "r", text, [sys.executable, "-c", deadly])
+    code, said = campaign.end()
+    assert code == 0, said
+    records = campaign.records()
+    wanted = ["interrupted", "ok"] if what == "_measure" else ["ok"]
+    assert [record["status"] for record in records] == wanted
+    assert not held()
+
+
 def test_what_lost_workers_held_is_put_back_at_the_end(tmp_path: Path) -> None:
     """The last attempt loses its worker too: the journal knows what that held."""
     deadly = (
