@@ -13,18 +13,26 @@ import sys
 
 def _drop_working_directory() -> None:
     """`python -m netbench` puts the working directory first in sys.path. A module there, such as a
-    yaml.py beside the campaign, must not run in place of the one that is installed.
+    yaml.py beside the campaign, must not run in place of the one that is installed. Neither must
+    one of a folder there: setuptools adds a relative path for packages that are installed by
+    `pip install -e`.
     """
     try:
         here = os.getcwd()
     except OSError:  # it was removed
         here = ""
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here)]
+    sys.path[:] = [entry for entry in sys.path if os.path.isabs(entry) and entry != here]
 
 
-if sys.argv[:1] == ["-m"] and any(
-    word.removeprefix("-m").split(".")[0] == "netbench" for word in sys.orig_argv
-):
+def _is_program() -> bool:
+    """Whether this process runs netbench, by `-m` or the installed script, and not a notebook."""
+    if sys.argv[:1] == ["-m"]:
+        words = (word.removeprefix("-m").split(".")[0] for word in sys.orig_argv)
+        return "netbench" in words
+    return os.path.basename(sys.argv[0] if sys.argv else "") == "netbench"
+
+
+if _is_program():
     _drop_working_directory()
 
 from importlib import import_module  # noqa: E402

@@ -66,12 +66,10 @@ def _block(source: Source, block: Block, salt: str) -> dict[str, Any]:
     if isinstance(block, Plot):
         from netbench.report import plots
 
-        axes, dots = draw(source, block)
-        return {
-            "kind": "plot",
-            "caption": block.caption,
-            "drawing": Markup(plots.inline(axes, dots, salt)),
-        }
+        with plots.default_style():
+            axes, dots = draw(source, block)
+            drawing = Markup(plots.inline(axes, dots, salt))
+        return {"kind": "plot", "caption": block.caption, "drawing": drawing}
     return _table(block)
 
 

@@ -11,6 +11,7 @@ import base64
 import io
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
+from matplotlib.style.core import STYLE_BLACKLIST
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import Comparison
@@ -61,6 +63,15 @@ class Rows:
     labels: Sequence[str]
     cells: Sequence[CellResult]
     values: Sequence[np.ndarray]
+
+
+def default_style() -> AbstractContextManager[None]:
+    """Within it drawings look as matplotlib's defaults say: importing matplotlib has read the
+    `matplotlibrc` of the working directory, which may be anybody's, and runs TeX where that says
+    so.
+    """
+    defaults = mpl.rcParamsDefault.items()
+    return mpl.rc_context({name: value for name, value in defaults if name not in STYLE_BLACKLIST})
 
 
 def new_axes(height: float) -> Axes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from importlib.metadata import packages_distributions
 from importlib.util import resolve_name
@@ -15,6 +17,7 @@ from netbench.hosts.local import LocalChannel
 from tests.support.paths import ROOT
 
 CAMPAIGN = "netbench: 1\nname: f\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 1, max: 1}\n"
+(SAMPLE,) = (ROOT / "results" / "sample").iterdir()
 DECOY = "import os\nos.write(2, b'decoy ' + __name__.encode())\nos._exit(99)\n"
 
 
@@ -75,3 +78,52 @@ def test_an_installed_script_is_declared() -> None:
     assert scripts == {"netbench": "netbench.__main__:main"}
     module, _, name = scripts["netbench"].partition(":")
     assert callable(getattr(__import__(resolve_name(module, None), fromlist=[name]), name))
+
+
+def commands() -> dict[str, list[str]]:
+    """Ways to start netbench, by what is first in their sys.path."""
+    script = Path(sysconfig.get_path("scripts")) / "netbench"
+    return {
+        "python -m": [sys.executable, "-m", "netbench"],
+        "python -P -m": [sys.executable, "-P", "-m", "netbench"],
+        "the installed script": [str(script)],
+    }
+
+
+@pytest.mark.parametrize("way", commands())
+def test_modules_that_nobody_has_installed_are_not_found_there_either(
+    tmp_path: Path, way: str
+) -> None:
+    """pandas imports what it could use: from any relative entry of sys.path, as setuptools adds one
+    for a package that is installed with `pip install -e`.
+    """
+    asked = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    entries = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
+    relative = {entry for entry in entries if not os.path.isabs(entry)} | {"."}
+    for entry in relative:
+        (tmp_path / entry).mkdir(exist_ok=True)
+        for name in ("pyarrow", "numexpr", "bottleneck", "gssapi", "sspi"):
+            (tmp_path / entry / f"{name}.py").write_text(DECOY)
+    done = subprocess.run(
+        [*commands()[way], "report", str(SAMPLE), "--html", "o.html"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "decoy" not in done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", ["text.usetex: True", "figure.facecolor: red", "font.size: 40"])
+def test_a_style_of_drawings_in_the_working_directory_changes_no_report(
+    tmp_path: Path, line: str
+) -> None:
+    """matplotlib reads `matplotlibrc` of the working directory, which may let it run TeX."""
+    pages = []
+    for style in ("", f"{line}\n"):
+        (tmp_path / "matplotlibrc").write_text(style)
+        command = [*commands()["python -m"], "report", str(SAMPLE), "--html", "o.html"]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        pages.append((tmp_path / "o.html").read_text())
+    assert pages[0] == pages[1]
