@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "profile/sampler.h"
 #include "scratch_files.h"
 
 void nb_leaving_begin(struct nb_leaving *leaving)
@@ -38,6 +39,7 @@ void nb_leave(struct nb_worker *worker)
 		nb_run_halt(worker->run);
 	nb_undo(&worker->undo, 0, &worker->client, &ignored);
 	nb_worker_end_run(worker);
+	nb_sampler_end();
 	nb_scratch_files_close();
 }
 

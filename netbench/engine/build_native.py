@@ -21,6 +21,7 @@ from cffi import FFI
 NATIVE = Path("native")  # relative: setuptools wants sources relative to the project
 HEADER = NATIVE / "include" / "netbench.h"
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
+CFLAGS += ["-fno-omit-frame-pointer"]  # profiles show who calls whom
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -28,8 +28,8 @@ struct line {
 	size_t length; /* of all words with their ends; 0: a blank line */
 };
 
-static const char *const keywords[] = { "setting", "sysctl", "sysfs", "interface",
-					"command", "boot",   NULL };
+static const char *const keywords[] = { "setting", "sysctl", "sysfs",	"interface",
+					"command", "boot",   "profile", NULL };
 
 static int split(const char *begin, size_t length, struct line *line)
 {
@@ -96,8 +96,8 @@ static int check_lines(const char *text, struct nb_error *error)
 		return 0;
 	return nb_fail(
 		error, NB_ERR_UNSUPPORTED, OPERATION,
-		"begin it with setting, sysctl, sysfs, interface, command or boot, and write "
-		"what is allowed behind",
+		"begin it with setting, sysctl, sysfs, interface, command, boot or profile, and "
+		"write what is allowed behind",
 		"%s:%u is not a line of this file, so nothing is allowed", FILE_NAME, line.number);
 }
 

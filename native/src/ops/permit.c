@@ -110,9 +110,9 @@ static int check_command(const struct nb_allow *allow, const struct nb_target *w
 	return nb_allow_any(allow, &wanted, 1, error);
 }
 
-static int check_boot(const struct nb_allow *allow, struct nb_error *error)
+static int check_yes(const struct nb_allow *allow, const char *keyword, struct nb_error *error)
 {
-	struct nb_need wanted = nb_need("boot", "yes");
+	struct nb_need wanted = nb_need(keyword, "yes");
 
 	return nb_allow_any(allow, &wanted, 1, error);
 }
@@ -154,8 +154,8 @@ static int check_allowed(const struct nb_allow *allow, const struct nb_op_reques
 		return status || !request->undo.words ? status
 						      : check_command(allow, &request->undo, error);
 	}
-	if (is(request, "boot"))
-		return check_boot(allow, error);
+	if (is(request, "boot") || is(request, "profile"))
+		return check_yes(allow, request->op->name, error);
 	if (is(request, "file"))
 		return nb_permit_file(allow, first, error);
 	if (is(request, "mount") || is(request, "export"))

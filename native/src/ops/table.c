@@ -21,7 +21,8 @@
 	row(lock) \
 	row(worker) \
 	row(mount) \
-	row(export)
+	row(export) \
+	row(profile)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_op nb_op_##name;
