@@ -297,6 +297,27 @@ def test_what_the_file_does_not_list_is_refused_with_its_line(
     assert mtu(OTHER) == "1500"
 
 
+PROFILE: Asked = {"op": "profile", "target": "sampling", "value": "ready 997"}
+
+
+@pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
+def test_a_profile_needs_a_line_of_its_own(bed: Bed, login: object) -> None:
+    with login(bed, allow_file(f"{FILE}profile no\n")) as (_, worker):  # type: ignore[operator]
+        named = "allow:10 does not allow `profile yes`, only `profile no`"
+        assert named in refusal(worker, **PROFILE)
+
+
+@pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
+def test_a_line_of_the_file_allows_profiles(bed: Bed, login: object) -> None:
+    with login(bed, allow_file(f"{FILE}profile yes\n")) as (_, worker):  # type: ignore[operator]
+        assert worker.operate(**PROFILE) == ("off\n", "ready 997\n")
+
+
+def test_a_login_by_sudo_gets_no_profile_without_the_file(bed: Bed) -> None:
+    with helper_by_sudo(bed) as (_, worker):
+        assert "does not allow `profile yes`" in refusal(worker, **PROFILE)
+
+
 BAD_FILES = {
     "another's file": ("chown bench /etc/netbench/allow", "/etc/netbench/allow is not root's"),
     "another's folder": ("chown bench /etc/netbench", "/etc/netbench is not root's"),

@@ -2,12 +2,11 @@
 #include "ring.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../perf_event.h"
 
 static const char OPERATION[] = "sample";
 
@@ -28,15 +27,14 @@ static size_t room_for(uint64_t frequency)
 
 static int fail_open(int cpu, struct nb_error *error)
 {
-	if (errno == EACCES || errno == EPERM)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			       "allow CAP_PERFMON there, or leave `profile:` out",
-			       "this kernel lets root open no perf event of CPU %d", cpu);
-	if (errno == ENOENT || errno == EOPNOTSUPP || errno == ENOSYS)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out",
-			       "this kernel has no such perf event");
-	return nb_fail_errno(error, OPERATION, "look at `dmesg` of that host",
-			     "the perf event of CPU %d", cpu);
+	int number = errno;
+	char why[128];
+
+	nb_perf_explain(number, why, sizeof(why));
+	nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s", cpu,
+		why);
+	error->error = number;
+	return -NB_ERR_UNSUPPORTED;
 }
 
 int nb_ring_open(struct nb_ring *ring, int cpu, enum nb_ring_event event, uint64_t frequency,
@@ -45,7 +43,6 @@ int nb_ring_open(struct nb_ring *ring, int cpu, enum nb_ring_event event, uint64
 	int clock = event == NB_RING_CPU_CLOCK;
 	struct perf_event_attr attr = {
 		.type = clock ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE,
-		.size = sizeof(attr),
 		.config = clock ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_HW_CPU_CYCLES,
 		.sample_freq = frequency,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
@@ -56,7 +53,7 @@ int nb_ring_open(struct nb_ring *ring, int cpu, enum nb_ring_event event, uint64
 	int status;
 
 	*ring = (struct nb_ring){ .bytes = room_for(frequency), .memory = MAP_FAILED };
-	ring->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	ring->fd = nb_perf_open(&attr, -1, cpu, -1);
 	if (ring->fd < 0)
 		return fail_open(cpu, error);
 	ring->memory =
@@ -71,7 +68,7 @@ int nb_ring_open(struct nb_ring *ring, int cpu, enum nb_ring_event event, uint64
 
 int nb_ring_enable(const struct nb_ring *ring, int on)
 {
-	return ioctl(ring->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	return on ? nb_perf_enable(ring->fd) : nb_perf_disable(ring->fd);
 }
 
 static void take_sample(struct nb_ring_reader *reader, const uint64_t *words, size_t count)
