@@ -50,6 +50,8 @@ struct nb_job {
 						 separated by NUL */
 	uint64_t verify;
 	char meters[256];		   /* names separated by NUL */
+	char interface[32];		   /* of the data address; "": not known */
+	uint64_t without_host_wide;	   /* another worker reads what is of the whole kernel */
 	char argv[16384];		   /* of a tool, separated by NUL */
 	char await[64];			   /* what a tool prints once it is ready */
 	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */

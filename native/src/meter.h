@@ -13,14 +13,17 @@
 #include "field.h"
 
 struct nb_flow;
+struct nb_job;
 struct nb_tool;
 
 struct nb_reading {
 	const struct nb_meter *meter;
+	const struct nb_job *job;    /* of the run */
 	const struct nb_flow *flows; /* of the run */
 	size_t streams;		     /* how many */
 	const struct nb_tool *tool;  /* of the run, or NULL */
 	size_t cpus;		     /* configured */
+	int without_host_wide;	     /* leave out what is of the whole kernel */
 	int fd;			     /* the meter's own; -1 */
 	void *state;		     /* the meter's own */
 };
@@ -39,9 +42,12 @@ struct nb_meter {
 
 extern const struct nb_meter *const nb_meters[];
 
-/* Items of a counter in this run: 1, the number of streams, or the number of CPUs. */
+/* Items of a counter in this run: 1, the number of streams, or the number of CPUs; 0 where it is
+ * left out. */
 static inline size_t nb_items(const struct nb_reading *reading, const struct nb_field *counter)
 {
+	if (reading->without_host_wide && counter->flags & NB_HOST_WIDE)
+		return 0;
 	if (counter->per == NB_PER_STREAM)
 		return reading->streams;
 	return counter->per == NB_PER_CPU ? reading->cpus : 1;

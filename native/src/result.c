@@ -86,8 +86,9 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 		for (size_t c = 0; c < meter->counters_count; c++) {
 			size_t items = nb_items(reading, &meter->counters[c]);
 
-			nb_put_numbers(writer, nb_row_of_counter(meter, c), edge, snapshot->ns, at,
-				       (uint32_t)items);
+			if (items)
+				nb_put_numbers(writer, nb_row_of_counter(meter, c), edge,
+					       snapshot->ns, at, (uint32_t)items);
 			at += items;
 		}
 	}
@@ -153,8 +154,9 @@ static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns,
 	for (size_t c = 0; c < reading->meter->counters_count; c++) {
 		size_t items = nb_items(reading, &reading->meter->counters[c]);
 
-		nb_put_numbers(writer, nb_row_of_counter(reading->meter, c), 0, ns, at,
-			       (uint32_t)items);
+		if (items)
+			nb_put_numbers(writer, nb_row_of_counter(reading->meter, c), 0, ns, at,
+				       (uint32_t)items);
 		at += items;
 	}
 	return at;

@@ -45,10 +45,12 @@ static int check_meters(const struct nb_job *job, struct nb_error *error)
 static int open_meters(struct nb_window *window, const struct nb_job *job,
 		       const struct nb_tool *tool, struct nb_error *error)
 {
-	const struct nb_reading context = { .flows = window->flows,
+	const struct nb_reading context = { .job = job,
+					    .flows = window->flows,
 					    .streams = window->flows_count,
 					    .tool = job->role == NB_ROLE_TOOL ? tool : NULL,
 					    .cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF),
+					    .without_host_wide = (int)job->without_host_wide,
 					    .fd = -1 };
 
 	for (size_t i = 0; nb_meters[i] && window->readings_count < NB_METERS_MAX; i++) {
@@ -58,6 +60,8 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 
 		if (!(meter->flags & NB_ALWAYS && window->flows_count) &&
 		    !asked_for(job, meter->name))
+			continue;
+		if (meter->flags & NB_HOST_WIDE && job->without_host_wide)
 			continue;
 		*reading = context;
 		reading->meter = meter;

@@ -10,6 +10,7 @@ from functools import cache
 
 from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.analysis.counters import NO_COUNTERS, delta, difference, window_seconds
+from netbench.analysis.ratios import RatioSide, ratios
 from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
 
@@ -52,9 +53,21 @@ def metrics_of(
         for counter, name in (("user_us", "user"), ("system_us", "kernel")):
             _put(metrics, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
     _put(metrics, "retransmits", delta(sender, "tcp", "retransmits"))
+    sides = {
+        who: RatioSide(side, ticks.get(side.host), _payload(window, metrics))
+        for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True)
+    }
+    metrics.update(ratios(sides, shared))
     if "throughput" not in metrics and "bytes" not in sender.meters.get("flow", {}):
         _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
     return metrics
+
+
+def _payload(window: float | None, metrics: Mapping[str, float]) -> float | None:
+    """Bytes of payload in a side's window, at the receiver's goodput, as service demand has it."""
+    if window is None or "throughput" not in metrics:
+        return None
+    return metrics["throughput"] * 1e9 / 8 * window
 
 
 def _put(metrics: dict[str, float], name: str, value: float | None) -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from netbench.analysis.ratios import RATIOS, Ratio
+from netbench.record import SIDES
+
 COUNTERS = "docs/records.md"
 NETPERF = "netperf manual, section CPU Utilization (KB = 1024 bytes)"
 RUSAGE = "getrusage(2)"
@@ -113,8 +116,37 @@ def _counts() -> Iterator[Metric]:
     )
 
 
+def _of_ratio(row: Ratio) -> Iterator[Metric]:
+    """Both sides together, and each."""
+    label = row.name.replace("_", " ")
+    if row.side:
+        formula = row.formula(row.side)
+        yield Metric(row.name, row.unit, row.about, formula, row.source, row.better, label)
+        return
+    summed = "the sum of both sides" if isinstance(row.over, str) else "counters of both sides"
+    together = "one kernel is both ends" if row.whole else "both ends are in one network namespace"
+    formula = f"as sender_{row.name}, {summed}; where {together}, of what was counted there"
+    yield Metric(row.name, row.unit, row.about, formula, row.source, row.better, label)
+    for who in SIDES:
+        yield Metric(
+            f"{who}_{row.name}",
+            row.unit,
+            f"{row.about}, of the {who}",
+            row.formula(who),
+            row.source,
+            row.better,
+            f"{who} {label}",
+        )
+
+
 METRICS: Mapping[str, Metric] = {
-    metric.name: metric for metric in (*_whole(), *_processes(), *_counts())
+    metric.name: metric
+    for metric in (
+        *_whole(),
+        *_processes(),
+        *_counts(),
+        *(metric for row in RATIOS for metric in _of_ratio(row)),
+    )
 }
 """All metrics by name, in the order of tables."""
 

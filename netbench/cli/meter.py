@@ -29,16 +29,22 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _text(reading: MeterReading) -> str:
-    """The share of each state by CPU where the meter counts CPUs, else each counter's
-    difference.
+    """The share of each state by CPU where the meter counts each CPU's time, else each counter's
+    difference, and that of each CPU.
     """
     seconds = (reading.time_ns[1] - reading.time_ns[0]) / 1e9
     lines = [f"{reading.meter} over {seconds:.2f} s"]
     edges = {line["edge"]: line[reading.meter] for line in reading.cpus}
-    if {"open", "close"} <= edges.keys():
+    by_cpu = {"open", "close"} <= edges.keys()
+    if by_cpu and {reading.units.get(name) for name in edges["open"]} == {"ticks"}:
         return "\n".join([*lines, _cpu_table(edges["open"], edges["close"])])
     for name, (before, after) in reading.counters.items():
         lines.append(f"  {name:24} {after - before} {reading.units.get(name, '')}".rstrip())
+    for name in edges["open"] if by_cpu else ():
+        pairs = zip(edges["open"][name], edges["close"][name], strict=True)
+        moved = (_difference(before, after) for before, after in pairs)
+        numbers = " ".join("-" if number is None else str(number) for number in moved)
+        lines.append(f"  {name:24} {numbers} {reading.units.get(name, '')}".rstrip())
     return "\n".join(lines)
 
 

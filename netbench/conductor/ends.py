@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netbench.conductor import pins
 from netbench.conductor.cpus import HostCpus
+from netbench.conductor.host_facts import data_interface
+from netbench.conductor.job import Options, metering
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
+from netbench.errors import EngineError
 from netbench.model import Campaign, Host
 from netbench.plan import Unit
 from netbench.record import SideName
@@ -17,7 +21,9 @@ from netbench.record import SideName
 @dataclass(frozen=True)
 class End:
     """One side of a unit. `address` is the host's data address, `cpu` the one that its flows are
-    pinned to (None: none), `meters` what its worker reads.
+    pinned to (None: none), `meters` what its worker reads. `interface`: of the data address, ""
+    where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
+    kernel.
     """
 
     side: SideName
@@ -26,6 +32,13 @@ class End:
     worker: Worker
     cpu: int | None
     meters: tuple[str, ...]
+    interface: str = ""
+    without_host_wide: bool = False
+
+    @property
+    def metering(self) -> Options:
+        """What its worker reads, as options of a job."""
+        return metering(self.meters, self.interface, self.without_host_wide)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,7 @@ class EndFinder:
         self._campaign = campaign
         self._pool = pool
         self._cpus = HostCpus()
+        self._interfaces: dict[tuple[str, int], str] = {}  # by host and version of IP
 
     def ends(self, unit: Unit) -> Ends:
         """A unit's ends. Errors: Lost; EngineError; RequestError where a CPU is not there."""
@@ -73,15 +87,21 @@ class EndFinder:
         cpu: int | None,
         without_host_wide: bool = False,
     ) -> End:
-        """`without_host_wide`: meters of a whole kernel are read once a kernel, by the sender's
+        """`without_host_wide`: what is of a whole kernel is read once a kernel, by the sender's
         worker.
         """
         host = self._campaign.hosts[worker.host]
         known = worker.catalogue.meters
-        meters = tuple(
-            name
-            for name in self._campaign.meters
-            if name in known and not (without_host_wide and known[name].has("host_wide"))
-        )
-        address = host.data_address(unit.cell.transfer.ip)
-        return End(side, host, address, worker, cpu, meters)
+        meters = tuple(name for name in self._campaign.meters if name in known)
+        ip = unit.cell.transfer.ip
+        interface = self._interface(host, worker, ip)
+        address = host.data_address(ip)
+        return End(side, host, address, worker, cpu, meters, interface, without_host_wide)
+
+    def _interface(self, host: Host, worker: Worker, ip: int) -> str:
+        key = host.name, ip
+        if key not in self._interfaces:
+            self._interfaces[key] = ""
+            with contextlib.suppress(EngineError):
+                self._interfaces[key] = data_interface(host, worker, ip)
+        return self._interfaces[key]

@@ -64,14 +64,15 @@ def _reading(
 
 
 def _options(argv: tuple[str, ...], end: End, warmup: int = 0, window: int = 0) -> job.Options:
-    return {
+    options: job.Options = {
         "role": "tool",
         "argv": "\0".join(argv),
-        "meters": "\0".join(end.meters),
         "sample": 0,
         "warmup": warmup,
         "duration": window,
+        "address": end.address,
     }
+    return options | end.metering
 
 
 def _execute(

@@ -13,17 +13,17 @@ VERIFY_BYTES = 8 * 1024 * 1024 + 1
 FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read after it
 
 
-def _meters(names: Collection[str]) -> str:
-    return "\0".join(names)
+def metering(meters: Collection[str], interface: str, without_host_wide: bool) -> Options:
+    """What a worker reads at the window's edges, as options of any job. `interface`: of the data
+    address, "" where it is not known; `without_host_wide`: another worker reads what is of the
+    whole kernel.
+    """
+    options: Options = {"meters": "\0".join(meters), "interface": interface}
+    return options | ({"without_host_wide": 1} if without_host_wide else {})
 
 
-def _common(transfer: Transfer, token: bytes, cpu: int | None, meters: Collection[str]) -> Options:
-    options: Options = {
-        "token": token,
-        "streams": transfer.streams,
-        "warmup": transfer.warmup,
-        "meters": _meters(meters),
-    }
+def _common(transfer: Transfer, token: bytes, cpu: int | None) -> Options:
+    options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup}
     options["sample"] = transfer.sample
     if transfer.bytes is not None:
         options["bytes"] = transfer.bytes
@@ -64,13 +64,12 @@ def sender_options(
     transfer: Transfer,
     token: bytes,
     cpu: int | None,
-    meters: Collection[str],
     declared: Collection[str],
 ) -> Options:
     """The sender's job, without the receiver's address and port. `declared`: options that its
     method declares.
     """
-    options = _common(transfer, token, cpu, meters) | _source(transfer.source)
+    options = _common(transfer, token, cpu) | _source(transfer.source)
     options |= {
         "role": "send",
         "method": transfer.send,
@@ -86,14 +85,13 @@ def receiver_options(
     transfer: Transfer,
     token: bytes,
     cpu: int | None,
-    meters: Collection[str],
     declared: Collection[str],
     made: Mapping[str, str],
 ) -> Options:
     """The receiver's job, without the address that it listens on. `made`: files of earlier
     runs by path, as the option `sink_files` names them.
     """
-    options = _common(transfer, token, cpu, meters) | _sink(transfer, made)
+    options = _common(transfer, token, cpu) | _sink(transfer, made)
     options |= {
         "role": "receive",
         "method": transfer.receive,

@@ -114,13 +114,12 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
     send = job.sender_options(
-        transfer, token, sender.cpu, sender.meters, [row.name for row in send_method.options]
+        transfer, token, sender.cpu, [row.name for row in send_method.options]
     )
     receive = job.receiver_options(
         transfer,
         token,
         receiver.cpu,
-        receiver.meters,
         [row.name for row in receive_method.options],
         sinks.on(receiver.worker),
     )
@@ -128,7 +127,8 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
         receive |= job.fetched(transfer, sender.address)
     if sender.host.address:
         send["local_address"] = receive["peer_address"] = sender.address
-    return send | {"address": receiver.address}, receive | {"address": receiver.address}
+    address: job.Options = {"address": receiver.address}
+    return send | address | sender.metering, receive | address | receiver.metering
 
 
 def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:

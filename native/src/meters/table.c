@@ -8,7 +8,8 @@
 	row(tcp) \
 	row(disk) \
 	row(rusage) \
-	row(procstat)
+	row(procstat) \
+	row(softirq)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_meter nb_meter_##name;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST_ROOM = 16384, LAST_ROOM = 64 << 20 };
+
+/* A seq_file gives a page or so a call. */
+static ssize_t read_all(const struct nb_proc_text *file)
+{
+	size_t used = 0;
+	ssize_t got;
+
+	while ((got = pread(file->fd, file->text + used, file->room - 1 - used, (off_t)used)) > 0)
+		used += (size_t)got;
+	if (got < 0)
+		return -1;
+	if (used == file->room - 1) {
+		errno = E2BIG;
+		return -1;
+	}
+	file->text[used] = 0;
+	return (ssize_t)used;
+}
+
+static int make_room(struct nb_proc_text *file, size_t room)
+{
+	char *text = room <= LAST_ROOM ? realloc(file->text, room) : NULL;
+
+	if (!text) {
+		errno = ENOMEM;
+		return -1;
+	}
+	file->text = text;
+	file->room = room;
+	return 0;
+}
+
+int nb_proc_open(struct nb_proc_text *file, const char *path)
+{
+	ssize_t length = -1;
+
+	*file = (struct nb_proc_text){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	if (file->fd < 0)
+		return -1;
+	for (size_t room = FIRST_ROOM; length < 0; room *= 2) {
+		if (make_room(file, room))
+			return -1;
+		length = read_all(file);
+		if (length < 0 && errno != E2BIG)
+			return -1;
+	}
+	return make_room(file, 2 * (size_t)length + FIRST_ROOM);
+}
+
+char *nb_proc_read(struct nb_proc_text *file)
+{
+	return file->fd >= 0 && read_all(file) >= 0 ? file->text : NULL;
+}
+
+void nb_proc_close(struct nb_proc_text *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->text);
+	*file = (struct nb_proc_text){ .fd = -1 };
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+int nb_proc_number(char **at, int base, uint64_t *number)
+{
+	char *from = *at;
+	uint64_t value = 0;
+
+	while (*from == ' ' || *from == '\t')
+		from++;
+	if (digit_of(*from) >= base)
+		return 0;
+	for (; digit_of(*from) < base; from++)
+		value = value * (uint64_t)base + (uint64_t)digit_of(*from);
+	*at = from;
+	*number = value;
+	return 1;
+}
+
+char *nb_proc_next_line(char *at)
+{
+	at = strchr(at, '\n');
+	return at && at[1] ? at + 1 : NULL;
+}
