@@ -236,7 +236,7 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	struct nb_leaving leaving;
 	int status;
 
-	nb_client_begin(&worker.client);
+	nb_client_begin(&worker.client, in);
 	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
 	signal(SIGPIPE, SIG_IGN);
 	nb_leaving_begin(&leaving);

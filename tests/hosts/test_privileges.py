@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
 from netbench.hosts import deploy
+from netbench.hosts.base import Process
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.settings.catalogue import known
@@ -170,6 +171,38 @@ def test_sudo_starts_no_mover(bed: Bed, words: str) -> None:
     sudo = ["sudo", "-n", "--", str(program), *(words.split() or ["mover"])]
     with pytest.raises(EngineError, match="a mover is not started by sudo"):
         Worker(channel.start(sudo), "snd")
+
+
+DOAS = "#include <unistd.h>\nint main(int n, char **words)\n{\n\treturn n < 2 || setgid(0) || setuid(0) || execv(words[1], words + 1);\n}\n"
+
+
+@pytest.fixture
+def by_doas(bed: Bed) -> Callable[[str], Process]:
+    """Starts a worker by a program that gives root and says nothing of the user."""
+    server, channel = bed.host(user="bench", setup=OWN)
+    channel.start_mover().finish(10)
+    (program,) = (server.home / ".cache" / "netbench").iterdir()
+    doas = bed.folder / "doas"
+    subprocess.run(["cc", "-x", "c", "-", "-o", doas], input=DOAS, text=True, check=True)
+    doas.chmod(0o4755)
+    return lambda duty: channel.start([str(doas), str(program), duty])
+
+
+@pytest.mark.parametrize("way", ["a program", "a sysctl that only root reads", "the core pattern"])
+def test_root_by_another_program_than_sudo_is_no_way_to_root_either(
+    by_doas: Callable[[str], Process], way: str
+) -> None:
+    """doas(1) and su(1) set no SUDO_UID: the socket of sshd tells whose it is."""
+    worker = Worker(by_doas("helper"), "snd")
+    assert "Uid:\t0\t0\t0\t0" in Path(f"/proc/{worker.hello.pid}/status").read_text()
+    assert "a login by sudo to a host without" in refusal(worker, **WAYS_TO_ROOT[way])
+    worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+    worker.close()
+
+
+def test_another_program_than_sudo_starts_no_mover(by_doas: Callable[[str], Process]) -> None:
+    with pytest.raises(EngineError, match="a mover is not started by sudo"):
+        Worker(by_doas("mover"), "snd")
 
 
 def test_named_settings_and_sysctls_of_the_network_are_allowed_by_sudo(bed: Bed) -> None:
@@ -385,9 +418,11 @@ def test_features_of_a_setting_are_those_of_the_allow_file() -> None:
 # --- the host's log -------------------------------------------------------------------------------
 
 
+NO_LOGGER = "mount -t tmpfs tmpfs /mnt; cp -a /dev/null /mnt; [ ! -S /dev/log ] || mount --bind /mnt/null /dev/log\n"
+
+
 def test_operations_are_in_a_file_where_the_host_has_no_log(bed: Bed) -> None:
-    hide = "mount -t tmpfs tmpfs /mnt; cp -a /dev/null /mnt; [ ! -S /dev/log ] || mount --bind /mnt/null /dev/log\n"
-    with helper_by_sudo(bed, hide) as (server, worker):
+    with helper_by_sudo(bed, NO_LOGGER) as (server, worker):
         worker.operate("lock", "host", "fast/20260101+1")
         worker.operate("link", (LINK, "mtu"), "1400", hold=True)
         refusal(worker, op="exec", target=["sh", "-c", "echo \x1b[2J\nfaked line"])
@@ -400,6 +435,24 @@ def test_operations_are_in_a_file_where_the_host_has_no_log(bed: Bed) -> None:
     assert said[1].startswith(f"{who} refuse exec 'sh -c echo ?[2J?faked line' failed '")
     assert f"{who} undo link '{LINK} mtu' old '1400' new '1500'" in said
     assert all(line.startswith("20") and "Z netbench[" in line for line in lines)
+
+
+def test_no_name_of_a_campaign_makes_another_user_of_the_log(bed: Bed) -> None:
+    with helper_by_sudo(bed, NO_LOGGER) as (server, worker):
+        refusal(worker, op="lock", target="host", value="x' user='root' \\")
+        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+    (said, *_) = (server.folder / "logs" / "netbench.log").read_text().splitlines()
+    assert "campaign='x\\' user=\\'root\\' \\\\' user='bench' set link" in said
+
+
+def test_the_file_of_operations_has_an_end(bed: Bed) -> None:
+    full = "truncate -s 16M /var/log/netbench.log; touch /var/log/netbench.log.1\n"
+    with helper_by_sudo(bed, NO_LOGGER + full) as (server, worker):
+        worker.operate("link", (LINK, "mtu"), "1400")
+        worker.operate("link", (LINK, "mtu"), "1500")
+    logs = server.folder / "logs"
+    assert (logs / "netbench.log.1").stat().st_size == 16 << 20
+    assert len((logs / "netbench.log").read_text().splitlines()) == 2
 
 
 def test_operations_are_in_the_log_of_the_system(bed: Bed) -> None:

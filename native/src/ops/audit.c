@@ -6,22 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1600, TEXT_SHOWN = 400 };
+enum { LINE_MAX_BYTES = 1600, TEXT_SHOWN = 400, FILE_MAX_BYTES = 16 << 20 };
 
-static const char LOGGER[] = "/dev/log", LOG_FILE[] = "/var/log/netbench.log";
+static const char LOGGER[] = "/dev/log", LOG_FILE[] = "/var/log/netbench.log",
+		  OLD_LOG_FILE[] = "/var/log/netbench.log.1";
 
-/* A text or words in quotes, as far as there is room: what a terminal obeys is shown as `?`. */
+/* A text or words in quotes, as far as there is room: what a terminal obeys is shown as `?`, and
+ * a quote in it ends nothing. */
 static void add_quoted(struct nb_text *line, const char *text, size_t length)
 {
 	nb_text_add(line, "'");
 	for (size_t i = 0; i < length && i < TEXT_SHOWN; i++) {
 		unsigned char byte = (unsigned char)text[i];
 
+		if (byte == '\'' || byte == '\\')
+			nb_text_add(line, "\\");
 		nb_text_add(line, "%c", !byte ? ' ' : byte < ' ' || byte > '~' ? '?' : byte);
 	}
 	nb_text_add(line, length > TEXT_SHOWN ? "...'" : "'");
@@ -95,10 +100,30 @@ static int send_to_logger(const char *text)
 	return sent ? 0 : -1;
 }
 
+static int open_file(void)
+{
+	return open(LOG_FILE, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		    0600);
+}
+
+/* The file; one that is full becomes the old one. */
+static int open_file_with_room(void)
+{
+	int fd = open_file();
+	struct stat opened, named;
+
+	if (fd < 0 || fstat(fd, &opened) || opened.st_size < FILE_MAX_BYTES)
+		return fd;
+	/* Another helper may have been faster. */
+	if (!lstat(LOG_FILE, &named) && named.st_ino == opened.st_ino)
+		rename(LOG_FILE, OLD_LOG_FILE);
+	close(fd);
+	return open_file();
+}
+
 static void append_to_file(const char *text)
 {
-	int fd = open(LOG_FILE, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-		      0600);
+	int fd = open_file_with_room();
 	char stamp[32], line[LINE_MAX_BYTES + 64];
 	time_t now = time(NULL);
 	struct tm parts;

@@ -36,25 +36,33 @@ static void isolate(void)
 		return; /* what is left is root's own */
 }
 
-static unsigned int number_of(const char *name)
+static unsigned int number_of(const char *name, unsigned int otherwise)
 {
 	const char *text = getenv(name);
 
-	return text ? (unsigned int)strtoul(text, NULL, 10) : 0;
+	return text ? (unsigned int)strtoul(text, NULL, 10) : otherwise;
 }
 
-void nb_client_begin(struct nb_client *client)
+void nb_client_begin(struct nb_client *client, int in)
 {
+	struct stat made = { .st_uid = (uid_t)-1 };
 	const char *user = getenv("SUDO_USER");
 
-	*client = (struct nb_client){ .id = number_of("SUDO_UID"), .group = number_of("SUDO_GID") };
-	client->by_sudo = getenv("SUDO_UID") && client->id && !geteuid();
-	if (!user)
+	/* A pipe or a socket belongs to the account that made it (fstat(2)): sshd and controllers
+	 * make it as the user, so doas(1) and su(1), which say less than sudo, are known by it. */
+	fstat(in, &made);
+	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid),
+				      .group = number_of("SUDO_GID", made.st_gid) };
+	if (!client->id) /* root by sudo from root */
+		client->id = made.st_uid;
+	client->by_sudo = client->id && !geteuid();
+	if (!user && !client->by_sudo)
 		user = getenv("USER");
 	if (user)
 		snprintf(client->user, sizeof(client->user), "%s", user);
 	else
-		snprintf(client->user, sizeof(client->user), "uid %u", (unsigned int)getuid());
+		snprintf(client->user, sizeof(client->user), "uid %u",
+			 (unsigned int)(client->by_sudo ? client->id : getuid()));
 	if (client->by_sudo)
 		isolate();
 }

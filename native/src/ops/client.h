@@ -12,7 +12,7 @@ struct nb_op_request;
 struct nb_client {
 	char user[64];	   /* that logged in */
 	char campaign[64]; /* as it names itself when it locks the host */
-	int by_sudo;	   /* a user who is not root started this process by sudo(8) */
+	int by_sudo;	   /* a user who is not root started this process by sudo(8) or the like */
 	uid_t id;	   /* of that user */
 	gid_t group;
 	/* Whether it may ask for this: 0, or a negative code; NULL: for anything. */
@@ -22,8 +22,8 @@ struct nb_client {
 
 /*
  * The client of this process, which becomes one that it cannot disturb where it came by sudo(8):
- * no environment, limits or groups of the user's are left.
+ * no environment, limits or groups of the user's are left. `in` is what it is heard by.
  */
-void nb_client_begin(struct nb_client *client);
+void nb_client_begin(struct nb_client *client, int in);
 
 #endif
