@@ -4,7 +4,8 @@ A campaign with root takes a lock that only root can take, and that of the accou
 with. Of campaigns of other accounts it knows only what they say of themselves: these are a caution.
 
 A worker that was lost, or that belongs to an earlier controller of the same result, is waited for:
-what it still puts back would undo what is set now.
+what it still puts back would undo what is set now. One that is stopped would never end: it is
+killed, and what it held is undone from the journal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from netbench.store import Store
 
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
-BUSY = "the campaign {} is using this host; wait for it to end, or stop it"
+BUSY = (
+    "the campaign {} is using this host (process {} there); wait for it to end, or stop it; where"
+    " it is dead already, `restore` its result"
+)
 OTHERS = (
     "another account's campaign {} seems to use this host, and would disturb this one; agree on who"
     " measures when"
@@ -31,9 +35,9 @@ OTHERS = (
 _NAME = re.compile(r"[!-~]{1,60}")
 _UNFIT = re.compile(r"[^!-~]")
 HANGS = (
-    "a lost worker of this campaign has not exited within {:.0f} s: it waits in the kernel for a"
-    " device, or for an NFS server that does not answer; see `dmesg` on the host, and run `resume`"
-    " when the worker has exited"
+    "a lost worker of this campaign (process {}) has not exited within {:.0f} s: it waits in the"
+    " kernel for a device, or for an NFS server that does not answer; see `dmesg` on the host, and"
+    " run `resume` when the worker has exited"
 )
 
 
@@ -92,14 +96,15 @@ class HostLocks:
                 worker.operate("lock", scope, name)
                 return
             except EngineError as error:
-                holder = _holder(worker, scope)
+                holder, pid = _holder(worker, scope)
                 if self._is_ours(holder):
                     return
                 if _result(holder) != self._result:
-                    why = BUSY.format(_result(holder)) if holder else str(error)
+                    why = BUSY.format(_result(holder), pid) if holder else str(error)
                     raise HostBusy(f"{worker.host}: {why}") from error
+                worker.end_stopped(pid)
                 if time.monotonic() > deadline:
-                    raise HostBusy(f"{worker.host}: {HANGS.format(LOCK_SECONDS)}") from error
+                    raise HostBusy(f"{worker.host}: {HANGS.format(pid, LOCK_SECONDS)}") from error
             time.sleep(LOCK_PAUSE)
 
     def _is_ours(self, holder: str) -> bool:
@@ -124,8 +129,9 @@ def refuse_busy(pool: WorkerPool) -> None:
 
     def look(host: str) -> None:
         for worker in (pool.host_worker(host), pool.holder(host)):
-            if holder := _holder(worker, "host"):
-                raise HostBusy(f"{host}: {BUSY.format(_result(holder))}")
+            holder, pid = _holder(worker, "host")
+            if holder:
+                raise HostBusy(f"{host}: {BUSY.format(_result(holder), pid)}")
 
     pool.each(look)
 
@@ -142,9 +148,12 @@ def _result(holder: str) -> str:
     return holder.rpartition("+")[0] or holder
 
 
-def _holder(worker: Worker, scope: str) -> str:
-    """The holder of a lock; "" where it has none, or none that can be read."""
-    return next(iter(_lines(worker, scope)), "")
+def _holder(worker: Worker, scope: str) -> tuple[str, int]:
+    """The holder of a lock and its pid on the host; ("", 0) where it has none, or none that can be
+    read.
+    """
+    name, pid, *_ = [*_lines(worker, scope), "", ""]
+    return name, int(pid) if pid.isdecimal() else 0
 
 
 def _lines(worker: Worker, what: str) -> list[str]:

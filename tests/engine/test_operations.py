@@ -722,10 +722,15 @@ def take(worker: Worker, what: str, holder: str) -> str:
     try:
         after = worker.operate("lock", what, holder, hold=True)[1]
     except EngineError as error:
-        found = re.fullmatch(r"locked by (\S+)", error.message)
+        found = re.fullmatch(r"locked by (\S+), process \d+", error.message)
         return f"not {found[1]}" if found and error.code == Code.REQUEST else str(error)
     assert after is not None
-    return after.strip()
+    return after.partition("\n")[0]
+
+
+def holder(worker: Worker, what: str) -> str:
+    """Who has a lock; "": nobody."""
+    return read(worker, "lock", what).partition("\n")[0]
 
 
 def wait_for(worker: Worker, what: str, holder: str) -> None:
@@ -736,16 +741,16 @@ def wait_for(worker: Worker, what: str, holder: str) -> None:
 def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
     with here.worker() as other, namespace() as elsewhere, elsewhere.worker() as far:
         with here.worker() as first, here.worker() as second:
-            assert read(first, "lock", "host") == ""
+            assert holder(first, "host") == ""
             assert take(first, "host", "one") == "one"
             assert take(first, "host", "one") == "one", "its own"
             assert take(second, "host", "one") == "one", "another worker of the same campaign"
             assert take(other, "host", "two") == "not one"
             assert take(first, "host", "two") == "not one", "a name is for life"
             assert take(far, "host", "two") == "two", "another namespace is another host"
-            assert read(other, "lock", "host") == "one\n"
+            assert holder(other, "host") == "one"
             first.undo()
-            assert read(other, "lock", "host") == "one\n", "never undone"
+            assert holder(other, "host") == "one", "never undone"
         assert take(other, "host", "two") == "two", "free once its process has left"
 
 
@@ -759,7 +764,7 @@ def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
         with here.worker() as first:
             mine = f"mine-{os.getpid()}"
             wait_for(first, "kernel", mine)
-            assert read(far, "lock", "kernel") == f"{mine}\n"
+            assert holder(far, "kernel") == f"{mine}"
             for worker in (other, far, beside):
                 assert take(worker, "kernel", "theirs") == f"not {mine}"
             assert take(other, "kernel", mine) == mine, "another worker of the same campaign"
@@ -786,7 +791,7 @@ def test_of_many_one_gets_the_lock(here: Namespace) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        winner = read(workers[0], "lock", "host").strip()
+        winner = holder(workers[0], "host")
     assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
 
 
@@ -812,14 +817,14 @@ sys.stdin.readline()
 def test_a_holder_without_a_name_is_waited_for_then_refused(
     here: Namespace, worker: Worker
 ) -> None:
-    assert read(worker, "lock", "host") == ""
+    assert holder(worker, "host") == ""
     argv = [sys.executable, "-c", DAWDLER, str(lock_file(here))]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as dawdler:
         assert dawdler.stdin is not None
         assert dawdler.stdout is not None
         assert dawdler.stdout.readline() == "held\n"
-        assert read(worker, "lock", "host") == "unknown\n"
+        assert holder(worker, "host") == "unknown"
         assert take(worker, "host", "me") == "not unknown"
         naming = threading.Timer(0.1, dawdler.stdin.write, ["\n"])
         naming.start()
@@ -833,14 +838,14 @@ def test_a_holder_without_a_name_is_waited_for_then_refused(
 def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None:
     assert take(worker, "host", "me") == "me"
     file = lock_file(here)
-    assert file.read_text() == "me"
+    assert file.read_text() == f"me {worker.hello.pid}"
     found = [(path.stat().st_uid, path.stat().st_mode & 0o777) for path in (file.parent, file)]
     assert found == [(0, 0o700), (0, 0o600)]
     assert not file.parent.parent.stat().st_mode & 0o022
     file.write_bytes(b"a\x1b[31m\nb\xff" + b"x" * 100)
     with here.worker() as other:
-        shown = read(other, "lock", "host")
-        assert shown == "a?[31m?b?" + "x" * 51 + "\n", "no control character, 60 at most"
+        shown = holder(other, "host")
+        assert shown == "a?[31m?b?" + "x" * 51, "no control character, 60 at most"
 
 
 @pytest.fixture
@@ -940,11 +945,11 @@ def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> N
         as_nobody(here) as theirs,
     ):
         assert take(theirs, "host", "theirs") == "theirs"
-        assert read(worker, "lock", "host") == ""
+        assert holder(worker, "host") == ""
         assert take(worker, "host", "me") == "me"
         with here.worker() as second:
             assert take(second, "host", "other") == "not me"
-        assert read(theirs, "lock", "host") == "theirs\n", "each account has its own"
+        assert holder(theirs, "host") == "theirs", "each account has its own"
         hints = sorted(read(worker, "lock", "hints").splitlines())
         assert hints == ["a?]0;x?b", "me", "theirs"]
 
@@ -959,7 +964,7 @@ def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> No
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
         assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
     assert "unknown lock 'planet'" in str(refusal(worker, "lock", "planet"))
-    assert read(worker, "lock", "host") == ""
+    assert holder(worker, "host") == ""
     assert take(worker, "host", "x" * 60) == "x" * 60
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from netbench.conductor.host_locks import LOCK_SECONDS
 from netbench.journal import outstanding
 from netbench.store import Store
 from tests.faults.test_hosts import with_values
+from tests.support.local import netbench_argv
 from tests.support.running import Running, wait_for
 
 pytestmark = pytest.mark.root
@@ -236,3 +238,28 @@ def test_a_tool_that_never_ends_fails_its_run(tmp_path: Path, bound: str) -> Non
     assert "has not ended within" in campaign.records()[0]["reason"]
     assert time.monotonic() - began < 60
     assert not Path(f"/proc/{(tmp_path / 'pids').read_text().strip()}").exists()
+
+
+@pytest.mark.parametrize("verb", ["resume", "restore"])
+def test_workers_that_stay_stopped_after_their_controller_died_are_ended(
+    tmp_path: Path, verb: str
+) -> None:
+    """A new controller knows their pids by the lock, and what they hold by the journal."""
+    text = HEAD + "transfer: {duration: 1s, warmup: 0s, congestion: cubic}\n"
+    campaign = Running(tmp_path, tmp_path / "r", text)
+    wait_for(held, lambda: campaign.process.poll() is None)
+    workers = campaign.workers()
+    try:
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        campaign.process.kill()
+        campaign.process.communicate()
+        begun = time.monotonic()
+        said = subprocess.run(
+            netbench_argv([verb, campaign.folder]), capture_output=True, text=True, check=False
+        )
+        assert said.returncode == 0, said.stderr
+        assert time.monotonic() - begun < LOCK_SECONDS, "the lock was not waited for"
+        assert not held()
+    finally:
+        end(campaign, workers)

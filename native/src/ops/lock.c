@@ -3,8 +3,9 @@
  * The lock of a host, which is a network namespace, or of its whole kernel: a record lock
  * (F_OFD_SETLK, fcntl_locking(2)) on a file in a folder that only this account can open, so no
  * other account can take it. The kernel releases it when its process ends, however it ends. The
- * file holds the name of the holder. Beside it each holder binds an abstract unix socket (unix(7))
- * with its name: a hint for other accounts, which anybody can forge.
+ * file holds the name of the holder and its pid, by which one that is stopped can be ended. Beside
+ * it each holder binds an abstract unix socket (unix(7)) with its name: a hint for other accounts,
+ * which anybody can forge.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@ struct lock_request {
 	const char *what; /* host, kernel */
 	char file[64];
 	char found[HOLDER_MAX + 1]; /* the holder; "": there is none */
+	long pid;		    /* of the holder; 0: it has not written it yet */
 	struct nb_error *error;
 };
 
@@ -96,16 +98,20 @@ static int open_file(const struct lock_request *request, int flags)
 static int look(struct lock_request *request, int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char name[HOLDER_MAX];
-	ssize_t length;
+	char text[HOLDER_MAX + 24] = "";
 
 	request->found[0] = 0;
+	request->pid = 0;
 	if (fcntl(fd, F_OFD_GETLK, &lock))
 		return -1;
 	if (lock.l_type == F_UNLCK)
 		return 0;
-	length = pread(fd, name, sizeof(name), 0);
-	copy_name(request->found, name, length > 0 ? (size_t)length : 0);
+	if (pread(fd, text, sizeof(text) - 1, 0) > 0) {
+		size_t length = strcspn(text, " ");
+
+		copy_name(request->found, text, length);
+		request->pid = strtol(text + length, NULL, 10);
+	}
 	if (!request->found[0])
 		strcpy(request->found, NAMELESS); /* it has not written it yet */
 	return 1;
@@ -115,11 +121,12 @@ static int look(struct lock_request *request, int fd)
 static int lock_file(int fd, const char *holder)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	size_t length = strlen(holder);
+	char text[HOLDER_MAX + 24];
+	int length = snprintf(text, sizeof(text), "%s %d", holder, (int)getpid());
 
 	if (fcntl(fd, F_OFD_SETLK, &lock))
 		return errno == EAGAIN || errno == EACCES ? 0 : -1;
-	return ftruncate(fd, 0) || pwrite(fd, holder, length, 0) != (ssize_t)length ? -1 : 1;
+	return ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length ? -1 : 1;
 }
 
 /* Tell other accounts. They may have bound the name, so nothing depends on it. */
@@ -207,7 +214,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if (status || !strcmp(request.found, holder))
 		return status;
 	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it",
-		       "locked by %s", request.found);
+		       "locked by %s, process %ld", request.found, request.pid);
 }
 
 static int get_lock(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
@@ -228,13 +235,15 @@ static int get_lock(const struct nb_target *target, struct nb_text *text, struct
 		close(fd);
 	if (!status && request.found[0])
 		nb_text_add(text, "%s\n", request.found);
+	if (!status && request.pid)
+		nb_text_add(text, "%ld\n", request.pid);
 	return status;
 }
 
 const struct nb_op nb_op_lock = {
 	.name = "lock",
-	.about = "the lock of this host or its kernel, held until the worker ends; hints: who says "
-		 "that it holds one",
+	.about = "the lock of this host or its kernel, held until the worker ends: the holder and "
+		 "its pid; hints: who says that it holds one",
 	.words = 1,
 	.lasting = 1,
 	.get = get_lock,
