@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from netbench.analysis.accounts import accounts_of
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import Epoch, Epochs, Latest, Stratum, stratum
+from netbench.analysis.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
 from netbench.analysis.planned import compare_of, factors_of, handled_by, repeat_of
 from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
@@ -181,6 +182,10 @@ class _Reader:
             read_noise(folder / NOISE),
             read_campaign(folder),
         )
+        runs = self.columns.frame(self.plan, noise, self.ticks)
+        counts = (runs["status"] == "ok") & (runs["excluded"] == "")
+        contradicted = contradictions(runs[counts])
+        meters = {metric: order_of(metric, contradicted) for metric in SIDES_OF_CPU}
         return Result(
             path=folder,
             plan=self.plan,
@@ -190,7 +195,9 @@ class _Reader:
             compare=compare_of(self.plan),
             factors=factors_of(self.plan),
             metrics=self.columns.metrics,
-            runs=self.columns.frame(self.plan, noise, self.ticks),
+            runs=by_best_meter(runs, meters) if contradicted else runs,
+            meters=meters,
+            contradicted=contradicted,
             proofs={k: v for each in counted for k, v in each.proofs.totals().items()},
             readbacks=self.readbacks.readbacks(),
             moved=self.readbacks.moved(),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from netbench.analysis.boots import KERNEL
+from netbench.analysis.meter_choice import Contradiction
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.planned import handled_by, has_boots
 from netbench.analysis.proofs import ProofKey, ProofTotal
@@ -33,9 +34,11 @@ class Result:
     (NaN: that run has none). proofs, used: by cell, pair, side and counter, over the runs that
     count. readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs
     in which it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends
-    are on one kernel. asked: what campaign.yaml says of the transfer and of settings,
-    `transfer.chunk` to its words; None without one. truncated: the last line was cut. repeat: where
-    hosts are booted its `max` is its `min`, since nothing stops early there.
+    are on one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
+    contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
+    of the transfer and of settings, `transfer.chunk` to its words; None without one. truncated: the
+    last line was cut. repeat: where hosts are booted its `max` is its `min`, since nothing stops
+    early there.
     """
 
     path: Path
@@ -52,6 +55,8 @@ class Result:
     moved: Mapping[tuple[str, str, str], int]
     noise: Sequence[NoiseEntry]
     shared: Mapping[str, bool]
+    meters: Mapping[str, Sequence[str]]
+    contradicted: Sequence[Contradiction]
     used: Mapping[UsageKey, Used]
     asked: Mapping[str, str] | None = None
     truncated: bool = False

@@ -18,6 +18,7 @@ from netbench.codec import SCHEMA
 
 Record = dict[str, Any]
 TICKS = 100
+CPUS = 4
 SECOND = 10**9
 HOST_SETTINGS = ("tso", "gso", "gro", "sg", "mtu")
 STEPS = {
@@ -244,8 +245,9 @@ class Synth:
                 "irq": 0,
                 "softirq": ticks // 5,
             }
+            idle = round(CPUS * self.duration * TICKS) - sum(parts.values())
             side["procstat"] = {name: [1000, 1000 + n] for name, n in parts.items()} | {
-                "idle": [50_000, 52_000],
+                "idle": [50_000, 50_000 + max(0, idle)],
                 "iowait": [10, 10],
                 "steal": [0, 0],
             }
@@ -334,7 +336,7 @@ class Synth:
             "boot": boot,
             "boot_id": f"{host}-{boot}",
             "clock_ticks": TICKS,
-            "cpus": 4,
+            "cpus": CPUS,
             "engine": "0.1.0",
             "layout": "9f00aa",
             "facts": facts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
 from netbench.analysis.metrics import describe
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
@@ -99,7 +98,8 @@ def _meters(source: Source) -> str:
     """
     names_of: dict[str, list[str]] = {}
     for name in (name for name in source.metrics if name.endswith("_cpu")):
-        there = (m for m in METER_ORDER if f"{name}.{m}" in source.result.metrics)
+        order = source.result.meters[name]
+        there = (m for m in order if f"{name}.{m}" in source.result.metrics)
         names_of.setdefault(next(there, ""), []).append(describe(name).title)
     names_of.pop("", None)
     if len(names_of) == 1:

@@ -80,9 +80,10 @@ def _definitions(source: Source) -> list[Table]:
     columns = (Column("metric", kind="key"), Column("unit"), Column("definition", kind="prose"))
     note = (
         "CPU metrics exist also by meter, as NAME.METER (CSV, notebooks); the bare name is by the"
-        " best that ran: "
+        f" first that ran of {', '.join(METER_ORDER)}, but for those that counted less than the"
+        " processes used."
     )
-    return [Table("Metrics", columns, rows, (f"{note}{', '.join(METER_ORDER)}.",))] if rows else []
+    return [Table("Metrics", columns, rows, (note,))] if rows else []
 
 
 def _rule(source: Source) -> str:

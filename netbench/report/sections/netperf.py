@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.cells import CellResult
+from netbench.analysis.host_cpus import cpus_online
 from netbench.analysis.intervals import Interval
 from netbench.model import Transfer
 from netbench.record import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
-from netbench.result_files import HostEntry
 from netbench.units import parse_size
 
 LETTERS = {
@@ -32,9 +31,9 @@ def netperf(source: Source) -> Section | None:
         return None
     sizes, cpus = (
         _buffers(source),
-        {host: _cpus(entries) for host, entries in source.result.hosts.items()},
+        {host: cpus_online(entries) for host, entries in source.result.hosts.items()},
     )
-    meters = [{_meter(c, f"{side}_cpu") for c in cells} - {""} for side in SIDES]
+    meters = [{_meter(source, c, f"{side}_cpu") for c in cells} - {""} for side in SIDES]
     columns = (
         *(Column(name, kind="key") for name in source.keys),
         Column("Recv Socket Size", "bytes"),
@@ -109,28 +108,10 @@ def _message(source: Source, c: CellResult) -> Value:
         return word
 
 
-def _cpus(entries: Sequence[HostEntry]) -> int | None:
-    """CPUs of a host that were online, as netperf counts them; None where that changed, or is not
-    known.
-    """
-    counts = {_online(entry.known.get("cpus_online", "")) or entry.cpus for entry in entries}
-    return counts.pop() or None if len(counts) == 1 else None
-
-
-def _online(text: str) -> int:
-    """How many CPUs a list of the kernel holds (`0-3,8` is 5: cpuset(7), "List format"); 0 when it
-    is none.
-    """
-    try:
-        edges = [part.partition("-") for part in text.split(",")]
-        return sum(int(high or low) - int(low) + 1 for low, _, high in edges)
-    except ValueError:
-        return 0
-
-
-def _meter(c: CellResult, metric: str) -> str:
+def _meter(source: Source, c: CellResult, metric: str) -> str:
     """The meter that gave a cell's CPU metric, or ""."""
-    return next((meter for meter in METER_ORDER if f"{metric}.{meter}" in c.intervals), "")
+    order = source.result.meters[metric]
+    return next((meter for meter in order if f"{metric}.{meter}" in c.intervals), "")
 
 
 def _percent(meters: set[str]) -> str:

@@ -73,6 +73,24 @@ def cut(record: Record) -> Record:
     return record | ({"cut": {"sender": 5.1, "receiver": 9.0}} if record["run"] in (3, 4) else {})
 
 
+def unseen(record: Record) -> Record:
+    """Ticks found the CPU idle, where it was busy in the kernel."""
+    counted = record["sender"]["procstat"]
+    missed = counted["system"][1] - counted["system"][0]
+    counted["idle"][1] += missed
+    counted["system"][1] -= missed
+    return record
+
+
+def lost_ticks(record: Record) -> Record:
+    """A twentieth of all time is in no state."""
+    counted = record["sender"]["procstat"]
+    counted["idle"][1] -= (
+        sum(counted[s][1] - counted[s][0] for s in ("user", "system", "idle")) // 20
+    )
+    return record
+
+
 def no_call(record: Record) -> Record:
     return change(record, proof__receiver__read_calls=[[5], [5], [5]])
 
@@ -101,6 +119,8 @@ def no_call(record: Record) -> Record:
             "send=",
             "cubic",
         ),
+        ("contradicted", Synth(pairs=TWO, edit=unseen), "send=", "by rusage: "),
+        ("states", Synth(pairs=TWO, edit=lost_ticks), "send=", "of CPUs x window on snd"),
         ("moved", Synth(pairs=TWO, edit=unasked), "send=", "4 cells"),
         ("mechanism", Synth(pairs=TWO, edit=no_call), "send=", "40 of 40"),
         ("max", Synth(pairs=TWO, spread=0.2), "send=", "asked ±2.5%"),
@@ -246,7 +266,7 @@ def test_every_rule_says_what_its_reference_needs(rule: type[CautionRule]) -> No
 
 def test_each_rule_has_its_own_file_and_place_in_a_report() -> None:
     rules = kinds_of_rules()
-    assert len({rule.__module__ for rule in rules}) == len(rules) == 26
+    assert len({rule.__module__ for rule in rules}) == len(rules) == 28
     severities = [rule.severity for rule in rules]
     assert severities == sorted(set(severities), reverse=True)
 

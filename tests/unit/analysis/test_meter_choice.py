@@ -1,0 +1,58 @@
+"""Which meter a bare CPU metric is by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from netbench.analysis.load import load
+from netbench.analysis.meter_choice import contradictions
+from tests.support.synthetic import Record, Synth
+from tests.unit.analysis.test_cautions import unseen
+
+TWO = ("snd>rcv",)
+
+
+def test_bare_names_are_by_the_meter_of_the_host(tmp_path: Path) -> None:
+    result = load(Synth(pairs=TWO).write(tmp_path))
+    assert not result.contradicted
+    for name in ("sender_cpu", "receiver_demand"):
+        assert result.runs[name].equals(result.runs[f"{name}.procstat"])
+
+
+def test_a_meter_that_missed_what_processes_used_is_passed_over_in_all_cells(
+    tmp_path: Path,
+) -> None:
+    """Also in cells in which it is right: what is compared is by one meter."""
+
+    def edit(record: Record) -> Record:
+        return unseen(record) if record["factors"]["send"] == "sendfile" else record
+
+    result = load(Synth(pairs=TWO, edit=edit).write(tmp_path))
+    assert {(c.metric, c.meter) for c in result.contradicted} >= {("sender_cpu", "procstat")}
+    assert {"send=sendfile" in c.cell for c in result.contradicted} == {True}
+    assert result.meters["sender_cpu"].index("rusage") < result.meters["sender_cpu"].index(
+        "procstat"
+    )
+    for name in ("sender_cpu", "sender_demand"):
+        assert result.runs[name].equals(result.runs[f"{name}.rusage"])
+    assert result.runs["receiver_cpu"].equals(result.runs["receiver_cpu.procstat"])
+
+
+@pytest.mark.parametrize("n", [2, 3, 12])
+def test_short_is_what_a_one_sided_t_test_of_all_places_finds(n: int) -> None:
+    def frame(shift: float) -> pd.DataFrame:
+        used = pd.Series([1 + 0.01 * (i % 3) for i in range(n)])
+        noise = pd.Series([0.02 * (i % 2) - 0.01 * (i % 5) for i in range(n)])
+        runs = {"system_cpu.procstat": used - shift + noise, "system_cpu.rusage": used}
+        return pd.DataFrame({"cell": ["c"] * n, "pair": ["p"] * n} | runs)
+
+    for shift in (-0.05, 0.0, 0.005, 0.01, 0.02, 0.05):
+        runs = frame(shift)
+        test = stats.ttest_rel(
+            runs["system_cpu.rusage"], runs["system_cpu.procstat"], alternative="greater"
+        )
+        assert bool(contradictions(runs)) == (n > 2 and test.pvalue < 0.05)
