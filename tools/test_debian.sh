@@ -29,6 +29,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 inside() {
 	unshare --mount --pid --fork --propagation private sh -euc '
 		root=$0 rights=$1
+		mount --bind "$root" "$root" # `ip netns` needs a / that is a mount
 		mount --rbind /dev "$root/dev"
 		mount -t proc proc "$root/proc"
 		mount --bind -o "$rights" "$root/proc/sys" "$root/proc/sys"
@@ -36,7 +37,11 @@ inside() {
 		mount -t sysfs sysfs "$root/sys"
 		mount -t tmpfs tmpfs "$root/run"
 		shift
-		exec chroot "$root" env HOME=/root PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
+		cd "$root"
+		mkdir -p .before
+		pivot_root . .before
+		umount -l /.before
+		exec env HOME=/root PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
 	' "$root" "$@"
 }
 
