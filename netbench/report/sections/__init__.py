@@ -19,6 +19,7 @@ SECTIONS = (
     "boots",
     "cautions",
     "netperf",
+    "meters",
     "processes",
     "proof",
     "settings",
