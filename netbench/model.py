@@ -248,6 +248,18 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class ProfileSpec:
+    """Which cells are profiled at the end (`all`, or those that `changed` against the baseline),
+    for how many ns a run, at how many samples a second of each CPU, in how many runs.
+    """
+
+    cells: str = "changed"
+    duration: int = 5 * 10**9
+    frequency: int = 997
+    runs: int = 3
+
+
+@dataclass(frozen=True)
 class Lab:
     """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as
     it is.
@@ -282,6 +294,7 @@ class Campaign:
     limit: int | None = None
     lab: Lab | None = None
     compare: Compare | None = None
+    profile: ProfileSpec | None = None
     text: str = ""
     source: str = ""
     unbuilt: tuple[str, ...] = field(default=())
@@ -299,6 +312,10 @@ class Campaign:
         """
         receivers = {pair.receiver: "receiver" for pair in self.pairs}
         return receivers | {pair.sender: "sender" for pair in self.pairs}
+
+    def wants_root(self, host: str) -> bool:
+        """Whether root on a host is of use; what only wants it is left out where there is none."""
+        return self.needs_root(host) or self.profile is not None
 
     def needs_root(self, host: str) -> bool:
         """Whether a host's settings or kernel are changed from within, which takes root there."""

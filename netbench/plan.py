@@ -25,6 +25,7 @@ OVERHEAD_SECONDS = 0.03
 # For bytes-bounded runs, whose length is not known before: a 10 Gb/s link.
 ASSUMED_BYTES_PER_SECOND = 1.25e9
 VERIFY_SECONDS = 0.2
+PROFILE_OVERHEAD_SECONDS = 0.4  # symbols are read before, stacks after a run
 BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 
 
@@ -72,7 +73,16 @@ class Run:
     number: int
 
 
-Step = Apply | Verify | Run
+@dataclass(frozen=True)
+class ProfileRun:
+    """One transfer under the profiler, outside the measured runs. `round` counts from 0."""
+
+    unit: Unit
+    round: int
+    boot: int
+
+
+Step = Apply | Verify | Run | ProfileRun
 Key = tuple[str, str]
 
 
@@ -156,7 +166,7 @@ class Plan:
         places: dict[Key, tuple[bytes, bytes]] = {}
         mine = [u for u in units if boot is None or (u.cell.kernel or "") == boot.kernel]
         for unit in mine:
-            levels = tuple(unit.cell.factors.get(name, "") for name in self._costly)
+            levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
             places[unit.key] = strata[levels], draw("unit", *unit.key)
@@ -188,6 +198,35 @@ class Plan:
             if is_open(unit.key):
                 yield Run(unit, number, boot, place)
                 place += 1
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Kernels that cells are on, in file order; "" is the one that hosts come with."""
+        return tuple(self._kernels)
+
+    def profiles(
+        self, due: Collection[tuple[Key, int]], kernel: str | None, boot: int
+    ) -> Iterator[Step]:
+        """The steps of the profile runs that are due, as (unit, round): of the units on a kernel,
+        or of all (None). Each round is in an order of its own, so that what drifts meets all cells
+        alike.
+        """
+        for number in sorted({number for _, number in due}):
+            units = [
+                self._by_key[key]
+                for key, round_ in due
+                if round_ == number and kernel in (None, self._by_key[key].cell.kernel or "")
+            ]
+            random.Random(f"netbench {self.campaign.seed} profiles {number}").shuffle(units)
+            strata = [self._stratum(unit) for unit in units]
+            for unit in sorted(units, key=lambda unit: strata.index(self._stratum(unit))):
+                if self.campaign.settings or unit.cell.settings:
+                    yield Apply(unit)
+                yield ProfileRun(unit, number, boot)
+
+    def _stratum(self, unit: Unit) -> tuple[str, ...]:
+        """Its levels of the factors that cost a reset of a link or a host."""
+        return tuple(unit.cell.factors.get(name, "") for name in self._costly)
 
     @cached_property
     def _by_key(self) -> Mapping[Key, Unit]:
@@ -242,8 +281,21 @@ class Plan:
         fixed = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
         fixed += BOOT_SECONDS * (self._boots_in_all + 1) if self.boots else 0.0
         least, most = (fixed + once * runs for runs in (self.repeat.min, self.repeat.max))
+        profile = self.campaign.profile
+        most += self._profile_seconds
+        least += self._profile_seconds if profile and profile.cells == "all" else 0.0
         limit = self.campaign.limit / 1e9 if self.campaign.limit else most
         return min(least, limit), min(most, limit)
+
+    @property
+    def _profile_seconds(self) -> float:
+        """Estimated time of the profile runs of all units."""
+        profile = self.campaign.profile
+        if profile is None:
+            return 0.0
+        once = sum(unit.cell.transfer.warmup for unit in self.units) / 1e9
+        once += len(self.units) * (profile.duration / 1e9 + PROFILE_OVERHEAD_SECONDS)
+        return profile.runs * once + (BOOT_SECONDS * len(self._kernels) if self.boots else 0.0)
 
     def to_json(self) -> dict[str, object]:
         """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what a reader of the

@@ -36,6 +36,14 @@ from netbench.json_lines import (
     to_line,
 )
 from netbench.ownership import refuse_foreign
+from netbench.profile_files import (
+    PROFILES,
+    RUNS,
+    Folded,
+    ProfileRecord,
+    folded_text,
+    read_profile_runs,
+)
 from netbench.record import Record, parse_record
 from netbench.result_files import (
     NOISE,
@@ -51,7 +59,10 @@ from netbench.result_signature import SIGNED, sign, why_not_as_begun
 from netbench.signing import Key, LineSigner, own_key, read_key
 
 _LINES = ("records.jsonl", "journal.jsonl", "log.txt")
-_READ = (*SIGNED, *_LINES, SIGNATURE, "facts.json", "samples", NOISE)
+_READ = (
+    *(*SIGNED, *_LINES, SIGNATURE, "facts.json", "samples", NOISE),
+    *(PROFILES, f"{PROFILES}/{RUNS}"),
+)
 """What a controller that goes on with a result reads, or adds to."""
 
 
@@ -71,6 +82,7 @@ class Store:
         self._journal = JsonLines(path / "journal.jsonl")
         self.journal = Journal(self._journal.path)
         self._noise = JsonLines(path / NOISE)
+        self._profiles = JsonLines(path / PROFILES / RUNS)
         self._lines = JsonLines(path / "records.jsonl")
         self._records: int | None = (
             None  # a descriptor: a buffer would hold back what the disk did not take
@@ -135,7 +147,7 @@ class Store:
         try:
             self._records = open_own(os.fspath(self._lines.path), os.O_RDWR)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for lines in (self._lines, self._journal, self._noise):
+            for lines in (self._lines, self._journal, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()
             log = open_own(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -180,6 +192,17 @@ class Store:
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
         self._write(self.path / "samples" / f"{run:06d}.jsonl", b"".join(map(to_line, lines)))
+
+    def profile(self, run: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
+        """Keep a profile run, and the stacks of each of its files."""
+        _make_folders(self.path / PROFILES)
+        for file, folded in stacks.items():
+            self._write(self.path / PROFILES / file, folded_text(folded).encode())
+        self._profiles.append({"schema": SCHEMA, **to_json(run)})
+
+    def profile_runs(self) -> Iterator[ProfileRecord]:
+        """All profile runs, in order."""
+        return read_profile_runs(self.path)
 
     def noise(self, entry: Mapping[str, Any]) -> None:
         """Add what was read around a block on one host, on its way to the disk when this

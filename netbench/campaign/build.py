@@ -29,6 +29,7 @@ from netbench.model import (
     Host,
     Kernel,
     Pair,
+    ProfileSpec,
     Repeat,
     SettingLevel,
 )
@@ -60,6 +61,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     repeat = _repeat(file.repeat, problems)
     _meters(file, catalogue, problems)
     compare = _compare(file, factors, problems)
+    profile = _profile(file, problems)
     problems.stop()
     return Campaign(
         name=file.name,
@@ -81,6 +83,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         limit=file.limit,
         lab=file.lab,
         compare=compare,
+        profile=profile,
         text=text,
         source=problems.source,
         unbuilt=unbuilt(file, built, catalogue),
@@ -261,6 +264,19 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
                 f"expected a metric by {choices}, got {metric!r}",
                 nearest(meter, usable),
             )
+
+
+def _profile(file: FileKeys, problems: Problems) -> ProfileSpec | None:
+    keys = file.profile
+    if keys is None:
+        return None
+    if keys.cells == "changed" and file.compare is None and problems.clean("compare"):
+        message = (
+            "expected all, since the campaign has no `compare:` that says what changed, got"
+            " 'changed'; write `cells: all`, or `compare:` with a factor and its baseline"
+        )
+        problems.add(("profile", "cells"), message)
+    return ProfileSpec(keys.cells, keys.seconds, keys.frequency, keys.runs)
 
 
 def _compare(

@@ -20,8 +20,6 @@ def _methods(cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
 
 
 def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
-    if file.profile:
-        yield "profile is not built yet"
     yield from (
         f"meters: {meter} is not built yet"
         for meter in file.meters

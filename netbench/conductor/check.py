@@ -54,7 +54,7 @@ def check(
         *dict.fromkeys(_units(campaign, pool, own_sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
-        *(_boots(campaign, pool) if not pool.refused else ()),
+        *(_boots(campaign, pool) if not pool.refused.keys() & pool.needing else ()),
         *(
             Finding("warning", one.host, one.what, one.remedy)
             for one in warnings(campaign, pool, entries, look)

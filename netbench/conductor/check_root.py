@@ -28,7 +28,36 @@ def check_root(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """A finding a host, with what needs root there, and how many cells do."""
     for host, error in pool.refused.items():
         why = str(error).removeprefix(f"{host}: ")
-        yield Finding("error", host, f"{_needs(campaign)}: {why}")
+        if host in pool.needing:
+            yield Finding("error", host, f"{_needs(campaign)}: {why}")
+        else:
+            yield Finding("warning", host, f"profile needs root, so there will be none: {why}")
+    yield from _profile(campaign, pool)
+
+
+def _profile(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """What a profile needs, of each host that gives root."""
+    if campaign.profile is None:
+        return
+    operation = f"ready {campaign.profile.frequency}"
+    for host in campaign.roles:
+        if host in pool.refused:
+            continue
+        why = why_not_profiled(pool, host, campaign.profile.frequency)
+        if why:
+            what = f"profile: there will be none: {why.message}"
+            yield Finding("warning", host, what, why.remedy)
+        else:
+            yield Finding("ok", host, f"needs root: profile sampling '{operation}' (profile)")
+
+
+def why_not_profiled(pool: WorkerPool, host: str, frequency: int) -> EngineError | None:
+    """Why a host allows no profile; None where it does."""
+    try:
+        pool.helper(host).ask_permission("profile", "sampling", f"ready {frequency}")
+    except EngineError as error:
+        return error
+    return None
 
 
 def _needs(campaign: Campaign) -> str:

@@ -22,6 +22,8 @@ from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_locks import HostLocks, refuse_busy, result_name
 from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import NoiseMonitor
+from netbench.conductor.profile_runner import ProfileRunner
+from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
 from netbench.conductor.resumable import name_doubts, refuse_another
@@ -42,7 +44,7 @@ from netbench.errors import (
 )
 from netbench.journal import Ended, Why
 from netbench.model import Campaign, Pair
-from netbench.plan import Boot, Key, Plan, Unit
+from netbench.plan import Boot, Key, Plan, ProfileRun, Unit
 from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
@@ -158,10 +160,12 @@ class Conductor:
         self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
         self._held = HeldSettings(campaign, pool, locks, store.journal)
+        sinks = MadeSinks(store.journal)
         self._steps = UnitSteps(
             pool,
             UnitSettings(campaign, self._held),
-            Runner(campaign, pool, MadeSinks(store.journal)),
+            Runner(campaign, pool, sinks),
+            ProfileRunner(campaign, pool, sinks),
             self._recorder,
             store,
         )
@@ -180,6 +184,8 @@ class Conductor:
         try:
             with self._limited():
                 why, reason = self._blocks()
+                if why == "done":
+                    why, reason = self._profiles()
         except LimitReached:
             why, reason = LIMIT
         except KeyboardInterrupt:
@@ -227,6 +233,38 @@ class Conductor:
                 if not in_time:
                     return LIMIT
             self._recorder.ledger.next_block()
+        return "done", ""
+
+    def _profiles(self) -> tuple[Why, str]:
+        """The profile runs, once all measured runs are done: those of one kernel after another,
+        first of the one that the hosts are on.
+        """
+        due = profiles_due(self._store, self._plan)
+        if not due:
+            return "done", ""
+        if not self._plan.boots:
+            return self._profile(due, None)
+        here = self._booted.kernel if self._booted else None
+        for kernel in sorted(self._plan.kernels, key=lambda kernel: kernel != here):
+            steps = list(self._plan.profiles(due, kernel, 0))
+            if not steps:
+                continue
+            if self._out_of_time():
+                return LIMIT
+            if kernel != here and (why := self._boot(Boot(0, kernel))):
+                for step in steps:
+                    if isinstance(step, ProfileRun):
+                        self._steps.keep_unprofiled(step, why)
+                continue
+            if (ended := self._profile(due, kernel))[0] != "done":
+                return ended
+        return "done", ""
+
+    def _profile(self, due: set[tuple[Key, int]], kernel: str | None) -> tuple[Why, str]:
+        for step in self._plan.profiles(due, kernel, self._recorder.boot):
+            if self._out_of_time():
+                return LIMIT
+            self._steps.execute(step)
         return "done", ""
 
     def _wanted(self) -> list[Unit]:
@@ -278,9 +316,9 @@ class Conductor:
         limit = self._campaign.limit
         return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
 
-    def _boot(self, step: Boot) -> None:
+    def _boot(self, step: Boot) -> str:
         """Every host onto a kernel; where that does not work, what is left of the kernel's cells
-        has failed.
+        has failed. The reason then, or "".
         """
         self._booted = None
         self._held.restore()
@@ -292,8 +330,9 @@ class Conductor:
             reason = f"boot: {step.kernel or 'original kernel'}: {error}"
             for unit in self._wanted():
                 self._recorder.keep_unmeasured(unit, "failed", reason)
-            return
+            return reason
         self._booted = step
+        return ""
 
     def _accept(self, number: int, kernel: str) -> str:
         """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or

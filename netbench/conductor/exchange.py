@@ -27,6 +27,16 @@ class Exchange:
     receiver: Outcome
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What is done while data moves: `begin` once both windows are open, `end` after both have
+    closed.
+    """
+
+    begin: Callable[[], None] = lambda: None
+    end: Callable[[], None] = lambda: None
+
+
 def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | str | None:
     """A read-back by name, or None if it is not there."""
     row = worker.catalogue.readbacks[name].id
@@ -42,10 +52,11 @@ def exchange(
     send: Options,
     receive: Options,
     prepared: Callable[[tuple[Vector, ...]], None] = lambda _: None,
+    watch: Watch | None = None,
 ) -> Exchange:
     """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
-    `prepared`: the receiver is ready, with
-    these read-backs.
+    `prepared`: the receiver is ready, with these read-backs. `watch`: of a run that is bounded by
+    time.
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
@@ -56,7 +67,9 @@ def exchange(
             raise ProtocolError(f"{receiver.host}: the worker named no data port{SAME}")
         prepared(ready)
         sender.prepare(send | {"peer_port": port})
-        return _bounded(sender, receiver) if send.get("bytes") else _timed(sender, receiver, send)
+        if send.get("bytes"):
+            return _bounded(sender, receiver)
+        return _timed(sender, receiver, send, watch)
 
 
 @contextmanager
@@ -73,12 +86,18 @@ def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
         raise
 
 
-def _timed(sender: Worker, receiver: Worker, send: Options) -> Exchange:
+def _timed(sender: Worker, receiver: Worker, send: Options, watch: Watch | None) -> Exchange:
     seconds = (int(send["warmup"]) + int(send["duration"])) / 1e9 + SLACK_SECONDS
     receiver.go()
     sender.go()
+    if watch:
+        sender.await_edge(Edge.OPEN, seconds)
+        receiver.await_edge(Edge.OPEN, seconds)
+        watch.begin()
     sender.await_edge(Edge.CLOSE, seconds)
     receiver.await_edge(Edge.CLOSE, seconds)
+    if watch:
+        watch.end()
     sender.stop()
     receiver.stop()
     return Exchange(sender.result(SLACK_SECONDS), receiver.result(SLACK_SECONDS))

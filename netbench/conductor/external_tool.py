@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netbench.conductor import job, readings, tool_commands
 from netbench.conductor.ends import End, Ends
-from netbench.conductor.exchange import SLACK_SECONDS, idle_after_errors
+from netbench.conductor.exchange import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.tool_commands import Commands
 from netbench.engine.binding import Edge
@@ -24,8 +24,9 @@ class ToolFailed(NetbenchError):
         super().__init__(message)
 
 
-def measure(transfer: Transfer, ends: Ends, run: int) -> Measurement:
-    """Run the tool once. `run`: the number of the run, which chooses the port.
+def measure(transfer: Transfer, ends: Ends, run: int, watch: Watch | None = None) -> Measurement:
+    """Run the tool once. `run`: the number of the run, which chooses the port; `watch`: of a tool
+    with a window.
 
     Errors: ToolFailed; RequestError for what the tool cannot do; those of a transfer.
     """
@@ -39,7 +40,9 @@ def measure(transfer: Transfer, ends: Ends, run: int) -> Measurement:
     if lines.server:
         server = _options(lines.server, receiver) | {"marks": 1, "await": lines.ready}
     seconds = tool_commands.seconds_at_most(transfer) + SLACK_SECONDS
-    sent, received = _execute(sender.worker, receiver.worker, client, server, seconds)
+    sent, received = _execute(
+        sender.worker, receiver.worker, client, server, seconds, watch or Watch()
+    )
     tool, output = _reading(transfer, lines, sender, sent)
     return Measurement(
         side_counters(sender, sent.result),
@@ -76,7 +79,12 @@ def _options(argv: tuple[str, ...], end: End, warmup: int = 0, window: int = 0) 
 
 
 def _execute(
-    sender: Worker, receiver: Worker, client: job.Options, server: job.Options, seconds: float
+    sender: Worker,
+    receiver: Worker,
+    client: job.Options,
+    server: job.Options,
+    seconds: float,
+    watch: Watch,
 ) -> tuple[Outcome, Outcome | None]:
     """Run a tool's client, which has so many seconds to exit, and its server unless that is {},
     with one window over both.
@@ -90,7 +98,7 @@ def _execute(
         measured = [sender, receiver] if server else [sender]
         if client["duration"]:
             sender.go()
-            _measure_window(measured, client)
+            _measure_window(measured, client, watch)
         else:
             _mark(measured)
             sender.go()
@@ -113,12 +121,14 @@ def _await_exit(sender: Worker, argv: str, seconds: float) -> Outcome:
         raise ToolFailed(f"{what}; {tool_commands.BY_HAND}", "") from error
 
 
-def _measure_window(workers: Sequence[Worker], client: job.Options) -> None:
+def _measure_window(workers: Sequence[Worker], client: job.Options, watch: Watch) -> None:
     """Open and close the window of the server when the client's does."""
     sender = workers[0]
     sender.await_edge(Edge.OPEN, int(client["warmup"]) / 1e9 + SLACK_SECONDS)
     _mark(workers)
+    watch.begin()
     sender.await_edge(Edge.CLOSE, int(client["duration"]) / 1e9 + SLACK_SECONDS)
+    watch.end()
     _mark(workers)
     sender.stop()
 

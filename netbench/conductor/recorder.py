@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from netbench.conductor.ledger import Ledger
+from netbench.conductor.profile_runner import Profiled
 from netbench.conductor.progress import Progress, standing
 from netbench.conductor.run_history import RunHistory
 from netbench.conductor.runner import RunResult, empty_record
@@ -37,6 +38,7 @@ class Recorder:
         self._time_left = TimeLeft(plan)
         self._lock = threading.RLock()
         self._number: int | None = None  # of the last run, once records were read
+        self._profile_number: int | None = None  # of the last profile run, likewise
 
     def keep_facts(self, entries: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
         """Keep what was read of the hosts, in the boot that was just made or in the present one,
@@ -55,6 +57,28 @@ class Recorder:
         with self._lock:
             self._number = (self._number or 0) + 1
             return self._number
+
+    def next_profile_number(self) -> int:
+        """The number of the next profile run. Errors: StoreError."""
+        with self._lock:
+            if self._profile_number is None:
+                runs = (record.run for record in self._store.profile_runs())
+                self._profile_number = max(runs, default=0)
+            self._profile_number += 1
+            return self._profile_number
+
+    def keep_profile(self, profiled: Profiled) -> None:
+        """Keep a profile run, which counts in no mean. Errors: StoreError."""
+        record = profiled.record
+        if len(record.reason) > REASON_LENGTH:
+            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
+        with self._lock:
+            self._store.profile(record, profiled.stacks)
+        what = f"profile run {record.run}: {record.cell}"
+        if record.reason:
+            self._store.note(f"{what} {record.pair}: {record.status}: {record.reason}")
+            what = f"{what}: {record.status}: {record.reason}"
+        self._progress.say(what)
 
     def keep(self, unit: Unit, result: RunResult) -> None:
         """Keep what a run gave, and say how its unit stands. Errors: StoreError."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from netbench.analysis.accounts import accounts_of
 from netbench.codec import unreadable
 from netbench.conductor.ledger import Ledger
+from netbench.conductor.profiles_due import profiles_due
 from netbench.engine.catalogue import Row
 from netbench.facts.registry import FACTS
 from netbench.model import Campaign
@@ -93,7 +94,7 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
         ledger.next_block()
     if not plan.boots:
         ledger.next_block()
-    return ledger.finished
+    return ledger.finished and not profiles_due(store, plan)
 
 
 def _ledger(plan: Plan, hosts: Hosts, rows: Iterable[Row]) -> Ledger:

@@ -10,7 +10,7 @@ from typing import Any
 from netbench.conductor import job, readings
 from netbench.conductor.check_files import is_character_device
 from netbench.conductor.ends import End, Ends
-from netbench.conductor.exchange import Exchange, exchange
+from netbench.conductor.exchange import Exchange, Watch, exchange
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.sinks import MadeSinks
 from netbench.engine.binding import SAME, Vector
@@ -24,9 +24,11 @@ COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps whe
 DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
 
 
-def measure(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> Measurement:
-    """Move data once. Errors: EngineError; TimeoutError; Lost."""
-    done = _execute(transfer, ends, sinks)
+def measure(
+    transfer: Transfer, ends: Ends, sinks: MadeSinks, watch: Watch | None = None
+) -> Measurement:
+    """Move data once. `watch`: what else is done then. Errors: EngineError; TimeoutError; Lost."""
+    done = _execute(transfer, ends, sinks, watch=watch)
     sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
     sender, receiver = (_readbacks(*side) for side in sides)
     counters = (
@@ -84,7 +86,11 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
 
 
 def _execute(
-    transfer: Transfer, ends: Ends, sinks: MadeSinks, more: job.Options | None = None
+    transfer: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    more: job.Options | None = None,
+    watch: Watch | None = None,
 ) -> Exchange:
     """Both jobs, with `more` options. Files of the sink are journalled as soon as the receiver has
     made them, whatever becomes of the run.
@@ -102,6 +108,7 @@ def _execute(
         send | (more or {}),
         receive | (more or {}),
         prepared=journal_sinks,
+        watch=watch,
     )
 
 

@@ -1,16 +1,17 @@
-"""The executor of a unit's steps: Apply, Verify and Run, each repeated where a worker is lost."""
+"""The executor of a unit's steps (Apply, Verify, Run, ProfileRun); lost workers are replaced."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from netbench.conductor.profile_runner import Profiled, ProfileRunner, empty_profile_record
 from netbench.conductor.recorder import Recorder
 from netbench.conductor.retry import retry
 from netbench.conductor.runner import Interrupted, Runner, status_of
 from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError, RequestError, SettingRefused, WorkerLost
-from netbench.plan import Apply, Key, Run, Step, Unit, Verify
+from netbench.plan import Apply, Key, ProfileRun, Run, Step, Unit, Verify
 from netbench.record import Status
 from netbench.store import Store
 
@@ -25,12 +26,14 @@ class UnitSteps:
         pool: WorkerPool,
         settings: UnitSettings,
         runner: Runner,
+        profile_runner: ProfileRunner,
         recorder: Recorder,
         store: Store,
     ) -> None:
         self._pool = pool
         self._settings = settings
         self._runner = runner
+        self._profile_runner = profile_runner
         self._recorder = recorder
         self._store = store
         self._unverified: dict[Key, str] = {}  # why what arrives cannot be verified
@@ -45,6 +48,8 @@ class UnitSteps:
                     self._verify(unit)
                 case Run():
                     self._run(step)
+                case ProfileRun():
+                    self._profile(step)
         except SettingRefused as error:
             self._recorder.keep_unmeasured(step.unit, "refused", str(error))
 
@@ -87,6 +92,20 @@ class UnitSteps:
             self._pool.dismiss_pair(step.unit.pair)
             raise WorkerLost(result.record.reason)
         self._pool.dismiss_lost(step.unit.pair)
+
+    def _profile(self, step: ProfileRun) -> None:
+        retry(lambda: self._profile_once(step), lambda error: self._recover(step.unit, error))
+
+    def _profile_once(self, step: ProfileRun) -> None:
+        """One profile run, kept beside the measured ones. Errors: Lost."""
+        number = self._recorder.next_profile_number()
+        self._recorder.keep_profile(self._profile_runner.run(step, number))
+
+    def keep_unprofiled(self, step: ProfileRun, reason: str) -> None:
+        """Keep that a profile run could not be made."""
+        record = empty_profile_record(step, self._recorder.next_profile_number())
+        failed = replace(record, status=FAILED, reason=reason)
+        self._recorder.keep_profile(Profiled(failed))
 
     def _recover(self, unit: Unit, error: WorkerLost) -> None:
         """New workers with the unit's settings, after one was lost."""

@@ -51,8 +51,9 @@ class WorkerPool:
         self._workers: dict[tuple[str, str], Worker] = {}
         senders = [(pair.sender, "sender") for pair in campaign.pairs]
         receivers = [(pair.receiver, "receiver") for pair in campaign.pairs]
-        self._changed = {host for host in self._roles if campaign.needs_root(host)}
-        helpers = [(host, HELPER) for host in self._roles if host in self._changed]
+        self.needing = {host for host in self._roles if campaign.needs_root(host)}
+        wants = [host for host in self._roles if campaign.wants_root(host)]
+        helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         self._lost: set[str] = set()
         self._gone: set[str] = set()  # hosts that were lost and did not come back in time
@@ -85,8 +86,8 @@ class WorkerPool:
         return self.worker(host, self._roles[host])
 
     def holder(self, host: str) -> Worker:
-        """The worker that holds a host's lock and settings: its helper, or, where the campaign
-        does not change it, the one that is asked about it. Errors: as worker.
+        """The worker that holds a host's lock and settings: its helper, or, where there is none
+        and need be none, the one that is asked about it. Errors: as worker.
         """
         return self.worker(host, self._holding_role(host))
 
@@ -284,7 +285,8 @@ class WorkerPool:
         self.dismiss(host, self._holding_role(host))
 
     def _holding_role(self, host: str) -> str:
-        return HELPER if host in self._changed else self._roles[host]
+        has_helper = (host, HELPER) in self._wanted and host not in self.refused
+        return HELPER if host in self.needing or has_helper else self._roles[host]
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

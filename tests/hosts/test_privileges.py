@@ -31,6 +31,7 @@ from netbench.hosts import deploy
 from netbench.hosts.base import Process
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
+from netbench.profile_files import read_profile_runs
 from netbench.settings.catalogue import known
 from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path, until
 
@@ -579,6 +580,52 @@ def test_check_lists_it_too_where_sudo_is_not_set_up(bed: Bed, tmp_path: Path) -
     said = findings(parsed(bed, server.home / "out"))
     assert [line for line in said if "error: snd: " in line and "sudoers.d" in line], said
     assert [line for line in said if f"needs root: file {TTL} 40" in line], said
+
+
+PROFILED = """\
+netbench: 1
+name: profiled
+verify: off
+ssh_config: {config}
+hosts: {{snd: {{ssh: box, address: 127.0.0.1}}}}
+transfer: {{duration: 50ms, warmup: 10ms, congestion: reno}}
+repeat: {{min: 1, max: 1}}
+profile: {{cells: all, seconds: 100ms, runs: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "status", "reason"),
+    [
+        ("", "unsupported", "`sudo -n` does not start the helper"),
+        ("sudo", "unsupported", "does not allow `profile yes`"),
+        ("allowed", "ok", ""),
+    ],
+)
+def test_a_campaign_goes_on_without_the_profile_that_root_is_missing_for(
+    bed: Bed, tmp_path: Path, setup: str, status: str, reason: str, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
+    rule = sudo_rule(bed) if setup else ""
+    allowed = allow_file("profile yes\n") if setup == "allowed" else ""
+    server = bed.serve(user="bench", setup=rule + allowed)
+    bed.configure(bed.alias(server, "bench"))
+    wanted = campaign.parse(PROFILED.format(config=bed.config), "profiled.yaml")
+    said = [line for line in findings(wanted) if "profile" in line]
+    if reason:
+        assert [line for line in said if line.startswith("warning") and reason in line], said
+    else:
+        assert said == ["ok: snd: needs root: profile sampling 'ready 997' (profile)"]
+    conclusion = conductor.start(wanted, tmp_path / "results")
+    assert (conclusion.why, conclusion.failed) == ("done", False)
+    (one,) = read_profile_runs(conclusion.path)
+    assert one.status == status
+    assert reason in one.reason
+    log = server.folder / "logs" / "netbench.log"
+    if setup:
+        verb = "set" if setup == "allowed" else "refuse"
+        assert "campaign='profiled/" in log.read_text()
+        assert f"{verb} profile 'sampling'" in log.read_text()
 
 
 def test_check_names_the_line_that_forbids_a_setting(bed: Bed, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from netbench.model import (
     Lab,
     Pair,
     Pin,
+    ProfileSpec,
     Repeat,
     SettingLevel,
     Sink,
@@ -153,6 +154,7 @@ def test_the_whole_format_is_understood() -> None:
         32768,
     )
     assert campaign.repeat == Repeat(10, 30, 0.95, 0.025, ("throughput", "sender_cpu"), 4)
+    assert campaign.profile == ProfileSpec("changed", 5 * 10**9, 997, 3)
     assert campaign.compare == Compare("kernel", "vanilla", 0.01)
     assert (campaign.seed, campaign.limit, campaign.lab) == (7, 7200 * 10**9, Lab("netns"))
     assert campaign.text == FULL
@@ -160,7 +162,6 @@ def test_the_whole_format_is_understood() -> None:
 
 def test_what_is_not_built_is_named() -> None:
     assert read(FULL).unbuilt == (
-        "profile is not built yet",
         "meters: soak is not built yet",
         "meters: perf is not built yet",
     )

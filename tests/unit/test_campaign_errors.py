@@ -768,8 +768,24 @@ CASES = [
     ),
     (
         "a profile of nothing",
-        H + "profile: {seconds: 0}\n",
+        H + "profile: {cells: all, seconds: 0}\n",
         ["3: profile.seconds: expected a time of at least 1ns, got '0'"],
+    ),
+    (
+        "a profile of what changed where nothing is compared",
+        H + "profile: {seconds: 5}\n",
+        [
+            "3: profile.cells: expected all, since the campaign has no `compare:` that says what changed, got 'changed'; write `cells: all`, or `compare:` with a factor and its baseline"
+        ],
+    ),
+    (
+        "profiles of other cells",
+        H + "profile: {cells: some, frequency: 0, runs: 0}\n",
+        [
+            "3: profile.cells: expected cells to profile (changed or all), got 'some'",
+            "3: profile.frequency: expected a number of samples a second from 1 to 20000, got '0'",
+            "3: profile.runs: expected a number of profile runs from 1 to 100, got '0'",
+        ],
     ),
 ]
 

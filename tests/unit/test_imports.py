@@ -15,7 +15,7 @@ BASE_LAYER = {"control_characters", "errors", "units", "model", "facts", "json_l
 # Who may be believed.
 TRUST = {"ownership", "signing"}
 # What a result folder holds: types that pydantic checks.
-FILES_LAYER = {"codec", "record", "result_files", "result_signature", "journal"}
+FILES_LAYER = {"codec", "record", "result_files", "result_signature", "journal", "profile_files"}
 CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
 BELOW = BASE_LAYER | TRUST | FILES_LAYER
 REPORT = BELOW | {"analysis", "report"}
@@ -31,6 +31,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "codec": {"errors"},
     "record": {"codec"},
     "result_files": {"codec", "facts", "json_lines"},
+    "profile_files": {"codec", "json_lines", "record"},
     "json_lines": {"errors"},
     "journal": {"codec", "json_lines", "signing"},
     "ownership": {"errors"},

@@ -8,7 +8,7 @@ from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
-from netbench.campaign.tree import Plain, compact
+from netbench.campaign.tree import Plain
 from netbench.model import Repeat
 
 METRICS = (
@@ -29,16 +29,11 @@ def _metric(value: Plain) -> str:
     )
 
 
-def _profiled(value: Plain) -> str:
-    if (isinstance(value, str) and value) or (isinstance(value, list) and value):
-        return compact(value)
-    raise expected("changed, all, or a list of cells", value)
-
-
 _RUNS = kinds.number("a number of runs", 1, 100_000)
 _CONFIDENCE = kinds.share("a confidence from 50% to below 100%,", "95%", 0.5, 1)
 _PRECISION = kinds.share("a precision above 0% and below 100%,", "2.5%", 0, 1)
 _MARGIN = kinds.share("a margin above 0% and below 100%,", "1%", 0, 1)
+_PROFILED = kinds.choice("cells to profile", ("changed", "all"))
 _METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
 _METRICS = kinds.list_of("a list of metrics such as [throughput]")
 
@@ -71,13 +66,26 @@ class OrderKeys(Keys):
 
 
 class ProfileKeys(Keys):
-    """Which cells are profiled, and for how long."""
+    """Which cells are profiled after all measured runs, and for how long."""
 
-    cells: Annotated[str, Kind(_profiled, {"type": ["string", "array"]})] = optional(
-        "changed, all, or a list of cells", "all", default="changed"
+    cells: Annotated[str, _PROFILED] = optional(
+        "changed: those that are better or worse than the baseline, and their baselines; or all",
+        "all",
+        default="changed",
     )
     seconds: Annotated[int, transfer_values.SECONDS] = optional(
-        "length of a profile", 10, default="5s"
+        "length of a profile run", 10, default="5s"
+    )
+    frequency: Annotated[int, kinds.number("a number of samples a second", 1, 20_000)] = optional(
+        "samples a second of each CPU; one that is no divisor of a timer's does not run in step"
+        " with it",
+        499,
+        default="997",
+    )
+    runs: Annotated[int, kinds.number("a number of profile runs", 1, 100)] = optional(
+        "profile runs of a cell; intervals of what symbols cost come from how far these lie apart",
+        5,
+        default="3",
     )
 
 

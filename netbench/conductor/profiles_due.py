@@ -1,0 +1,23 @@
+"""Which profile runs a campaign still has to do, from its result folder alone."""
+
+from __future__ import annotations
+
+from netbench.analysis.changed import changed
+from netbench.analysis.load import load
+from netbench.plan import Key, Plan
+from netbench.store import Store
+
+
+def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
+    """Units and rounds of the profile runs that are not done, once all measured runs are: of cells
+    that have an ok run. A run that failed is not repeated. Errors: StoreError.
+    """
+    profile = plan.campaign.profile
+    if profile is None:
+        return set()
+    result = load(store.path)
+    measured = set(zip(result.ok["cell"].tolist(), result.ok["pair"].tolist(), strict=True))
+    wanted = measured if profile.cells == "all" else measured & changed(result)
+    done = {((record.cell, record.pair), record.round) for record in store.profile_runs()}
+    known = {unit.key for unit in plan.units}
+    return {(key, number) for key in wanted & known for number in range(profile.runs)} - done

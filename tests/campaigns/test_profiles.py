@@ -1,0 +1,190 @@
+"""Profile runs of whole campaigns on this machine: apart from the measured ones, once for each cell
+and round, and nothing of them is left when somebody is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign, load
+from netbench.analysis.changed import changed
+from netbench.analysis.load import load as load_result
+from netbench.conductor import conductor
+from netbench.conductor.profile_runner import ProfileRunner
+from netbench.conductor.recorder import Recorder
+from netbench.engine.worker import Worker
+from netbench.hosts.local import LocalChannel
+from netbench.profile_files import ProfileRecord, read_folded, read_profile_runs
+from tests.support.running import stored_records, wait_for
+from tests.support.synthetic import Synth
+
+pytestmark = pytest.mark.root
+TEXT = """\
+netbench: 1
+name: p
+verify: off
+transfer: {duration: 50ms, warmup: 10ms, sample: 10ms, congestion: reno}
+sweep: {send: [write, sendfile]}
+repeat: {min: 2, max: 2}
+profile: {cells: all, seconds: 200ms, runs: 2}
+"""
+
+
+def run(text: str, results: Path) -> Path:
+    conclusion = conductor.start(campaign.parse(text, "p.yaml"), results)
+    assert (conclusion.why, conclusion.failed) == ("done", False)
+    return conclusion.path
+
+
+def profiles(result: Path) -> list[ProfileRecord]:
+    return list(read_profile_runs(result))
+
+
+def test_profile_runs_are_beside_the_measured_ones(tmp_path: Path) -> None:
+    result = run(TEXT, tmp_path)
+    assert [record["run"] for record in stored_records(result)] == [1, 2, 3, 4]
+    assert len(load(result).runs) == 4
+    done = profiles(result)
+    assert [one.run for one in done] == [1, 2, 3, 4]
+    assert [one.round for one in done] == [0, 0, 1, 1]
+    assert sorted(one.cell for one in done) == ["send=sendfile"] * 2 + ["send=write"] * 2
+    assert {(one.status, one.reason) for one in done} == {("ok", "")}
+
+
+def test_a_profile_says_who_called_what_while_data_moved(tmp_path: Path) -> None:
+    result = run(TEXT, tmp_path)
+    for one in profiles(result):
+        assert one.sender
+        assert one.receiver
+        (profile,) = one.profiles.values()
+        assert set(one.profiles) == {"system"}, "both ends are on one kernel"
+        opened, closed = one.sender.time_ns or (0, 0)
+        assert opened < profile.time_ns[0] < closed < profile.time_ns[1]
+        assert profile.frequency == 997
+        stacks = read_folded(result, profile)
+        if profile.unit == "ticks":
+            assert sum(stacks.values()) == profile.samples
+        frames = {frame for stack in stacks for frame in stack}
+        assert {"sender", "receiver"} <= frames
+        assert "nb_pump" in frames, "a function of the worker itself"
+        assert any(frame.startswith("tcp_") and frame.endswith("_[k]") for frame in frames)
+        assert profile.kernel_symbols > 10_000
+
+
+def test_meters_that_would_be_sampled_themselves_are_left_out(tmp_path: Path) -> None:
+    assert not [
+        one for one in profiles(run(TEXT, tmp_path)) if one.sender and "soak" in one.sender.meters
+    ]
+
+
+def test_a_sink_that_is_a_file_is_not_profiled(tmp_path: Path) -> None:
+    text = TEXT.replace("congestion: reno", f"congestion: reno, sink: {{file: {tmp_path}/out}}")
+    done = profiles(run(text, tmp_path / "results"))
+    assert {one.status for one in done} == {"unsupported"}
+    assert all("the sink is a file" in one.reason for one in done)
+
+
+def test_a_campaign_that_was_stopped_in_its_profiles_goes_on_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, kept = Recorder.keep_profile, []
+
+    def stop_after_two(self: Recorder, profiled: object) -> None:
+        honest(self, profiled)  # type: ignore[arg-type]
+        kept.append(profiled)
+        if len(kept) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "keep_profile", stop_after_two)
+    wanted = campaign.parse(TEXT, "p.yaml")
+    conclusion = conductor.start(wanted, tmp_path)
+    assert conclusion.why == "interrupted"
+    assert not conductor.is_finished(conclusion.path, wanted)
+    assert conductor.resume(conclusion.path, wanted).why == "done"
+    assert conductor.is_finished(conclusion.path, wanted)
+    done = profiles(conclusion.path)
+    assert sorted((one.cell, one.round) for one in done) == [
+        (f"send={send}", number) for send in ("sendfile", "write") for number in (0, 1)
+    ]
+    assert [one.run for one in done] == [1, 2, 3, 4]
+    assert len(stored_records(conclusion.path)) == 4
+
+
+def test_a_helper_that_is_killed_in_a_profile_run_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, killed = ProfileRunner._measure, []
+
+    def kill(self: ProfileRunner, *args: object) -> object:
+        if not killed:
+            killed.append(self._pool.helper("here").hello.pid)
+            os.kill(killed[0], signal.SIGKILL)
+        return honest(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ProfileRunner, "_measure", kill)
+    done = profiles(run(TEXT, tmp_path))
+    assert killed
+    assert [one.status for one in done] == ["ok"] * 4
+
+
+def events(pid: int) -> int:
+    """Perf events that a process has open."""
+    folder = Path(f"/proc/{pid}/fd")
+    return sum(os.readlink(link) == "anon_inode:[perf_event]" for link in folder.iterdir())
+
+
+def abandon(worker: Worker) -> None:
+    worker.abandon()
+
+
+def terminate(worker: Worker) -> None:
+    os.kill(worker.hello.pid, signal.SIGTERM)
+
+
+def kill(worker: Worker) -> None:
+    os.kill(worker.hello.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", [abandon, terminate, kill])
+@pytest.mark.parametrize(
+    "orders", [("ready 997",), ("ready 997", "on"), ("ready 997", "on", "off")]
+)
+def test_a_helper_that_ends_leaves_no_event_open(
+    end: Callable[[Worker], None], orders: tuple[str, ...]
+) -> None:
+    worker = Worker(LocalChannel("here").start_helper(), "here")
+    pid = worker.hello.pid
+    for order in orders:
+        worker.operate("profile", "sampling", order)
+    assert (events(pid) > 0) == (orders[-1] != "off")
+    end(worker)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists() or zombie(pid))
+    worker.abandon()
+
+
+def zombie(pid: int) -> bool:
+    return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def truth(factors: dict[str, str]) -> tuple[float, float, float]:
+    return {"write": 20.0, "sendfile": 33.0, "splice": 20.0}[factors["send"]], 0.6, 0.7
+
+
+def test_changed_cells_are_those_beyond_the_baseline_with_it(tmp_path: Path) -> None:
+    made = Synth(
+        factors={"send": ("write", "sendfile", "splice"), "pin": ("none", "same")},
+        compare={"factor": "send", "baseline": "write", "margin": 0.05},
+        truth=lambda factors: truth(factors) if factors["pin"] == "none" else (20.0, 0.6, 0.7),  # type: ignore[arg-type]
+        pairs=("a>b",),
+    )
+    found = changed(load_result(made.write(tmp_path / "r")))
+    assert found == {("send=write,pin=none", "a>b"), ("send=sendfile,pin=none", "a>b")}
+
+
+def test_nothing_changed_where_nothing_is_compared(tmp_path: Path) -> None:
+    assert changed(load_result(Synth().write(tmp_path / "r"))) == set()
