@@ -783,8 +783,8 @@ CASES = [
         H + "profile: {cells: some, frequency: 0, runs: 0}\n",
         [
             "3: profile.cells: expected cells to profile (changed or all), got 'some'",
-            "3: profile.frequency: expected a number of samples a second from 1 to 20000, got '0'",
-            "3: profile.runs: expected a number of profile runs from 1 to 100, got '0'",
+            "3: profile.frequency: expected a number of samples a second, a whole number from 1 to 20000, got '0'",
+            "3: profile.runs: expected a number of profile runs, a whole number from 1 to 100, got '0'",
         ],
     ),
 ]
