@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from netbench.cli.output import WIDTH, say, say_json
-from netbench.cli.verb import Verb
+from netbench.cli.verb import Verb, add_result
 
 OPTIONS = ("factor", "baseline", "margin", "metrics", "gates")
 
@@ -26,7 +26,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("result", type=Path, metavar="A", help="a result folder")
+    add_result(parser, "A")
     parser.add_argument(
         "other", type=Path, nargs="?", metavar="B", help="a second one, to compare with A"
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from netbench.cli.output import say, say_json, table
-from netbench.cli.verb import RESULTS, Verb
+from netbench.cli.verb import Verb, add_results
 from netbench.units import count
 
 KINDS = ("methods", "meters", "settings", "results")
@@ -66,13 +65,7 @@ def _about(row: Mapping[str, Any]) -> str:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=KINDS)
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=RESULTS,
-        metavar="DIR",
-        help="where result folders are (default: results)",
-    )
+    add_results(parser, "where result folders are")
 
 
 VERB = Verb(

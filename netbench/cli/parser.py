@@ -24,6 +24,7 @@ from netbench.cli import (
 )
 from netbench.cli.output import say
 from netbench.cli.run import RESUME, RUN
+from netbench.cli.verb import find_latest
 from netbench.control_characters import escape_controls
 
 VERBS = (
@@ -60,6 +61,7 @@ def run(argv: list[str]) -> int:
     options, unknown = top.parse_known_args(argv)
     if unknown and options.verb is not export.VERB.run:
         top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    find_latest(options)
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
 

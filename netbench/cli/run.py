@@ -7,7 +7,7 @@ from pathlib import Path
 
 from netbench.cli.output import fold, say
 from netbench.cli.report import sections_text
-from netbench.cli.verb import RESULTS, Verb, add_campaign, add_result, load_campaign
+from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_campaign
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -44,13 +44,7 @@ def _say_place(result: Path) -> None:
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=RESULTS,
-        metavar="DIR",
-        help="where result folders go (default: results)",
-    )
+    add_results(parser, "where result folders go")
 
 
 RUN = Verb(

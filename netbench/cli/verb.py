@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.errors import RequestError
+
 if TYPE_CHECKING:
     from netbench.model import Campaign
 
@@ -51,25 +53,35 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
     return campaign.load(options.campaign, options.sets, quick=options.quick)
 
 
-def result_folder(word: str) -> Path:
-    """A result folder that was named; `latest` is the newest below `results`. Errors:
-    ArgumentTypeError.
-    """
-    if word != LATEST or Path(word).exists():
-        return Path(word)
+def find_latest(options: argparse.Namespace) -> None:
+    """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
     from netbench.listing import folders
 
-    newest = next(iter(folders(RESULTS)), None)
-    if newest is None:
-        raise argparse.ArgumentTypeError(f"no results below {RESULTS}; name a result folder")
-    return newest
+    for name in ("result", "other"):
+        if getattr(options, name, None) != Path(LATEST) or Path(LATEST).exists():
+            continue
+        newest = next(iter(folders(options.results)), None)
+        if newest is None:
+            raise RequestError(
+                f"no results below {options.results}; name a result folder, or where they are with"
+                " --results DIR"
+            )
+        setattr(options, name, newest)
 
 
-def add_result(parser: argparse.ArgumentParser) -> None:
+def add_results(parser: argparse.ArgumentParser, help: str) -> None:
+    """Where result folders are."""
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="DIR", help=f"{help} (default: {RESULTS})"
+    )
+
+
+def add_result(parser: argparse.ArgumentParser, metavar: str = "R") -> None:
     """A result folder."""
     parser.add_argument(
         "result",
-        type=result_folder,
-        metavar="R",
-        help=f"a result folder; {LATEST}: the newest below {RESULTS}",
+        type=Path,
+        metavar=metavar,
+        help=f"a result folder; {LATEST}: the newest below DIR",
     )
+    add_results(parser, "where result folders are")

@@ -457,3 +457,8 @@ def test_latest_is_the_newest_result_and_the_first_of_the_list(
     (tmp_path / rows[0]["folder"] / "records.jsonl").write_text("{}\n")
     done = netbench("report", "latest")
     assert (done.returncode, rows[0]["folder"] in done.stderr) == (1, True)
+    (tmp_path / "results").rename(tmp_path / "elsewhere")
+    done = netbench("report", "latest", "--results", "elsewhere")
+    assert (done.returncode, "elsewhere/a/" in done.stderr) == (1, True)
+    done = netbench("compare", "elsewhere/b/20260101T000000Z-aaaaaa", "latest")
+    assert (done.returncode, "no results below results" in done.stderr) == (2, True)
