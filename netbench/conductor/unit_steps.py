@@ -62,9 +62,7 @@ class UnitSteps:
     def _verify_once(self, unit: Unit) -> None:
         """One verification, and a record where it failed. Errors: Lost."""
         try:
-            unverified = self._runner.why_unverified(unit)
-            if unverified:
-                self._unverified[unit.key] = unverified
+            if unverified := self._why_unverified(unit):
                 self._store.note(f"{unit.cell.id} {unit.pair.name}: not verified: {unverified}")
                 return
             why, status = self._runner.verify(unit), FAILED
@@ -74,18 +72,24 @@ class UnitSteps:
         if why:
             self._recorder.keep_unmeasured(unit, status, why)
 
+    def _why_unverified(self, unit: Unit) -> str:
+        """Why what arrives is not verified, though the campaign asks for it. Errors: Lost."""
+        if unit.key not in self._unverified:
+            self._unverified[unit.key] = self._runner.why_unverified(unit)
+        return self._unverified[unit.key]
+
     def _run(self, step: Run) -> None:
         retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
 
     def _run_once(self, step: Run) -> None:
         """One run and its record. Errors: WorkerLost when a worker was lost in it."""
+        unverified = self._why_unverified(step.unit)
         try:
             result = self._runner.run(step, self._recorder.next_number())
         except Interrupted as interrupted:
             self._recorder.keep_interrupted(interrupted.record)
             raise interrupted.by from None
         record = self._settings.note(step.unit, result.record)
-        unverified = self._unverified.get(step.unit.key, "")
         result = replace(result, record=replace(record, unverified=unverified))
         self._recorder.keep(step.unit, result)
         if result.record.status == "interrupted":

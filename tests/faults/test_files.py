@@ -306,6 +306,18 @@ def test_dev_null_is_a_sink_that_is_not_verified(tmp_path: Path) -> None:
     assert "made_sink" not in (conclusion.path / "journal.jsonl").read_text()
 
 
+def test_what_is_not_verified_is_not_after_a_resume_either(tmp_path: Path) -> None:
+    """A verification is made in the first block, before what a dead controller has recorded."""
+    text = BASE.replace("off", "on").replace("min: 1, max: 1", "min: 3, max: 3")
+    text += f"transfer: {{sink: {{file: /dev/null}}, {SHORT}}}\n"
+    folder = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r").path
+    first, *_ = (folder / "records.jsonl").read_text().splitlines(keepends=True)
+    (folder / "records.jsonl").write_text(first)
+    assert resumed(folder) == [1, 2, 3]
+    assert len({record["unverified"] for record in stored_records(folder)} - {""}) == 1
+    assert all(record["unverified"] for record in stored_records(folder))
+
+
 @pytest.mark.root
 def test_a_block_device_is_refused_by_check_and_by_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
