@@ -92,14 +92,14 @@ static int gather(const struct nb_stacks *stacks, struct frames *frames)
 }
 
 /* A name of the host's: what would end its line, or is no ASCII, becomes a question mark. */
-static void write_name(FILE *out, const char *name)
+static void write_name(FILE *file, const char *name)
 {
 	for (; *name; name++)
-		fputc(*name >= ' ' && *name <= '~' ? *name : '?', out);
-	fputc('\n', out);
+		fputc(*name >= ' ' && *name <= '~' ? *name : '?', file);
+	fputc('\n', file);
 }
 
-static void write_frame(FILE *out, const struct nb_profile *profile, const struct frame *frame)
+static void write_frame(FILE *file, const struct nb_profile *profile, const struct frame *frame)
 {
 	const struct nb_kernel_symbol *symbol;
 	const struct nb_mapping *mapping;
@@ -108,33 +108,33 @@ static void write_frame(FILE *out, const struct nb_profile *profile, const struc
 		symbol = frame->address < UINT64_MAX
 				 ? nb_kernel_symbol(&profile->kernel, frame->address)
 				 : NULL;
-		fputs("f k ", out);
-		write_name(out, symbol ? symbol->name : "[kernel]");
+		fprintf(file, "f k ");
+		write_name(file, symbol ? symbol->name : "[kernel]");
 		return;
 	}
 	mapping = nb_process_mapping(&profile->processes.processes[frame->process], frame->address);
-	fprintf(out, "f u %" PRIx64 " ",
+	fprintf(file, "f u %" PRIx64 " ",
 		mapping ? frame->address - mapping->begin + mapping->offset : 0);
-	write_name(out, mapping ? mapping->name : "[unknown]");
+	write_name(file, mapping ? mapping->name : "[unknown]");
 }
 
-static void write_stack(FILE *out, const struct frames *frames, const struct nb_stack *stack)
+static void write_stack(FILE *file, const struct frames *frames, const struct nb_stack *stack)
 {
-	fprintf(out, "s %" PRIu64 " %" PRIu64 " %" PRIu32, stack->samples, stack->events,
+	fprintf(file, "s %" PRIu64 " %" PRIu64 " %" PRIu32, stack->samples, stack->events,
 		stack->process);
 	for (size_t i = stack->length; i-- > 0;) {
 		struct frame frame = frame_of(stack, i);
 		const struct frame *at =
 			bsearch(&frame, frames->frames, frames->count, sizeof(frame), compare);
 
-		fprintf(out, " %zu", (size_t)(at - frames->frames));
+		fprintf(file, " %zu", (size_t)(at - frames->frames));
 	}
-	fputc('\n', out);
+	fputc('\n', file);
 }
 
-static void write_head(FILE *out, const struct nb_profile *profile)
+static void write_head(FILE *file, const struct nb_profile *profile)
 {
-	fprintf(out,
+	fprintf(file,
 		"event %s\nfrequency %" PRIu64 "\nbegin %" PRIu64 "\nend %" PRIu64
 		"\ncpus %zu\nsamples %" PRIu64 "\nlost %" PRIu64 "\nthrottles %" PRIu64
 		"\nkernel_symbols %zu\n",
@@ -148,23 +148,23 @@ char *nb_profile_text(struct nb_profile *profile, size_t *length)
 	const struct nb_stacks *stacks = &profile->stacks;
 	struct frames frames;
 	char *text = NULL;
-	FILE *out;
+	FILE *file;
 
 	if (gather(stacks, &frames))
 		return NULL;
-	out = open_memstream(&text, length);
-	if (out) {
-		write_head(out, profile);
+	file = open_memstream(&text, length);
+	if (file) {
+		write_head(file, profile);
 		for (size_t i = 0; i < frames.count; i++)
-			write_frame(out, profile, &frames.frames[i]);
+			write_frame(file, profile, &frames.frames[i]);
 		for (size_t i = 0; i < profile->processes.count; i++) {
-			fprintf(out, "p %" PRIu32 " ", profile->processes.processes[i].pid);
-			write_name(out, profile->processes.processes[i].name);
+			fprintf(file, "p %" PRIu32 " ", profile->processes.processes[i].pid);
+			write_name(file, profile->processes.processes[i].name);
 		}
 		for (size_t i = 0; i < stacks->room; i++)
 			if (stacks->table[i])
-				write_stack(out, &frames, stacks->table[i]);
-		if (fclose(out)) {
+				write_stack(file, &frames, stacks->table[i]);
+		if (fclose(file)) {
 			free(text);
 			text = NULL;
 		}
