@@ -115,6 +115,7 @@ enum nb_flags {
 	NB_HOST_WIDE = 1 << 9, /* counts the whole kernel, not this process */
 	NB_SAMPLED = 1 << 10,  /* also read at every sample */
 	NB_GAUGE = 1 << 11,    /* counter: a level at an instant; differences mean nothing */
+	NB_SLICED = 1 << 20,   /* also read at every sample of a job that only observes */
 	/* options */
 	NB_USER = 1 << 12,     /* a key of the campaign's `transfer:` */
 	NB_LIST = 1 << 13,     /* text: items separated by NUL */

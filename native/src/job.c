@@ -63,6 +63,8 @@ const struct nb_field nb_job_options[] = {
 	  TEXT(interface) },
 	{ "without_host_wide", "meters leave out what another worker reads of the same kernel",
 	  .type = NB_FLAG, AT(without_host_wide), .maximum = 1 },
+	{ "footprint", "bytes that each soaker goes round through, 0: registers only",
+	  .type = NB_SIZE, AT(footprint), .maximum = 1ULL << 26 },
 	{ "argv", "program and arguments of an external tool", .flags = NB_LIST, TEXT(argv) },
 	{ "await", "what the tool prints once it is ready", TEXT(await) },
 	{ "marks", "edges are taken on request", .type = NB_FLAG, AT(marks), .maximum = 1 },

@@ -52,6 +52,7 @@ struct nb_job {
 	char meters[256];		   /* names separated by NUL */
 	char interface[32];		   /* of the data address; "": not known */
 	uint64_t without_host_wide;	   /* another worker reads what is of the whole kernel */
+	uint64_t footprint;		   /* bytes that each soaker goes through */
 	char argv[16384];		   /* of a tool, separated by NUL */
 	char await[64];			   /* what a tool prints once it is ready */
 	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */

@@ -31,7 +31,7 @@ struct nb_reading {
 struct nb_meter {
 	const char *name;
 	const char *about;
-	uint32_t flags; /* NB_ALWAYS, NB_HOST_WIDE, NB_SAMPLED */
+	uint32_t flags; /* NB_ALWAYS, NB_HOST_WIDE, NB_SAMPLED, NB_SLICED */
 	const struct nb_field *counters;
 	size_t counters_count;
 	int (*probe)(char *why, size_t room); /* 0, or -1 with the reason; optional */
@@ -41,6 +41,14 @@ struct nb_meter {
 };
 
 extern const struct nb_meter *const nb_meters[];
+
+/* Whether it is read at each sample too: always, or where the run moves nothing. */
+static inline int nb_sampled(const struct nb_reading *reading)
+{
+	uint32_t flags = reading->meter->flags;
+
+	return flags & NB_SAMPLED || (flags & NB_SLICED && !reading->streams && !reading->tool);
+}
 
 /* Items of a counter in this run: 1, the number of streams, or the number of CPUs; 0 where it is
  * left out. */

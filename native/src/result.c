@@ -171,7 +171,7 @@ int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *wri
 		uint64_t ns = *at++;
 
 		for (size_t i = 0; i < window->readings_count; i++)
-			if (window->readings[i].meter->flags & NB_SAMPLED)
+			if (nb_sampled(&window->readings[i]))
 				at = put_sample(&window->readings[i], ns, at, writer);
 	}
 	return *next < window->samples_count;

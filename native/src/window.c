@@ -67,7 +67,7 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 		reading->meter = meter;
 		window->readings_count++;
 		window->numbers += numbers_of(reading);
-		window->sampled += meter->flags & NB_SAMPLED ? numbers_of(reading) : 0;
+		window->sampled += nb_sampled(reading) ? numbers_of(reading) : 0;
 		status = meter->open ? meter->open(reading, error) : 0;
 		if (status)
 			return status;
@@ -148,7 +148,7 @@ void nb_window_sample(struct nb_window *window, uint64_t now)
 	at = window->samples + window->samples_count++ * (1 + window->sampled);
 	*at++ = now;
 	for (size_t i = 0; i < window->readings_count; i++) {
-		if (!(window->readings[i].meter->flags & NB_SAMPLED))
+		if (!nb_sampled(&window->readings[i]))
 			continue;
 		window->readings[i].meter->read(&window->readings[i], at);
 		at += numbers_of(&window->readings[i]);

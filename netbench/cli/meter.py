@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,26 @@ from netbench.cli.verb import Verb
 
 if TYPE_CHECKING:
     from netbench.conductor.single_meter import MeterReading
+    from netbench.conductor.soak_meter import SoakReading
 
+IDLE_FROM = {
+    "stored": "counted earlier in this boot",
+    "window": "counted in the quietest parts of this window",
+    "none": "not known: no part of this window was quiet",
+}
 CpuCounters = Mapping[str, list[int | None]]
 """One number a CPU, by counter; None for a CPU that is offline."""
 
 
 def _run(options: argparse.Namespace) -> int:
     from netbench.conductor.single_meter import read_meter
+    from netbench.conductor.soak_meter import SOAK, read_soak
 
-    reading = read_meter(options.name, options.seconds)
+    reading = (
+        read_soak(options.seconds)
+        if options.name == SOAK
+        else read_meter(options.name, options.seconds)
+    )
     if options.json:
         say_json(asdict(reading))
     else:
@@ -29,11 +40,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _text(reading: MeterReading) -> str:
-    """The share of each state by CPU where the meter counts each CPU's time, else each counter's
-    difference, and that of each CPU.
+    """How busy each CPU was, where the meter tells; the share of each state by CPU where it counts
+    each CPU's time; else each counter's difference, and that of each CPU.
     """
+    from netbench.conductor.soak_meter import SoakReading
+
     seconds = (reading.time_ns[1] - reading.time_ns[0]) / 1e9
     lines = [f"{reading.meter} over {seconds:.2f} s"]
+    if isinstance(reading, SoakReading):
+        return "\n".join([*lines, *_loads(reading)])
     edges = {line["edge"]: line[reading.meter] for line in reading.cpus}
     by_cpu = {"open", "close"} <= edges.keys()
     if by_cpu and {reading.units.get(name) for name in edges["open"]} == {"ticks"}:
@@ -46,6 +61,15 @@ def _text(reading: MeterReading) -> str:
         numbers = " ".join("-" if number is None else str(number) for number in moved)
         lines.append(f"  {name:24} {numbers} {reading.units.get(name, '')}".rstrip())
     return "\n".join(lines)
+
+
+def _loads(reading: SoakReading) -> Iterator[str]:
+    yield "CPU    busy  slow-down"
+    for load in reading.per_cpu:
+        slower = "-" if load.slow_down is None else f"{load.slow_down:.1%}"
+        yield f"{load.cpu:>3}  {load.busy:6.1%}  {slower:>9}"
+    origin = " and ".join(IDLE_FROM[word] for word in reading.idle_from.split("+"))
+    yield f"idle share {reading.idle_share:.2%}, {origin}"
 
 
 def _cpu_table(opening: CpuCounters, closing: CpuCounters) -> str:

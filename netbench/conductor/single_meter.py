@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -12,11 +13,11 @@ from netbench.conductor.worker_pool import open_channel
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
-from netbench.engine.worker import Worker
+from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, NotBuiltYet, RequestError
-from netbench.model import Host
+from netbench.model import NOTHING, Host
 
-PLANNED = ("soak", "perf")
+PLANNED = ("perf",)
 SECONDS_MIN, SECONDS_MAX = 0.001, 86_400.0
 GRACE_SECONDS = 30.0  # beyond the meter's own time
 
@@ -41,36 +42,60 @@ def read_meter(name: str, seconds: float) -> MeterReading:
     """Run one meter for some seconds. Errors: RequestError for an unknown meter or time;
     EngineError.
     """
+    check_seconds(seconds)
+    with own_worker() as worker:
+        return reading_of(worker, name, observe(worker, name, seconds))
+
+
+def check_seconds(seconds: float) -> None:
+    """Errors: RequestError for a time that no meter can measure."""
     if not SECONDS_MIN <= seconds <= SECONDS_MAX:
         raise RequestError(f"--seconds {seconds:g}: expected {SECONDS_MIN:g} (1 ms) to a day")
+
+
+@contextmanager
+def own_worker() -> Iterator[Worker]:
+    """A worker on this machine, for as long as the context lasts. Errors: those of a worker."""
     worker = Worker(open_channel(Host("here")).start_mover(), "here")
     heartbeat = Heartbeat()
     heartbeat.add(worker)
     try:
-        meter = _usable(name, worker.catalogue.meters)
-        worker.prepare(
-            {"role": "observe", "meters": name, "duration": int(seconds * 1e9), "sample": 0}
-        )
-        worker.go()
-        worker.await_edge(Edge.CLOSE, seconds + GRACE_SECONDS)
-        worker.stop()
-        vectors = worker.result(GRACE_SECONDS).result
-        side = readings.counters(vectors, worker.catalogue)
-        return MeterReading(
-            meter=name,
-            clock_ticks=worker.hello.clock_ticks,
-            units={row.name: row.unit for row in meter.counters},
-            time_ns=side["time_ns"],
-            counters=side[name],
-            cpus=list(readings.edge_lines("here", vectors, worker.catalogue)),
-        )
+        yield worker
     finally:
         heartbeat.stop()
         worker.close()
 
 
-def _usable(name: str, meters: Mapping[str, Named]) -> Named:
-    """The meter of that name, if it can run alone here. Errors: RequestError, EngineError."""
+def observe(
+    worker: Worker, name: str, seconds: float, more: Mapping[str, int] = NOTHING
+) -> Outcome:
+    """A run that reads one meter alone, with `more` options. Errors: RequestError for a meter that
+    cannot run alone; those of a worker.
+    """
+    _usable(name, worker.catalogue.meters)
+    duration = int(seconds * 1e9)
+    worker.prepare({"role": "observe", "meters": name, "duration": duration, "sample": 0, **more})
+    worker.go()
+    worker.await_edge(Edge.CLOSE, seconds + GRACE_SECONDS)
+    worker.stop()
+    return worker.result(GRACE_SECONDS)
+
+
+def reading_of(worker: Worker, name: str, outcome: Outcome) -> MeterReading:
+    """What one meter counted."""
+    side = readings.counters(outcome.result, worker.catalogue)
+    return MeterReading(
+        meter=name,
+        clock_ticks=worker.hello.clock_ticks,
+        units={row.name: row.unit for row in worker.catalogue.meters[name].counters},
+        time_ns=side["time_ns"],
+        counters=side[name],
+        cpus=list(readings.edge_lines("here", outcome.result, worker.catalogue)),
+    )
+
+
+def _usable(name: str, meters: Mapping[str, Named]) -> None:
+    """Errors: RequestError for a meter that cannot run alone; EngineError where it cannot run."""
     if name in PLANNED:
         raise NotBuiltYet(f"meter {name} is not built yet")
     alone = [meter for meter, named in meters.items() if not named.has("always")]
@@ -80,4 +105,3 @@ def _usable(name: str, meters: Mapping[str, Named]) -> Named:
         raise RequestError(f"meter {name!r} cannot run alone; {hint}")
     if why := meters[name].row.why:
         raise EngineError(0, 0, name, why, "run `list meters` to see which meters work here")
-    return meters[name]

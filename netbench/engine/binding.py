@@ -127,6 +127,7 @@ FLAGS = {
     lib.NB_ALWAYS: "always",
     lib.NB_HOST_WIDE: "host_wide",
     lib.NB_SAMPLED: "sampled",
+    lib.NB_SLICED: "sliced",
     lib.NB_GAUGE: "gauge",
     lib.NB_USER: "user",
     lib.NB_LIST: "list",

@@ -85,10 +85,11 @@ class SampleRoom:
         self._taken = 0
         asked = str(options.get("meters", "")).split("\0")
         items = {"run": 1, "stream": int(options.get("streams", 1)), "cpu": cpus}
+        flags = ("sampled", "sliced") if options.get("role") == "observe" else ("sampled",)
         counters = [
             items[row.per]
             for name, meter in catalogue.meters.items()
-            if meter.has("sampled") and (name in asked or meter.has("always"))
+            if any(map(meter.has, flags)) and (name in asked or meter.has("always"))
             for row in meter.counters
         ]
         self._numbers = 8 * (1 + sum(counters))

@@ -362,10 +362,10 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
 
 
 def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
-    text = BASE + "meters: [procstat, soak]\n"
+    text = BASE + "transfer: {send: uring}\n"
     with pytest.raises(RequestError) as caught:
         run(text, tmp_path)
-    assert "soak" in str(caught.value)
+    assert "uring" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

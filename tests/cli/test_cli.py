@@ -170,10 +170,10 @@ def test_check_says_what_it_found(netbench: Command, small_file: Path) -> None:
 
 
 def test_check_refuses_what_is_not_built(netbench: Command, small_file: Path) -> None:
-    done = netbench("check", small_file, "--set", "meters=[soak]")
+    done = netbench("check", small_file, "--set", "transfer.receive=uring")
     assert done.returncode == 2
     assert "not built yet" in done.stdout
-    assert "soak" in done.stdout
+    assert "uring" in done.stdout
 
 
 def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
     assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["export", "--json"], ["meter", "soak"]])
+@pytest.mark.parametrize("words", [["export", "--json"], ["meter", "perf"]])
 def test_words_that_are_not_built_yet_are_known(netbench: Command, words: list[str]) -> None:
     done = netbench(*words)
     assert (done.returncode, "not built yet" in done.stderr) == (2, True)

@@ -19,7 +19,13 @@ METHODS = {
         "trunc": "to_discard",
         "splice": "to_discard to_file",
     },
-    "meter": {"rusage": "", "procstat": "host_wide", "tcp": "always", "flow": "always"},
+    "meter": {
+        "rusage": "",
+        "procstat": "host_wide",
+        "soak": "host_wide",
+        "tcp": "always",
+        "flow": "always",
+    },
 }
 OPTIONS = {
     "pipe": ("size", 4096, 2**20),

@@ -225,6 +225,7 @@ def test_no_exit_abort_or_print_in_the_library() -> None:
                 .replace("fprintf(file,", "")
                 .replace("__printf__", "")
                 .replace("_exit(EXEC_FAILED)", "")
+                .replace("_exit(SOAKER_FAILED)", "")  # a child that never returns
                 .replace("_exit(code)" if file.name == "main.c" else "\0", "")
             )
             found += [f"{file.name}:{number}" for call in calls if call in words]

@@ -9,6 +9,7 @@
 	row(disk) \
 	row(rusage) \
 	row(procstat) \
+	row(soak) \
 	row(softirq)
 /* clang-format on */
 

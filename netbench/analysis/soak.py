@@ -1,0 +1,137 @@
+"""What soakers counted: how busy CPUs were, and how much slower than alone the soakers worked.
+
+A soaker is interrupted on an idle CPU too: by the clock's tick, by the hypervisor, by what else a
+kernel does. That share of the time, the idle share, is none of a load's:
+
+    busy = (taken - idle) / (1 - idle)
+
+because what interrupts a soaker interrupts a load likewise, and is counted within the load's time
+then. All shares are fractions of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
+SLICES_LEAST = 4
+BURST = 0.02  # more than the quietest slices by this: interrupts of a load
+LOADED = 0.01  # interrupted so much more than usual: likewise
+
+
+@dataclass(frozen=True)
+class Soaked:
+    """Counted between two moments, on one CPU or added up over several: all but `quanta` in ns.
+
+    `elapsed`: time that was watched; `taken`: by whatever else ran; `switched`: of it, in gaps in
+    which another process ran; `worked`: in quanta.
+    """
+
+    elapsed: int
+    taken: int
+    switched: int
+    quanta: int
+    worked: int
+
+    @property
+    def share(self) -> float:
+        """What was taken, of the time."""
+        return self.taken / self.elapsed
+
+    @property
+    def on_cpu(self) -> int:
+        """The time in which no other process ran instead of the soaker."""
+        return self.elapsed - self.switched
+
+    @property
+    def interrupted(self) -> float:
+        """What interrupts and the hypervisor took, of the time in which no other process ran."""
+        return max(0, self.taken - self.switched) / self.on_cpu if self.on_cpu > 0 else 0.0
+
+    @property
+    def quantum(self) -> float | None:
+        """The mean length of a quantum, in ns; None without any."""
+        return self.worked / self.quanta if self.quanta > 0 else None
+
+
+def added(parts: Iterable[Soaked]) -> Soaked:
+    """All parts together."""
+    sums = [sum(numbers) for numbers in zip(*(_numbers(part) for part in parts), strict=True)]
+    return Soaked(*sums) if sums else Soaked(0, 0, 0, 0, 0)
+
+
+def _numbers(part: Soaked) -> tuple[int, int, int, int, int]:
+    return part.elapsed, part.taken, part.switched, part.quanta, part.worked
+
+
+def busy(share: float, idle: float) -> float:
+    """The share of a CPU that a load used, of what was taken in all and of what an idle CPU loses.
+    Around 0 it may be below.
+    """
+    return (share - idle) / (1 - idle)
+
+
+def slow_down(quantum: float | None, alone: float | None) -> float | None:
+    """How much longer than on an idle CPU a quantum took: 0.1 is 10%; None where one of them is
+    not known.
+    """
+    return None if quantum is None or alone is None else quantum / alone - 1
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What a CPU would lose if it were idle, and how long a quantum takes then, in ns; `origin`:
+    `window` or `stored`.
+    """
+
+    share: float
+    quantum: float | None
+    origin: str
+
+
+def idle_of(
+    slices: Mapping[int, Sequence[Soaked]], stored: Mapping[int, Soaked]
+) -> dict[int, Idle]:
+    """What each CPU would lose if it were idle, from slices of a window in which it was loaded or
+    not, and from a window earlier in the boot, by CPU. CPUs of which neither tells are left out.
+
+    What interrupts a soaker changes within minutes, so the window itself tells it best: by the time
+    in which no other process ran. Where interrupts took much more than they did earlier, or than on
+    the quietest CPU, they are a load's. What processes take of an idle CPU, only an earlier window
+    can tell.
+    """
+    seen = {cpu: found for cpu, parts in slices.items() if (found := quiet(parts))}
+    least = min((found.share for found in seen.values()), default=0.0)
+    idle: dict[int, Idle] = {}
+    for cpu in slices:
+        found, before = seen.get(cpu), stored.get(cpu)
+        usual = before.interrupted if before else least
+        if found and found.share <= usual + LOADED:
+            background = before.switched / before.elapsed if before else 0.0
+            quantum = before.quantum if before else found.quantum
+            idle[cpu] = Idle(found.share + background, quantum, "window")
+        elif before:
+            idle[cpu] = Idle(before.share, before.quantum, "stored")
+        elif seen:
+            quantum = found.quantum if found else None
+            idle[cpu] = Idle(least, quantum, "window")
+    return idle
+
+
+def quiet(slices: Sequence[Soaked]) -> Soaked | None:
+    """What a CPU lost while no other process ran on it, in the quietest of some slices of time;
+    None where other processes left nothing.
+    """
+    seen = [part for part in slices if part.on_cpu > ON_CPU_LEAST * part.elapsed]
+    if len(seen) < SLICES_LEAST:
+        return None
+    least = quantiles([part.interrupted for part in seen], n=4)[0]
+    return added(_alone(part) for part in seen if part.interrupted <= least + BURST)
+
+
+def _alone(part: Soaked) -> Soaked:
+    """A slice without the time of other processes."""
+    taken = max(0, part.taken - part.switched)
+    return Soaked(part.on_cpu, taken, 0, part.quanta, part.worked)

@@ -1,0 +1,280 @@
+"""The soaker: real processes on this machine's CPUs. How accurate it is depends on what else runs
+here: tools/bench/meters.py measures that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from netbench.conductor import readings
+from netbench.conductor.single_meter import observe, own_worker
+from netbench.engine.binding import Edge
+from netbench.engine.worker import Worker
+from netbench.hosts.local import LocalChannel
+from tests.support.engine_pair import PATIENCE, WORKER
+
+SPIN = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print("ready", flush=True)
+sys.stdin.readline()
+begun, used = time.monotonic(), time.thread_time()
+while time.monotonic() < begun + float(sys.argv[2]):
+    pass
+print((time.thread_time() - used) / (time.monotonic() - begun), flush=True)
+"""
+SLACK_NS = 10_000_000  # a gap at an edge counts as a process's until it ends
+COUNTERS = ("cpu_taken_ns", "cpu_switched_ns", "cpu_quanta", "cpu_worked_ns", "cpu_used_ns")
+
+
+def usable() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that only waits to be reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def start(worker: Worker, **more: int) -> list[int]:
+    """Begin to observe for a minute: the pids of the soakers, by CPU."""
+    minute = {"role": "observe", "meters": "soak", "duration": 60 * 10**9, "sample": 0, **more}
+    worker.prepare(minute)
+    worker.go()
+    return by_cpu(worker)
+
+
+def by_cpu(worker: Worker) -> list[int]:
+    """The soakers of a worker, once each is on its CPU."""
+
+    def pinned() -> bool:
+        return sum(len(os.sched_getaffinity(pid)) for pid in soakers(worker)) == len(usable())
+
+    until(pinned, "the soakers are not pinned")
+    return sorted(soakers(worker), key=lambda pid: min(os.sched_getaffinity(pid)))
+
+
+def soakers(worker: Worker) -> list[int]:
+    """The children of a worker."""
+    pid = worker.hello.pid
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+@contextmanager
+def working(*prefix: str) -> Iterator[Worker]:
+    """A worker, started by these words and its own; ended at the end."""
+    worker = Worker(LocalChannel("here", [*prefix, *WORKER]).start_mover(), "here")
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def give_up(worker: Worker) -> None:
+    worker.abort()
+    worker.await_idle()
+
+
+def numbers(
+    worker: Worker, seconds: float, more: Mapping[str, int] | None = None
+) -> list[dict[str, Sequence[int | None]]]:
+    """What each CPU's soaker had counted at every sample of a window and at its edges, in order."""
+    outcome = observe(worker, "soak", seconds, more or {})
+    moments: dict[int, dict[str, Sequence[int | None]]] = {}
+    for vector in (*outcome.result, *outcome.samples):
+        row = worker.catalogue.rows[vector.row]
+        if row.per == "cpu" and vector.edge != Edge.DRAINED:
+            moments.setdefault(vector.ns, {"ns": [vector.ns]})[row.name] = vector.numbers
+    return [moments[ns] for ns in sorted(moments)]
+
+
+def test_each_cpu_that_may_be_used_has_a_soaker_behind_all_others() -> None:
+    with working() as worker:
+        pids = start(worker)
+        assert [os.sched_getaffinity(pid) for pid in pids] == [{cpu} for cpu in usable()]
+        assert {os.sched_getscheduler(pid) for pid in pids} == {os.SCHED_IDLE}
+        (session,) = {os.getsid(pid) for pid in pids}
+        assert session in pids
+        for pid in pids:
+            assert Path(f"/proc/{pid}/comm").read_text() == "nb-soaker\n"
+            assert not list(Path(f"/proc/{pid}/fd").iterdir()), "it keeps nothing of its worker's"
+
+
+def test_the_soakers_have_the_lightest_autogroup() -> None:
+    groups = [Path(f"/proc/{os.getpid()}/autogroup")]
+    if not groups[0].exists():
+        pytest.skip("this kernel has no autogroups")
+    with working() as worker:
+        groups += [Path(f"/proc/{pid}/autogroup") for pid in start(worker)]
+        own, *theirs = [group.read_text().strip() for group in groups]
+    assert len(set(theirs)) == 1
+    assert theirs[0].endswith(" nice 19")
+    assert theirs[0].partition(" ")[0] != own.partition(" ")[0]
+
+
+def test_only_cpus_that_may_be_used_have_a_soaker() -> None:
+    if len(usable()) < 2:
+        pytest.skip("this machine has one CPU")
+    with working("taskset", "--cpu-list", str(usable()[0])) as worker:
+        moments = numbers(worker, 0.05)
+    for moment in moments:
+        for name in COUNTERS:
+            present = [cpu for cpu, number in enumerate(moment[name]) if number is not None]
+            assert present == usable()[:1]
+
+
+def test_the_counters_only_grow_and_fit_the_time() -> None:
+    with working() as worker:
+        moments = numbers(worker, 0.4, {"sample": 5_000_000})
+    assert len(moments) > 10
+    for cpu in usable():
+        rows = [[m["ns"][0], *(m[name][cpu] for name in COUNTERS)] for m in moments]
+        first, last = rows[0], rows[-1]
+        elapsed, taken, switched, quanta, worked, _ = (
+            after - before  # type: ignore[operator]
+            for before, after in zip(first, last, strict=True)
+        )
+        for place, name in enumerate(COUNTERS, 1):
+            if name != "cpu_switched_ns":  # whose a gap is, its end tells
+                column = [row[place] for row in rows]
+                assert column == sorted(column), name  # type: ignore[type-var]
+        assert -SLACK_NS <= switched <= taken + SLACK_NS
+        # What is neither taken nor worked: the quanta at the edges, and looks at the switches.
+        assert 0.9 * elapsed <= taken + worked <= elapsed + 10**6, (elapsed, taken, worked)
+        assert quanta >= 0
+
+
+def test_the_sums_of_a_record_are_those_of_the_cpus() -> None:
+    with own_worker() as worker:
+        outcome = observe(worker, "soak", 0.1)
+        sums = readings.counters(outcome.result, worker.catalogue)["soak"]
+        lines = list(readings.edge_lines("here", outcome.result, worker.catalogue))
+    assert sums["cpus"] == [len(usable())] * 2
+    for edge, line in enumerate(lines):
+        for name in COUNTERS:
+            of_cpus = [number for number in line["soak"][name] if number is not None]
+            assert sums[name.removeprefix("cpu_")][edge] == sum(of_cpus)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_soakers_die_with_their_worker(sent: signal.Signals) -> None:
+    with working() as worker:
+        pids = start(worker)
+        os.kill(worker.hello.pid, sent)
+        until(lambda: not any(map(alive, pids)), "soakers outlive their worker")
+
+
+def test_soakers_die_with_a_controller_that_is_gone() -> None:
+    with working() as worker:
+        pids = start(worker)
+        worker.abandon()
+        until(lambda: not any(map(alive, pids)), "soakers outlive the controller")
+
+
+def test_no_soaker_is_left_after_its_run_nor_there_without_one() -> None:
+    with working() as worker:
+        assert not soakers(worker)
+        observe(worker, "soak", 0.05)
+        until(lambda: not soakers(worker), "a soaker outlives its run")
+        observe(worker, "procstat", 0.05)
+        assert not soakers(worker)
+        pids = start(worker)
+        give_up(worker)
+        assert not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("victim", [0, -1])
+def test_a_soaker_that_was_killed_counts_nothing(victim: int) -> None:
+    """Its CPU would look busy for the rest of the window."""
+    with working() as worker:
+        worker.prepare({"role": "observe", "meters": "soak", "duration": 10**9, "sample": 0})
+        worker.go()
+        pids = by_cpu(worker)
+        os.kill(pids[victim], signal.SIGKILL)
+        until(lambda: not alive(pids[victim]), "it lives")
+        worker.await_edge(Edge.CLOSE, PATIENCE)
+        worker.stop()
+        result = worker.result(PATIENCE).result
+        (closing,) = [
+            line["soak"]["cpu_taken_ns"]
+            for line in readings.edge_lines("here", result, worker.catalogue)
+            if line["edge"] == "close"
+        ]
+        assert closing[usable()[victim]] is None
+
+
+def test_a_load_of_another_session_is_seen_and_not_slowed() -> None:
+    """Both run from the same moment on: whatever else runs here takes from both alike."""
+    cpu = usable()[-1]
+    argv = [sys.executable, "-c", SPIN, str(cpu), "1.0"]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as load,
+        working() as worker,
+    ):
+        assert load.stdin is not None
+        assert load.stdout is not None
+        assert load.stdout.readline() == "ready\n"
+        pids = start(worker)
+        before = time.clock_gettime(_clock(pids[-1]))
+        load.stdin.write("\n")
+        load.stdin.flush()
+        load.stdout.readline()
+        used = time.clock_gettime(_clock(pids[-1])) - before
+    assert used < 0.1, "the soaker took a tenth of the CPU from a load that wanted all of it"
+
+
+def _clock(pid: int) -> int:
+    """The CPU clock of a process (clock_getcpuclockid(3))."""
+    return (~pid << 3) | 2
+
+
+def test_a_footprint_is_touched() -> None:
+    with working() as worker:
+        first = start(worker, footprint=1 << 22)[0]
+        until(lambda: _private(first) >= 1 << 22, "it touches less")
+        give_up(worker)
+        first = start(worker)[0]
+        assert _private(first) < 1 << 20, "registers only"
+
+
+def _private(pid: int) -> int:
+    """Bytes that a process has written: Private_Dirty of smaps_rollup (proc(5))."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(
+        int(line.split()[1]) << 10
+        for line in text.splitlines()
+        if line.startswith("Private_Dirty:")
+    )
+
+
+def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
+    argv = [sys.executable, "-m", "netbench", "meter", "soak", "--seconds", "0.3", "--json"]
+    told = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    assert [load["cpu"] for load in told["per_cpu"]] == usable()
+    for load in told["per_cpu"]:
+        assert 0 <= load["busy"] <= 1
+        assert load["slow_down"] is None or load["slow_down"] > -1
+    assert 0 <= told["idle_share"] < 1
+    assert told["idle_from"] in ("stored", "window", "stored+window", "none")
