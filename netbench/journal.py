@@ -19,7 +19,7 @@ from pydantic import ConfigDict
 from netbench import codec
 from netbench.codec import Integer, JsonObject, about
 from netbench.json_lines import JsonLines, now, to_line
-from netbench.signing import MISPLACED, LineSigner, plain
+from netbench.signing import Doubt, LineSigner, plain
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
@@ -196,22 +196,6 @@ def parse_entry(line: bytes, where: object) -> Entry:
     return codec.read(ENTRIES[kind], line, where, what)
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """A line of the journal without a valid signature. `where`: `FILE:LINE`."""
-
-    where: str
-    why: str
-
-    @property
-    def hides_others(self) -> bool:
-        """Whether lines that this account has written are no longer before it."""
-        return self.why == MISPLACED
-
-    def __str__(self) -> str:
-        return f"{self.where} {self.why}; it is not acted on"
-
-
 class Journal:
     """journal.jsonl of a result folder, read and written by any thread. Errors: StoreError.
 
@@ -234,9 +218,9 @@ class Journal:
         self.all_entries()
         lines = self._numbered_lines()
         self._signer, self._trusting = signer, False
-        reasons = list(signer.examine(line for _, line in lines))
-        self._place = 1 + reasons.count("")
-        return [Doubt(where, why) for (where, _), why in zip(lines, reasons, strict=True) if why]
+        doubts = signer.doubts(self._lines.path, lines) if self._lines else []
+        self._place = 1 + len(lines) - sum(doubt.is_of_a_line for doubt in doubts)
+        return doubts
 
     def trust(self) -> None:
         """Take all lines for entries, signed or not."""
@@ -252,6 +236,8 @@ class Journal:
             if self._signer:
                 line = self._signer.sign(line, self._place)
             self._lines.append_line(line, force=True)
+            if self._signer:
+                self._signer.remember(self._place)
             self._place += 1
 
     def entries(self) -> list[Entry]:

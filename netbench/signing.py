@@ -11,7 +11,7 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ UNSIGNED = "is not signed"
 FOREIGN = "has no valid signature by this account's key"
 REPEATED = "is a copy of an earlier line"
 MISPLACED = "is out of place: a line before it was changed or is missing"
+LOST = "has lost {} at its end, which this account has signed"
+_RESULT = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,22 @@ def digest(data: bytes) -> str:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A line of the journal without a valid signature (`where`: `FILE:LINE`), or its end.
+
+    hides_others: lines that this account has written are no longer before it.
+    """
+
+    where: str
+    why: str
+    hides_others: bool = False
+    is_of_a_line: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.why}; it is not acted on"
+
+
+@dataclass(frozen=True)
 class LineSigner:
     """Signs the lines of one result's journal and knows them again, each at its place.
 
@@ -145,6 +163,50 @@ class LineSigner:
             why = self._why_not(line, place)
             place += not why
             yield why
+
+    def doubts(self, file: Path, lines: Sequence[tuple[str, bytes]]) -> list[Doubt]:
+        """What of a file's lines, each with its `FILE:LINE`, is not as the account has signed
+        it.
+        """
+        reasons = list(self.examine(line for _, line in lines))
+        doubts = [
+            Doubt(where, why, why == MISPLACED)
+            for (where, _), why in zip(lines, reasons, strict=True)
+            if why
+        ]
+        lost = self._count_signed() - reasons.count("")
+        if lost > 0 and not any(doubt.hides_others for doubt in doubts):
+            what = LOST.format("1 line" if lost == 1 else f"{lost} lines")
+            doubts.append(Doubt(str(file), what, True, False))
+        return doubts
+
+    def _count_signed(self) -> int:
+        """How many lines of this result the account has signed, as far as it remembers."""
+        try:
+            refuse_foreign(self._count_file)
+            return int(self._count_file.read_bytes())
+        except (OSError, ValueError, RuntimeError, StoreError):
+            return 0
+
+    def remember(self, count: int) -> None:
+        """Remember how many lines were signed, beside the key: it is not forced to the disk, so
+        after a power failure it may be less. Where there is no room for it, nothing is remembered.
+        """
+        if self.key is None or not _RESULT.fullmatch(self.result):
+            return
+        with suppress(OSError, RuntimeError):
+            _make_folders(self._count_file.parent)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self._count_file, flags, 0o600)
+            try:
+                os.pwrite(descriptor, b"%012d\n" % count, 0)
+            finally:
+                os.close(descriptor)
+
+    @property
+    def _count_file(self) -> Path:
+        known = _RESULT.fullmatch(self.result)
+        return key_file().parent / "lines" / (self.result if known else "none")
 
     def _why_not(self, line: bytes, place: int) -> str:
         """Why a line is not the one that was signed at this place."""

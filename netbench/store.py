@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from netbench.codec import SCHEMA, to_json, unreadable
 from netbench.control_characters import escape_controls
 from netbench.errors import PlaceError, ReportError, StoreError
-from netbench.journal import Doubt, Journal
+from netbench.journal import Journal
 from netbench.json_lines import (
     JsonLines,
     add_line,
@@ -56,7 +56,7 @@ from netbench.result_files import (
     read_signature,
 )
 from netbench.result_signature import SIGNED, sign, why_not_as_begun
-from netbench.signing import Key, LineSigner, own_key, read_key
+from netbench.signing import Doubt, Key, LineSigner, own_key, read_key
 
 _LINES = ("records.jsonl", "journal.jsonl", "log.txt")
 _READ = (

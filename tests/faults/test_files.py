@@ -7,6 +7,7 @@ hangs.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.plan import Unit
 from netbench.report.build import build
+from netbench.signing import key_file
 from tests.support.local import netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
@@ -359,6 +361,8 @@ def test_a_sink_survives_an_interrupt_of_its_first_run(
         conductor.resume(first.path, campaign.parse(text, "f.yaml"))
         assert sink.stat().st_size == 100000
     else:
+        signed = json.loads((first.path / "signature.json").read_text())["id"]
+        (key_file().parent / "lines" / signed).unlink()  # else the journal is known to be short
         (first.path / "journal.jsonl").write_text("")
         with pytest.raises(RequestError, match=r"sink: .* exists"):
             conductor.resume(first.path, campaign.parse(text, "f.yaml"))

@@ -71,6 +71,11 @@ class Dead:
             number, "here", boot, f"{word}-{number}", "exec", ("true",), "", "", undo, look
         )
 
+    @property
+    def result(self) -> str:
+        """The result's id."""
+        return str(json.loads((self.folder / "signature.json").read_text())["id"])
+
     def evil(self) -> bytes:
         return to_line(entry_json(self.change(9, "evil"), now()))
 
@@ -119,8 +124,7 @@ def resign(dead: Dead, lines: list[bytes], key: Key | None = None) -> None:
     """Sign lines as the account itself would, or another one with its own key."""
     from netbench.signing import plain
 
-    known = json.loads((dead.folder / "signature.json").read_text())
-    signer = LineSigner(key or Key(key_file().read_bytes()), known["id"])
+    signer = LineSigner(key or Key(key_file().read_bytes()), dead.result)
     dead.write([signer.sign(plain(line), place) for place, line in enumerate(lines, 1)])
 
 
@@ -162,8 +166,7 @@ def add_signed(key: Callable[[Dead], Key], result: str = "") -> Callable[[Dead],
     """A line with a signature that is not of this account, or not for this result."""
 
     def act(dead: Dead) -> None:
-        known = json.loads((dead.folder / "signature.json").read_text())
-        signer = LineSigner(key(dead), result or known["id"])
+        signer = LineSigner(key(dead), result or dead.result)
         lines = dead.lines()
         dead.write([*lines, signer.sign(dead.evil(), len(lines) + 1)])
 
@@ -281,6 +284,16 @@ TAMPERINGS = {
         lambda dead: dead.write([dead.lines()[0], *dead.lines()[2:]]),
         ("journal.jsonl:2 is out of place", "journal.jsonl:4 is out of place"),
     ),
+    **{
+        f"the last {5 - left} of 5 lines cut off": Tampering(
+            lambda dead, left=left: dead.write(dead.lines()[:left]),
+            (f"journal.jsonl has lost {5 - left} line",),
+        )
+        for left in (0, 2, 3, 4)
+    },
+    "the journal emptied and signed anew": Tampering(
+        lambda dead: resign(dead, [dead.lines()[0]]), ("journal.jsonl has lost 4 lines",)
+    ),
     "lines in another order": Tampering(
         lambda dead: dead.write([*dead.lines()[:1], *reversed(dead.lines()[1:])]),
         ("journal.jsonl:2 is out of place",),
@@ -292,8 +305,10 @@ TAMPERINGS = {
     ),
     "the journal of another result": Tampering(
         journal_of_another,
-        ("journal.jsonl:1 has no valid", "journal.jsonl:5 has no valid"),
-        goes_on=True,
+        (
+            *("journal.jsonl:1 has no valid", "journal.jsonl:5 has no valid"),
+            "journal.jsonl has lost 5 lines",
+        ),
     ),
     "the plan changed": Tampering(
         edited("plan.json", '"seconds"', '"seconds_at_most"'), ("plan.json was changed",)
@@ -419,7 +434,10 @@ def test_what_belongs_to_another_account_is_refused(
 
 @pytest.mark.parametrize("cut", [1, 20, 80, 200])
 def test_a_journal_that_a_kill_has_cut_stays_usable(dead: Dead, own_state: Path, cut: int) -> None:
-    """The last line, `ended`, is not whole: all before it counts, and what is added as well."""
+    """The last line, `ended`, is not whole: all before it counts, and what is added as well. The
+    account counts a line once it is whole.
+    """
+    (own_state.parent / "lines" / dead.result).write_bytes(b"%012d\n" % (len(dead.lines()) - 1))
     last = dead.lines()[-1]
     dead.journal.write_bytes(dead.journal.read_bytes()[: -min(cut, len(last) - 1)])
     done = dead.run("restore")
@@ -468,8 +486,7 @@ def test_without_a_key_a_campaign_runs_and_only_trust_acts_on_it(
     if spoil == "others may read it":
         own_state.chmod(0o644)
     else:
-        own_state.unlink()
-        own_state.parent.rmdir()
+        shutil.rmtree(own_state.parent)
         own_state.parent.write_text("")
     said: list[str] = []
     progress = Silent()
