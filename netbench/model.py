@@ -209,6 +209,7 @@ class Cell:
         default_factory=lambda: NOTHING
     )  # settings beyond the campaign-wide ones, by key (`sender.tso`)
     kernel: str | None = None
+    meters: tuple[str, ...] | None = None  # None: the campaign's
 
 
 @dataclass(frozen=True)
@@ -286,19 +287,24 @@ class Campaign:
     cells: tuple[Cell, ...]
     repeat: Repeat
     seed: int
-    meters: tuple[str, ...]
+    meters: tuple[str, ...]  # all that some cell has
     verify: bool = True
     settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     commands: Mapping[str, Command] = field(default_factory=dict)
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     limit: int | None = None
     lab: Lab | None = None
+    footprint: int = 0  # bytes that each soaker goes through
     compare: Compare | None = None
     profile: ProfileSpec | None = None
     text: str = ""
     source: str = ""
     unbuilt: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
+
+    def meters_of(self, cell: Cell) -> tuple[str, ...]:
+        """What is read in a cell's runs."""
+        return self.meters if cell.meters is None else cell.meters
 
     @property
     def ip(self) -> int:

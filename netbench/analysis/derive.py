@@ -11,10 +11,12 @@ from functools import cache
 from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.analysis.counters import NO_COUNTERS, delta, difference, window_seconds
 from netbench.analysis.ratios import RatioSide, ratios
+from netbench.analysis.soak import SOAK, cpus_busy, slower
 from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
 
 KB = 1024
+NICED = "procstat", "nice"  # the state in which procstat counts soakers
 
 
 def demand(cpus: float, gigabits: float) -> float:
@@ -42,6 +44,9 @@ def metrics_of(
     windows = window_seconds(sender), window_seconds(receiver)
     metrics: dict[str, float] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
+    _put_cpu(metrics, SOAK, cpus_busy(sender), cpus_busy(receiver), together=shared)
+    slowed = [share for side in (sender, receiver) if (share := slower(side)) is not None]
+    _put(metrics, "slow_down", sum(slowed) / len(slowed) if slowed else None)
     for meter, account in accounts.items():
         busy = (
             _busy(sender, account, ticks, windows[0]),
@@ -110,8 +115,19 @@ def _busy(
         change = -1 if edges is None else difference(edges[0], edges[1])
         if change < 0 or unit not in seconds_of:
             return None
-        spent += change * seconds_of[unit]
+        seconds = change * seconds_of[unit]
+        if (account.meter, name) == NICED and SOAK in side.meters:
+            seconds = _without_soakers(side, seconds)
+        spent += seconds
     return spent / window
+
+
+def _without_soakers(side: SideCounters, niced: float) -> float:
+    """Seconds of niced processes, of which soakers are some, without those. (Their own time counts
+    the interrupts in it too, so what is left may be less than nothing.)
+    """
+    own = delta(side, SOAK, "used_ns")
+    return max(0.0, niced - own * 1e-9) if own is not None else niced
 
 
 @cache

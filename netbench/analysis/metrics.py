@@ -99,6 +99,16 @@ def _processes() -> Iterator[Metric]:
 def _counts() -> Iterator[Metric]:
     """What is counted rather than timed."""
     yield Metric(
+        "slow_down",
+        "ratio",
+        "how much longer than on idle CPUs a soaker's quantum took: 0.1 is 10%",
+        "soak.worked_ns / soak.quanta, over the same of the idle window before the block, less 1;"
+        " the mean of both sides where each has its own kernel",
+        COUNTERS,
+        -1,
+        "slow-down",
+    )
+    yield Metric(
         "retransmits",
         "segments",
         "TCP segments that the sender sent again within the window",

@@ -15,6 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
+from netbench.record import Counters, SideCounters
+
+SOAK = "soak"
+COUNTERS = ("taken_ns", "switched_ns", "quanta", "worked_ns")
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load
@@ -71,6 +75,58 @@ def busy(share: float, idle: float) -> float:
     Around 0 it may be below.
     """
     return (share - idle) / (1 - idle)
+
+
+def counted(counters: Counters, watched_ns: tuple[int, int]) -> Soaked | None:
+    """What a record's counters of soak say of all CPUs together in a window, or in the idle one
+    with the prefix `idle_`; None where one is missing, or a soaker ended.
+    """
+    try:
+        edges = [counters[name] for name in COUNTERS]
+        cpus = counters["cpus"]
+    except KeyError:
+        return None
+    elapsed = watched_ns[1] - watched_ns[0]
+    taken, switched, quanta, worked = (closing - opening for opening, closing in edges)
+    ended = cpus[0] != cpus[1] or cpus[0] < 1
+    if ended or elapsed <= 0 or min(taken, quanta, worked) < 0:
+        return None
+    return Soaked(elapsed * cpus[0], taken, switched, quanta, worked)
+
+
+def idle_counted(counters: Counters) -> Soaked | None:
+    """What a record says of the idle window before it; None where it has none."""
+    edges = counters.get("idle_time_ns")
+    of_idle = {
+        name.removeprefix("idle_"): value
+        for name, value in counters.items()
+        if name.startswith("idle_")
+    }
+    return counted(of_idle, (edges[0], edges[1])) if edges else None
+
+
+def cpus_busy(side: SideCounters) -> float | None:
+    """CPUs that were busy on a host by its soakers, as a record has it; None without an idle
+    window: what an idle CPU loses is not known then. Other processes that ran in the idle window
+    are not idle: what they take counts in every run, as with other meters of a whole host.
+    """
+    counters = side.meters.get(SOAK)
+    if counters is None or side.time_ns is None:
+        return None
+    soaked, idle = counted(counters, side.time_ns), idle_counted(counters)
+    if soaked is None or idle is None or idle.on_cpu < ON_CPU_LEAST * idle.elapsed:
+        return None
+    cpus = soaked.elapsed / (side.time_ns[1] - side.time_ns[0])
+    return cpus * busy(soaked.share, idle.interrupted)
+
+
+def slower(side: SideCounters) -> float | None:
+    """The slow-down on a host, as a record has it; None where it is not known."""
+    counters = side.meters.get(SOAK)
+    if counters is None or side.time_ns is None:
+        return None
+    soaked, idle = counted(counters, side.time_ns), idle_counted(counters)
+    return slow_down(soaked.quantum, idle.quantum) if soaked and idle else None
 
 
 def slow_down(quantum: float | None, alone: float | None) -> float | None:

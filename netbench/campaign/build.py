@@ -4,7 +4,7 @@ that it needs are right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
@@ -36,6 +36,7 @@ from netbench.model import (
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
+UNSOAKED = ("energy", "psi")
 HERE = Host("here")
 IN_LAB = (Host("snd"), Host("rcv"))
 
@@ -51,7 +52,9 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     commands = {
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
-    reader = Reader(transfer_model(catalogue), commands, file.kernels, problems)
+    reader = Reader(
+        transfer_model(catalogue), commands, file.kernels, readable(catalogue), problems
+    )
     factors = reader.factors(file.sweep)
     settings = _settings(file, reader)
     _bounds(base, factors, problems)
@@ -59,7 +62,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     context = cell_checks.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), settings)
     built = _cells(file, base, factors, reader, context)
     repeat = _repeat(file.repeat, problems)
-    _meters(file, catalogue, problems)
+    meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
     profile = _profile(file, problems)
     problems.stop()
@@ -75,7 +78,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         cells=built,
         repeat=repeat,
         seed=file.order.seed,
-        meters=tuple(file.meters),
+        meters=meters,
         verify=file.verify,
         settings=settings,
         commands=commands,
@@ -83,6 +86,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         limit=file.limit,
         lab=file.lab,
         compare=compare,
+        footprint=file.soak.footprint,
         profile=profile,
         text=text,
         source=problems.source,
@@ -239,18 +243,25 @@ def _repeat(keys: RepeatKeys, problems: Problems) -> Repeat:
     return Repeat(low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots)
 
 
-def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
-    """Meters once each; metrics of CPU need a meter that is asked for."""
+def readable(catalogue: Catalogue) -> list[str]:
+    """Meters that may be asked for."""
+    built = [name for name, meter in catalogue.meters.items() if not meter.has("always")]
+    return [*built, *(name for name in PLANNED_METERS if name not in built)]
+
+
+def _meters(
+    file: FileKeys, built: Sequence[Cell], catalogue: Catalogue, problems: Problems
+) -> tuple[str, ...]:
+    """All meters that cells have, each once; metrics of CPU need one that is asked for."""
     for i, meter in enumerate(file.meters):
         if meter in file.meters[:i]:
             problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
-    if not problems.clean("meters", "repeat"):
-        return
-    usable = [
-        m
-        for m in file.meters
-        if m in PLANNED_METERS or (m in catalogue.meters and not catalogue.meters[m].has("always"))
-    ]
+    by_cell = [file.meters if cell.meters is None else cell.meters for cell in built]
+    wanted = tuple(dict.fromkeys(meter for meters in by_cell for meter in meters))
+    _beside_soak(by_cell, problems)
+    if not problems.clean("meters", "repeat", "sweep", "include"):
+        return wanted
+    usable = [m for m in wanted if m in readable(catalogue)]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
         if name != "throughput" and (meter or not usable) and meter not in usable:
@@ -264,6 +275,18 @@ def _meters(file: FileKeys, catalogue: Catalogue, problems: Problems) -> None:
                 f"expected a metric by {choices}, got {metric!r}",
                 nearest(meter, usable),
             )
+    return wanted
+
+
+def _beside_soak(by_cell: Sequence[Sequence[str]], problems: Problems) -> None:
+    """Some meters say nothing of a run in which soakers use all CPUs."""
+    for meter in UNSOAKED:
+        if any("soak" in meters and meter in meters for meters in by_cell):
+            message = (
+                f"{meter} says nothing beside soak, which keeps every CPU busy; expected them in"
+                f" cells of their own: sweep: {{meters: [[{meter}], [soak]]}}"
+            )
+            problems.add(("meters",), message)
 
 
 def _profile(file: FileKeys, problems: Problems) -> ProfileSpec | None:

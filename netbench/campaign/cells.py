@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netbench.campaign.factors import KERNEL, Reader
+from netbench.campaign.factors import KERNEL, METERS, Reader
 from netbench.campaign.matrix import Combination, cell_id
 from netbench.campaign.schema.transfer import meaning
 from netbench.engine.catalogue import Catalogue
@@ -34,7 +34,8 @@ def build(
         settings={
             key: level.value
             for key, level in combination.items()
-            if not reader.transfers(key) and key != KERNEL
+            if not reader.transfers(key) and key not in (KERNEL, METERS)
         },
         kernel=kernel.word if kernel else None,
+        meters=combination[METERS].value if METERS in combination else None,
     )

@@ -18,6 +18,7 @@ from netbench.model import Command, SettingLevel
 from netbench.settings.catalogue import parse_level
 
 KERNEL = settings.KERNEL
+METERS = "meters"
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,14 @@ class Reader:
         model: type[TransferKeys],
         commands: Mapping[str, Command],
         kernels: Collection[str],
+        meters: Collection[str],
         problems: Problems,
     ) -> None:
+        """`meters`: those that may be read in a run."""
         self.model = model
         self.commands = commands
         self.kernels = kernels
+        self.meters = meters
         self.problems = problems
 
     def transfers(self, key: str) -> bool:
@@ -53,11 +57,15 @@ class Reader:
 
     def knows(self, key: str) -> bool:
         """Whether the key can be a factor."""
-        return self.transfers(key) or key == KERNEL or settings.is_setting(key, self.commands)
+        return (
+            self.transfers(key)
+            or key in (KERNEL, METERS)
+            or settings.is_setting(key, self.commands)
+        )
 
     def unknown(self, key: str, at: Loc, what: str) -> None:
         """Note a key that cannot be a factor."""
-        valid = [*self.model.model_fields, KERNEL, *settings.spellings(key, self.commands)]
+        valid = [*self.model.model_fields, KERNEL, METERS, *settings.spellings(key, self.commands)]
         self.problems.add(at, f"unknown key, expected {what}", nearest(key, valid))
 
     def no_setting(self, key: str, at: Loc) -> None:
@@ -69,7 +77,7 @@ class Reader:
 
     def level(self, key: str, written: Plain, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
-        if written is None or written in ({}, []):
+        if written is None or (written in ({}, []) and key != METERS):
             self.problems.add(
                 at,
                 f"expected a level of {key}, got"
@@ -90,7 +98,20 @@ class Reader:
     def _value(self, key: str, written: Plain) -> Any:
         if self.transfers(key):
             return self._transfer(key, written)
+        if key == METERS:
+            return self._meters(written)
         return self._kernel(written) if key == KERNEL else self._setting(key, written)
+
+    def _meters(self, written: Plain) -> tuple[str, ...]:
+        """A list of meters, for the runs of a cell; an empty one: none but those of every run."""
+        names = written if isinstance(written, list) else None
+        if names is None:
+            raise expected("a list of meters such as [rusage, soak]", written)
+        for name in names:
+            if name not in self.meters or names.count(name) > 1:
+                known = nearest(str(name), self.meters)
+                raise expected(f"meters ({listed(self.meters)}), each once", name, known)
+        return tuple(map(str, names))
 
     def _transfer(self, key: str, written: Plain) -> Any:
         return getattr(self.model.model_validate({key: written}), key)
@@ -118,7 +139,9 @@ class Reader:
             at: Loc = ("sweep", key)
             if not self.knows(key):
                 self.unknown(
-                    key, at, "a key of transfer, a setting such as tso or sysctl.NAME, or kernel"
+                    key,
+                    at,
+                    "a key of transfer, a setting such as tso or sysctl.NAME, kernel or meters",
                 )
             elif not isinstance(levels, list) or not levels:
                 got = "an empty list" if levels == [] else describe(levels)
@@ -148,7 +171,9 @@ class Reader:
         levels: dict[str, Level] = {}
         for key, value in written.items():
             if not self.knows(key):
-                self.unknown(key, (*at, key), "a swept key, a key of transfer, a setting or kernel")
+                self.unknown(
+                    key, (*at, key), "a swept key, a key of transfer, a setting, kernel or meters"
+                )
                 continue
             level = self.level(key, value, (*at, key))
             if level is not None:

@@ -22,7 +22,7 @@ def _methods(cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
 def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
     yield from (
         f"meters: {meter} is not built yet"
-        for meter in file.meters
+        for meter in (*file.meters, *(m for cell in cells for m in cell.meters or ()))
         if meter not in catalogue.meters
     )
     yield from _methods(cells, catalogue)

@@ -20,6 +20,7 @@ from netbench.conductor.finding import Finding
 from netbench.conductor.held_settings import HeldSettings
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_locks import HostLocks, refuse_busy, result_name
+from netbench.conductor.idle_counts import IdleCounts
 from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.profile_runner import ProfileRunner
@@ -161,10 +162,11 @@ class Conductor:
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
         self._held = HeldSettings(campaign, pool, locks, store.journal)
         sinks = MadeSinks(store.journal)
+        self._idle = IdleCounts(campaign, pool, store.note)
         self._steps = UnitSteps(
             pool,
             UnitSettings(campaign, self._held),
-            Runner(campaign, pool, sinks),
+            Runner(campaign, pool, sinks, self._idle),
             ProfileRunner(campaign, pool, sinks),
             self._recorder,
             store,
@@ -228,6 +230,7 @@ class Conductor:
                     return LIMIT
                 self._boot(boot)
             if not boot or self._wanted():
+                self._idle.measure()
                 with self._noise.around(self._recorder.ledger.block):
                     in_time = self._block()
                 if not in_time:

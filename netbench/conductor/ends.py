@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from netbench.conductor import pins
 from netbench.conductor.cpus import HostCpus
 from netbench.conductor.host_facts import data_interface
+from netbench.conductor.idle_counts import Counters, IdleCounts
 from netbench.conductor.job import Options, metering
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
-from netbench.model import Campaign, Host
+from netbench.model import NOTHING, Campaign, Host
 from netbench.plan import Unit
 from netbench.record import SideName
 
@@ -23,7 +24,8 @@ class End:
     """One side of a unit. `address` is the host's data address, `cpu` the one that its flows are
     pinned to (None: none), `meters` what its worker reads. `interface`: of the data address, ""
     where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
-    kernel.
+    kernel. `footprint`: of soakers; `idle`: what those of this kernel last counted while nothing
+    ran.
     """
 
     side: SideName
@@ -34,11 +36,13 @@ class End:
     meters: tuple[str, ...]
     interface: str = ""
     without_host_wide: bool = False
+    footprint: int = 0
+    idle: Counters = field(default_factory=lambda: NOTHING)
 
     @property
     def metering(self) -> Options:
         """What its worker reads, as options of a job."""
-        return metering(self.meters, self.interface, self.without_host_wide)
+        return metering(self.meters, self.interface, self.without_host_wide, self.footprint)
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,11 @@ class Ends:
 class EndFinder:
     """Finds the ends of a campaign's units."""
 
-    def __init__(self, campaign: Campaign, pool: WorkerPool) -> None:
+    def __init__(
+        self, campaign: Campaign, pool: WorkerPool, idle: IdleCounts | None = None
+    ) -> None:
         self._campaign = campaign
+        self._idle = idle
         self._pool = pool
         self._cpus = HostCpus()
         self._interfaces: dict[tuple[str, int], str] = {}  # by host and version of IP
@@ -92,11 +99,23 @@ class EndFinder:
         """
         host = self._campaign.hosts[worker.host]
         known = worker.catalogue.meters
-        meters = tuple(name for name in self._campaign.meters if name in known)
+        wanted = self._campaign.meters_of(unit.cell)
+        meters = tuple(name for name in wanted if name in known)
         ip = unit.cell.transfer.ip
         interface = self._interface(host, worker, ip)
         address = host.data_address(ip)
-        return End(side, host, address, worker, cpu, meters, interface, without_host_wide)
+        return End(
+            side,
+            host,
+            address,
+            worker,
+            cpu,
+            meters,
+            interface,
+            without_host_wide,
+            self._campaign.footprint,
+            self._idle.of(worker) if self._idle else NOTHING,
+        )
 
     def _interface(self, host: Host, worker: Worker, ip: int) -> str:
         key = host.name, ip

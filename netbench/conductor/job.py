@@ -13,12 +13,15 @@ VERIFY_BYTES = 8 * 1024 * 1024 + 1
 FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read after it
 
 
-def metering(meters: Collection[str], interface: str, without_host_wide: bool) -> Options:
+def metering(
+    meters: Collection[str], interface: str, without_host_wide: bool, footprint: int
+) -> Options:
     """What a worker reads at the window's edges, as options of any job. `interface`: of the data
     address, "" where it is not known; `without_host_wide`: another worker reads what is of the
-    whole kernel.
+    whole kernel; `footprint`: bytes that each soaker goes through.
     """
     options: Options = {"meters": "\0".join(meters), "interface": interface}
+    options["footprint"] = footprint
     return options | ({"without_host_wide": 1} if without_host_wide else {})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from netbench.conductor import readings
 from netbench.conductor.ends import End
+from netbench.conductor.idle_counts import SOAK
 from netbench.engine.binding import Vector
 from netbench.record import NO_PROOF, NO_SETTINGS, Proof, Settings, SideCounters
 
@@ -28,6 +29,8 @@ def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCoun
     """One side's counters of a result. `notes`: the other fields of SideCounters."""
     counters = readings.counters(vectors, end.worker.catalogue)
     time_ns = counters.pop("time_ns", None)
+    if SOAK in counters:
+        counters[SOAK] = {**counters[SOAK], **end.idle}
     return SideCounters(
         end.host.name, tuple(time_ns) if time_ns else None, meters=counters, **notes
     )

@@ -9,6 +9,7 @@ from typing import Any
 from netbench.conductor import external_tool, transfer
 from netbench.conductor.ends import EndFinder, Ends
 from netbench.conductor.external_tool import ToolFailed
+from netbench.conductor.idle_counts import IdleCounts
 from netbench.conductor.measurement import Measurement
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.worker_pool import WorkerPool
@@ -45,11 +46,13 @@ class Interrupted(Exception):
 class Runner:
     """Runs units on the workers of their pairs."""
 
-    def __init__(self, campaign: Campaign, pool: WorkerPool, sinks: MadeSinks) -> None:
+    def __init__(
+        self, campaign: Campaign, pool: WorkerPool, sinks: MadeSinks, idle: IdleCounts
+    ) -> None:
         self._campaign = campaign
         self._pool = pool
         self._sinks = sinks
-        self._ends = EndFinder(campaign, pool)
+        self._ends = EndFinder(campaign, pool, idle)
 
     def run(self, step: Run, number: int) -> RunResult:
         """One measured run. Errors: HostGone, before it began; Interrupted."""

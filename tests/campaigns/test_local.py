@@ -437,3 +437,28 @@ def test_what_a_cold_source_gave_twice_is_named(tmp_path: Path, more: str) -> No
     assert closed - opened == 1 << 20
     caution = next(c for c in build(done.path).source.cautions if c.kind == "cache")
     assert caution.evidence == "in 1 run, 50% of the bytes"
+
+
+def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> None:
+    text = (
+        BASE.replace("min: 1, max: 1", "min: 2, max: 2")
+        + f"verify: off\ntransfer: {{{SHORT}, rate: 100Mb/s}}\nsoak: {{footprint: 64K}}\n"
+        + "sweep: {meters: [[procstat, rusage], [soak, procstat, rusage]]}\n"
+    )
+    conclusion, found = run(text, tmp_path)
+    assert [r["status"] for r in found] == ["ok"] * 4, [r["reason"] for r in found]
+    windows = set()
+    for record in found:
+        soaked = "soak" in record["factors"]["meters"]
+        assert "soak" not in record["receiver"], "one kernel, one soaker a CPU"
+        assert ("soak" in record["sender"]) == soaked
+        if soaked:
+            counters = record["sender"]["soak"]
+            windows.add(tuple(counters["idle_time_ns"]))
+            assert counters["idle_time_ns"][1] <= record["sender"]["time_ns"][0]
+            assert counters["idle_cpus"] == counters["cpus"]
+            assert counters["used_ns"][1] >= counters["used_ns"][0]
+            assert len(json.dumps(record, separators=(",", ":"))) < 2500
+    assert len(windows) == 2, "one before each block"
+    runs = load(conclusion.path).runs
+    assert runs["system_cpu.procstat"].notna().all()

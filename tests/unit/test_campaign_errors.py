@@ -10,7 +10,7 @@ from tests.support.hand_catalogue import catalogue
 
 TOP = (
     "netbench, name, about, hosts, ssh_config, lab, pairs, verify, settings, sweep, include, exclude, kernels, command, "
-    "repeat, order, profile, compare, limit, transfer or meters"
+    "repeat, order, profile, compare, soak, limit, transfer or meters"
 )
 TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "
@@ -461,14 +461,14 @@ CASES = [
         "an unknown factor",
         H + "sweep: {sendd: [write]}\n",
         [
-            "3: sweep.sendd: unknown key, expected a key of transfer, a setting such as tso or sysctl.NAME, or kernel (did you mean 'send'?)"
+            "3: sweep.sendd: unknown key, expected a key of transfer, a setting such as tso or sysctl.NAME, kernel or meters (did you mean 'send'?)"
         ],
     ),
     (
         "an unknown setting",
         H + "sweep: {sender.groo: [on]}\n",
         [
-            "3: sweep.sender.groo: unknown key, expected a key of transfer, a setting such as tso or sysctl.NAME, or kernel (did you mean 'sender.gro'?)"
+            "3: sweep.sender.groo: unknown key, expected a key of transfer, a setting such as tso or sysctl.NAME, kernel or meters (did you mean 'sender.gro'?)"
         ],
     ),
     (
@@ -489,7 +489,7 @@ CASES = [
     (
         "a level of nothing",
         H + "sweep: {send: [write, ]}\nmeters: [~]\n",
-        ["4: meters[0]: expected a meter (rusage, procstat, tcp, flow, soak or perf), got nothing"],
+        ["4: meters[0]: expected a meter (rusage, procstat, soak, tcp, flow or perf), got nothing"],
     ),
     (
         "an empty level",
@@ -610,7 +610,7 @@ CASES = [
         "an include of an unknown key",
         H + "sweep: {chunk: [1K]}\ninclude:\n- {chunk: 1K, sned: write}\n",
         [
-            "5: include[0].sned: unknown key, expected a swept key, a key of transfer, a setting or kernel (did you mean 'send'?)"
+            "5: include[0].sned: unknown key, expected a swept key, a key of transfer, a setting, kernel or meters (did you mean 'send'?)"
         ],
     ),
     (
@@ -677,7 +677,7 @@ CASES = [
         "an unknown meter",
         H + "meters: [rusages]\n",
         [
-            "3: meters[0]: expected a meter (rusage, procstat, tcp, flow, soak or perf), got 'rusages' (did you mean 'rusage'?)"
+            "3: meters[0]: expected a meter (rusage, procstat, soak, tcp, flow or perf), got 'rusages' (did you mean 'rusage'?)"
         ],
     ),
     (

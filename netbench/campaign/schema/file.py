@@ -13,7 +13,13 @@ from netbench.campaign.schema.hosts import HOSTS, LAB, PairKeys, name_pattern
 from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
-from netbench.campaign.schema.statistics import CompareKeys, OrderKeys, ProfileKeys, RepeatKeys
+from netbench.campaign.schema.statistics import (
+    CompareKeys,
+    OrderKeys,
+    ProfileKeys,
+    RepeatKeys,
+    SoakKeys,
+)
 from netbench.campaign.schema.transfer import (
     PLANNED_METERS,
     TransferKeys,
@@ -142,6 +148,9 @@ class FileKeys(Keys):
     compare: Annotated[
         CompareKeys | None, mapping_of("a mapping such as {factor: send, baseline: write}")
     ] = optional("levels that are compared", {"factor": "send", "baseline": "write"})
+    soak: Annotated[SoakKeys, mapping_of("a mapping such as {footprint: 64K}")] = optional(
+        "how the meter soak works", {"footprint": "64K"}, default=SoakKeys()
+    )
     limit: Annotated[int | None, kinds.time(1)] = optional(
         "longest time that the campaign may take", "2h"
     )

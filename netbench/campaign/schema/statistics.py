@@ -11,6 +11,7 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import Repeat
 
+FOOTPRINT_MAX = 1 << 26
 METRICS = (
     "throughput",
     *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
@@ -63,6 +64,17 @@ class OrderKeys(Keys):
     """The order of runs: the same seed gives the same order."""
 
     seed: Annotated[int, kinds.number("a seed")] = optional("a whole number", 7, default="1")
+
+
+class SoakKeys(Keys):
+    """What the soakers of the meter soak do."""
+
+    footprint: Annotated[int, kinds.size(0, FOOTPRINT_MAX)] = optional(
+        "bytes that each CPU's soaker goes round through, 1 KiB a quantum; 0: registers only, so"
+        " that it feels no cache misses",
+        "64K",
+        default="0",
+    )
 
 
 class ProfileKeys(Keys):

@@ -214,16 +214,16 @@ def test_refused_run_has_no_metric() -> None:
 
 def test_a_meter_that_only_the_rows_describe() -> None:
     rows = [
-        EngineRow("meter", "soak", flags=("host_wide",)),
-        EngineRow("counter", "busy_ns", "soak", "ns", flags=("cpu_time",)),
-        EngineRow("counter", "loops", "soak"),
+        EngineRow("meter", "perf", flags=("host_wide",)),
+        EngineRow("counter", "busy_ns", "perf", "ns", flags=("cpu_time",)),
+        EngineRow("counter", "loops", "perf"),
     ]
     raw = record()
-    raw["sender"]["soak"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
+    raw["sender"]["perf"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
     found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
     assert (
-        found["system_cpu"] == found["system_cpu.soak"] == pytest.approx(0.7)
-    )  # soak comes before procstat
+        found["system_cpu"] == found["system_cpu.perf"] == pytest.approx(0.7)
+    )  # perf comes before procstat
     assert found["sender_cpu"] == found["sender_cpu.rusage"]
 
 
