@@ -225,11 +225,25 @@ def write_report(report: Report, kind: str, file: Path) -> None:
     """Write a report as `html`, `markdown` or `csv`. Errors: PlaceError."""
     from importlib import import_module
 
-    text = import_module(f"netbench.report.{kind}").render(report)
+    has_flames = kind == "html" and bool(report.source.profiles.cells)
+    more = {"flames": f"{file.stem}.flames"} if has_flames else {}
+    text = import_module(f"netbench.report.{kind}").render(report, **more)
     try:
         if file.parent == report.source.result.path / "report":
             file.parent.mkdir(mode=0o755, exist_ok=True)
         with open(file, "w", encoding="utf-8", opener=_open_report) as out:
             out.write(text)
+        if more:
+            _write_flames(report, file.parent / more["flames"])
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+
+
+def _write_flames(report: Report, folder: Path) -> None:
+    """Write the flame graphs of a report. Errors: OSError."""
+    from netbench.report.flame_graphs import flame_graphs
+
+    folder.mkdir(mode=0o755, exist_ok=True)
+    for graph in flame_graphs(report.source):
+        with open(folder / graph.file, "w", encoding="utf-8", opener=_open_report) as out:
+            out.write(graph.draw())

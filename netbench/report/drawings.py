@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netbench.analysis.cells import rows_by_cell
+from netbench.analysis.layers import ORDER
+from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
+from netbench.report.flame_graph import layer_colour
+from netbench.report.flame_graphs import cell_words
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
@@ -53,4 +57,11 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
             for c in family
         ]
         return plots.ratios(family, labels), len(family)
+    if plot.kind == "layers":
+        cells = source.profiles.cells
+        shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
+        drawn = {name: [c.layers.get(name, 0.0) for c in cells] for name in shown}
+        colours = {name: layer_colour(name) for name in shown}
+        names = [cell_words(source, cell) for cell in cells]
+        return plots.layers(names, drawn, colours, f"{units(cells)} per GiB"), len(cells)
     raise KeyError(plot.kind)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,9 +22,11 @@ from netbench.report.source import Source
 PLACES = 12
 
 
-def render(report: Report, *, plots: bool = True) -> str:
-    """The whole page. plots=False leaves the drawings out (a notebook's preview)."""
-    sections = [_section(report.source, section, plots) for section in report.sections]
+def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
+    """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
+    folder with flame graphs, as a page beside it names it; "": there is none.
+    """
+    sections = [_section(report.source, section, plots, flames) for section in report.sections]
     return _render("report.html", title=report.name, label=report.label, sections=sections)
 
 
@@ -49,13 +52,23 @@ def _render(name: str, **values: Any) -> str:
     return escape_controls(environment.get_template(name).render(**values))
 
 
-def _section(source: Source, section: Section, plots: bool) -> dict[str, Any]:
+def _section(source: Source, section: Section, plots: bool, flames: str = "") -> dict[str, Any]:
     blocks = [
-        _block(source, b, f"{section.key}-{i}")
+        _link(b, flames) if _is_flame(b) else _block(source, b, f"{section.key}-{i}")
         for i, b in enumerate(section.blocks)
-        if plots or not isinstance(b, Plot)
+        if (flames if _is_flame(b) else plots or not isinstance(b, Plot))
     ]
     return {"key": section.key, "title": section.title, "blocks": blocks}
+
+
+def _is_flame(block: Block) -> bool:
+    return isinstance(block, Plot) and block.kind == "flame"
+
+
+def _link(block: Block, flames: str) -> dict[str, Any]:
+    """A drawing that is a file of its own."""
+    assert isinstance(block, Plot)
+    return {"kind": "link", "to": f"{quote(flames)}/{quote(block.metric)}", "title": block.caption}
 
 
 def _block(source: Source, block: Block, salt: str) -> dict[str, Any]:

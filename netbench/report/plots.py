@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -188,6 +188,43 @@ def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | Non
         axes.set_xlabel(
             f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]"
         )
+    return axes
+
+
+def layers(
+    labels: Sequence[str],
+    parts: Mapping[str, Sequence[float]],
+    colours: Mapping[str, str],
+    unit: str,
+    axes: Axes | None = None,
+) -> Axes:
+    """One row a cell: its layers as a stacked bar. parts: of each layer, its cost in every cell."""
+    axes = axes or new_axes(height_of(len(labels)) + 0.3)
+    left = np.zeros(len(labels))
+    for layer, costs in parts.items():
+        widths = np.asarray(costs, dtype=float)
+        axes.barh(
+            np.arange(len(labels)),
+            widths,
+            left=left,
+            height=0.62,
+            color=colours[layer],
+            label=layer,
+        )
+        left = left + widths
+    _rows_axis(axes, labels)
+    axes.set_xlim(0)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=len(parts),
+        frameon=False,
+        fontsize=8,
+        borderaxespad=0,
+        handlelength=1,
+        columnspacing=1.2,
+    )
+    axes.set_xlabel(unit)
     return axes
 
 

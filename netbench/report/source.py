@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from netbench.analysis.cells import CellResult, cells_of
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.load import Observer, load
+from netbench.analysis.profile_difference import ProfileDifference, difference
+from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
 from netbench.analysis.result import Result
 
 
@@ -110,6 +112,37 @@ class Source:
             planned=[cell.factors for cell in result.cells],
             order=result.rounds if factor == KERNEL else None,
         )
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """The profiles, cells in the plan's order."""
+        found = profiles_of(self.result.path)
+        order = {cell.cell: at for at, cell in enumerate(self.result.cells)}
+        known = (cell for cell in found.cells if cell.cell in order)
+        return replace(found, cells=sorted(known, key=lambda cell: (order[cell.cell], cell.side)))
+
+    @cached_property
+    def profile_differences(self) -> list[ProfileDifference]:
+        """Each profile against that of its baseline; none without `compare`."""
+        asked = self.result.compare
+        if asked is None:
+            return []
+
+        def context(cell: CellProfile) -> tuple[str, ...]:
+            others = (cell.factors.get(n, "") for n in self.result.swept if n != asked.factor)
+            return (cell.pair, cell.side, cell.unit, *others)
+
+        level = asked.factor
+        bases = {
+            context(cell): cell
+            for cell in self.profiles.cells
+            if cell.factors.get(level) == asked.baseline
+        }
+        return [
+            difference(bases[context(cell)], cell, self.result.repeat.confidence)
+            for cell in self.profiles.cells
+            if cell.factors.get(level) != asked.baseline and context(cell) in bases
+        ]
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ SECTIONS = (
     "netperf",
     "meters",
     "processes",
+    "profile",
     "proof",
     "settings",
     "environment",

@@ -1,0 +1,82 @@
+"""Two profiles: which functions grew, and the ratio of their totals, with intervals from how far
+the profile runs of each lie apart (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from netbench.analysis.intervals import NAN, Interval
+from netbench.analysis.profiles import CellProfile
+
+
+@dataclass(frozen=True)
+class FunctionChange:
+    """A function's mean cost before and after, and the change with its interval, per GiB."""
+
+    name: str
+    before: float
+    after: float
+    change: Interval
+
+
+@dataclass(frozen=True)
+class ProfileDifference:
+    """`ratio`: the totals, after over before, with its interval; NaN where it is not known."""
+
+    before: CellProfile
+    after: CellProfile
+    ratio: float
+    low: float
+    high: float
+    functions: Sequence[FunctionChange]
+    """By how much they changed, the largest change first."""
+
+
+def difference(
+    before: CellProfile, after: CellProfile, confidence: float = 0.95
+) -> ProfileDifference:
+    """What changed from one profile to the other. Both count the same unit."""
+    ratio = welch(_logs(before), _logs(after), confidence)
+    names = dict.fromkeys([*before.functions, *after.functions])
+    none = {0: [0.0] * len(before.runs), 1: [0.0] * len(after.runs)}
+    changes = []
+    for name in names:
+        a, b = before.functions.get(name, none[0]), after.functions.get(name, none[1])
+        changes.append(
+            FunctionChange(name, float(np.mean(a)), float(np.mean(b)), welch(a, b, confidence))
+        )
+    changes.sort(key=lambda one: (-abs(one.change.mean), one.name))
+    return ProfileDifference(
+        before, after, math.exp(ratio.mean), math.exp(ratio.low), math.exp(ratio.high), changes
+    )
+
+
+def _logs(profile: CellProfile) -> list[float]:
+    return [math.log(total) for total in profile.totals if total > 0]
+
+
+def welch(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
+    """The difference of two means with its interval; NaN bounds where either has one value, all
+    NaN where either has none.
+    """
+    a, b = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    if not len(a) or not len(b):
+        return Interval(0)
+    mean = float(b.mean() - a.mean())
+    if min(len(a), len(b)) < 2:
+        return Interval(min(len(a), len(b)), mean)
+    parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return Interval(min(len(a), len(b)), mean, mean, mean, 0.0, 0.0)
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True)
+    )
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    return Interval(min(len(a), len(b)), mean, mean - half, mean + half, NAN, half)

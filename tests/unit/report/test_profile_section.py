@@ -1,0 +1,292 @@
+"""Profiles in the report: Andrew Morton's of February 2001 as he printed them, layers, flame graphs,
+and files that are damaged.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netbench import api
+from netbench.analysis.layers import layer_of
+from netbench.analysis.profile_difference import difference, welch
+from netbench.analysis.profiles import GIB, profiles_of
+from netbench.codec import SCHEMA, to_json
+from netbench.conductor.sampled import fold, parse
+from netbench.conductor.worker_symbols import find_symbol
+from netbench.profile_files import (
+    PROFILES,
+    Folded,
+    KernelProfile,
+    ProfileRecord,
+    folded_text,
+)
+from netbench.record import SideCounters
+from netbench.report import text
+from netbench.report.build import Report, build
+from netbench.report.flame_graph import flame_graph
+from tests.support.synthetic import Synth
+
+SECOND = 10**9
+# send(8k) without and with scatter-gather: 002_…, those that cost most, and what is left of 2874
+# and 3222 ticks.
+NO_SG = {"file_read_actor": 548, "csum_partial_copy_generic": 436, "__kfree_skb": 113, "rest": 1777}
+SG = {"file_read_actor": 615, "csum_partial_copy_generic": 520, "__kfree_skb": 96, "rest": 1991}
+
+
+def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+    own = {("sender", "nb_pump", f"{name}_[k]"): ticks for name, ticks in functions.items()}
+    return own | {
+        ("swapper", "do_idle_[k]", "default_idle_[k]"): 5000,
+        ("python", "[libc.so.6]"): 700,
+    }
+
+
+def store(result: Path, runs: Sequence[tuple[str, Folded]], side: str = "system") -> Path:
+    """Give a result profile runs of cells: in each 1 GiB moved in the second that was sampled."""
+    (result / PROFILES).mkdir()
+    counters = SideCounters(
+        "a", (10 * SECOND, 11 * SECOND), meters={"flow": {"bytes": [[0], [GIB]]}}
+    )
+    with (result / PROFILES / "runs.jsonl").open("w") as lines:
+        for number, (cell, stacks) in enumerate(runs, 1):
+            file = f"{number:06d}.{side}.folded"
+            (result / PROFILES / file).write_text(folded_text(stacks))
+            profile = KernelProfile(
+                "a", "cpu-clock", 997, (10 * SECOND, 11 * SECOND), 2, sum(stacks.values()), 0
+            )
+            record = ProfileRecord(
+                number,
+                cell,
+                "a>b",
+                0,
+                0,
+                dict(part.split("=") for part in cell.split(",")),
+                "ok",
+                "",
+                "2026-03-01T12:00:00.123456Z",
+                counters,
+                counters,
+                {side: replace(profile, file=file, kernel_symbols=1)},  # type: ignore[dict-item]
+            )
+            lines.write(json.dumps({"schema": SCHEMA, **to_json(record)}) + "\n")
+    return result
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    made = Synth(
+        factors={"sg": ("off", "on")},
+        compare={"factor": "sg", "baseline": "off", "margin": None},
+        pairs=("a>b",),
+    )
+    return made.write(tmp_path / "r")
+
+
+def more(functions: Mapping[str, int], by: int) -> dict[tuple[str, ...], int]:
+    return stacks_of({name: ticks + by for name, ticks in functions.items()})
+
+
+def told(report: Report, width: int = 80) -> list[str]:
+    return list(text.section_lines(report.section("profile"), width))
+
+
+def test_morton_s_comparison_is_printed_as_he_did(result: Path) -> None:
+    report = build(store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))]))
+    lines = told(report)
+    at = lines.index("sg=on against sg=off")
+    rows = [line.split() for line in lines[at + 4 : at + 9]]
+    assert rows == [
+        ["rest", "1777", "1991", "+214"],
+        ["csum_partial_copy_generic", "436", "520", "+84"],
+        ["file_read_actor", "548", "615", "+67"],
+        ["__kfree_skb", "113", "96", "-17"],
+        ["total", "2874", "3222", "+348"],
+    ]
+    assert lines[at + 9] == "3222/2874 = 1.12; one profile run a cell tells no interval."
+    assert max(map(len, lines)) <= 80
+
+
+def test_several_runs_give_the_ratio_an_interval(result: Path) -> None:
+    runs = [("sg=off", more(NO_SG, by)) for by in (-5, 0, 5)]
+    runs += [("sg=on", more(SG, by)) for by in (-5, 0, 5)]
+    lines = told(build(store(result, runs)))
+    (line,) = [line for line in lines if line.startswith("3222/2874")]
+    assert line == "3222/2874 = 1.12, 95% interval 10.4 to 13.8% more."
+    assert [line for line in lines if line.startswith("csum_partial_copy_generic") and "±" in line]
+
+
+def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
+    profiles = profiles_of(store(result, [("sg=off", stacks_of(NO_SG))]))
+    (cell,) = profiles.cells
+    (run,) = cell.runs
+    assert run.total == pytest.approx(2874)
+    assert run.idle == pytest.approx(5000 / (5000 + 700 + 2874))
+    assert run.others == pytest.approx(700 / (5000 + 700 + 2874))
+
+
+def test_softirq_work_counts_wherever_it_was_done(result: Path) -> None:
+    stacks = {
+        ("python", "x", "handle_softirqs_[k]", "tcp_v4_rcv_[k]"): 10,
+        ("ksoftirqd/0", "ret_from_fork_asm_[k]", "run_ksoftirqd_[k]"): 5,
+        ("python", "x", "ksys_read_[k]"): 3,
+    }
+    (cell,) = profiles_of(store(result, [("sg=off", stacks)])).cells
+    assert cell.totals == [pytest.approx(15)]
+
+
+def test_the_cost_is_per_byte_that_moved(result: Path) -> None:
+    store(result, [("sg=off", {("sender", "f_[k]"): 100})])
+    file = result / PROFILES / "runs.jsonl"
+    line = json.loads(file.read_text())
+    line["receiver"]["flow"]["bytes"] = [[GIB], [5 * GIB]]  # 4 GiB in 2 s
+    line["receiver"]["time_ns"] = [10 * SECOND, 12 * SECOND]
+    file.write_text(json.dumps(line) + "\n")  # 100 ticks in the one that was sampled
+    (cell,) = profiles_of(result).cells
+    assert cell.totals == [pytest.approx(50)]
+
+
+DAMAGES = {
+    "a stack without a count": ("000001.system.folded", "sender;f_[k]\n", ":1: not a stack"),
+    "a count that is none": ("000001.system.folded", "sender;f_[k] many\n", ":1: not a stack"),
+    "a line of another program": ("runs.jsonl", "no profile\n", "runs.jsonl:1: not JSON"),
+    "a key too many": (
+        "runs.jsonl",
+        '{"schema": 2, "run": 1}\n',
+        "runs.jsonl:1: not a profile run",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_profile_is_told_and_the_rest_is_read(result: Path, damage: str) -> None:
+    name, contents, message = DAMAGES[damage]
+    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))])
+    (result / PROFILES / name).write_text(contents)
+    report = build(result)
+    lines = told(report)
+    assert message in " ".join(told(report, 400))
+    assert report.section("cells").blocks
+    if name != "runs.jsonl":
+        assert "The functions that cost most: sg=on" in lines
+
+
+def test_a_missing_file_is_told(result: Path) -> None:
+    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))])
+    (result / PROFILES / "000002.system.folded").unlink()
+    assert "000002.system.folded" in " ".join(told(build(result)))
+
+
+def test_why_there_is_no_profile_is_told(result: Path) -> None:
+    store(result, [("sg=off", stacks_of(NO_SG))])
+    file = result / PROFILES / "runs.jsonl"
+    line = json.loads(file.read_text()) | {"status": "unsupported", "reason": "no root there"}
+    file.write_text(json.dumps(line) + "\n")
+    assert "- 1 profile run gave none: no root there" in told(build(result))
+
+
+def test_without_profiles_there_is_no_section(result: Path) -> None:
+    with pytest.raises(KeyError):
+        build(result).section("profile")
+
+
+def test_flame_graphs_are_files_beside_the_page(result: Path, tmp_path: Path) -> None:
+    report = build(store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))]))
+    page = tmp_path / "page.html"
+    api.write_report(report, "html", page)
+    files = sorted(file.name for file in (tmp_path / "page.flames").iterdir())
+    assert files == ["01-sg=off.svg", "02-sg=on.svg", "03-sg=on-against-sg=off.svg"]
+    for file in files:
+        drawn = (tmp_path / "page.flames" / file).read_text()
+        ET.fromstring(drawn)
+        assert "href" not in drawn
+        assert f'href="page.flames/{file.replace("=", "%3D")}"' in page.read_text()
+        assert "file_read_actor: " in drawn
+    assert "615.0 ticks per GiB, 19.1%; 548.0 before (+67.0)" in drawn
+
+
+def test_names_of_hosts_are_text_in_a_drawing() -> None:
+    drawn = flame_graph({("<script>", "]]>&\"'"): 1.0}, "<b>", "ticks")
+    names = [g.get("data-n") for g in ET.fromstring(drawn).iter() if g.get("data-n")]
+    assert names == ["<script>", "]]>&\"'"]
+
+
+LAYERS = {
+    "_copy_to_iter": "data copy",
+    "rep_movs_alternative": "data copy",
+    "csum_partial_copy_generic": "data copy",
+    "skb_copy_datagram_iter": "data copy",
+    "tcp_sendmsg_locked": "TCP/IP",
+    "__tcp_transmit_skb": "TCP/IP",
+    "tcp_write_xmit": "TCP/IP",
+    "tcp_rcv_space_adjust.part.0": "TCP/IP",
+    "ip_finish_output2": "TCP/IP",
+    "nf_hook_slow": "TCP/IP",
+    "virtnet_poll [virtio_net]": "device",
+    "mlx5e_xmit [mlx5_core]": "device",
+    "veth_xmit [veth]": "device",
+    "__dev_queue_xmit": "device",
+    "net_rx_action": "device",
+    "skb_release_data": "skb",
+    "__alloc_skb": "skb",
+    "kmem_cache_free": "memory",
+    "shmem_file_splice_read": "memory",
+    "__check_object_size": "memory",
+    "_raw_spin_lock_bh": "locks",
+    "native_queued_spin_lock_slowpath": "locks",
+    "__local_bh_enable_ip": "locks",
+    "__schedule": "scheduling",
+    "finish_task_switch.isra.0": "scheduling",
+    "try_to_wake_up": "scheduling",
+    "entry_SYSCALL_64_after_hwframe": "other",
+    "__x64_sys_sendfile64": "other",
+    "vfs_read": "other",
+    "pv_native_safe_halt": "idle",
+    "intel_idle": "idle",
+    "unheard_of": "unmapped",
+}
+
+
+@pytest.mark.parametrize("function", LAYERS)
+def test_a_function_has_the_layer_of_what_it_does(function: str) -> None:
+    assert layer_of(f"{function}_[k]") == LAYERS[function]
+
+
+def test_user_code_is_no_layer_of_the_kernel() -> None:
+    assert layer_of("tcp_sendmsg_locked") == "other"
+
+
+def test_welch_s_interval_is_the_textbook_s() -> None:
+    # NIST/SEMATECH e-Handbook 1.3.5.3 gives the formula; t of 4 degrees at 95% is 2.776
+    found = welch([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], 0.95)
+    assert (found.mean, found.half_width) == (
+        pytest.approx(10.0),
+        pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3),
+    )
+
+
+def test_a_difference_of_a_profile_with_itself_is_nothing(result: Path) -> None:
+    (cell,) = profiles_of(store(result, [("sg=off", stacks_of(NO_SG))] * 3)).cells
+    change = difference(cell, cell)
+    assert (change.ratio, change.low, change.high) == (1.0, 1.0, 1.0)
+    assert {one.change.mean for one in change.functions} == {0.0}
+
+
+def test_a_hundred_thousand_samples_are_resolved_in_two_seconds() -> None:
+    worker = find_symbol.__globals__["FOLDER"] / "_native.abi3.so"
+    lines = ["event cpu-clock", *(f"f u {0x3000 + 8 * i:x} {worker}" for i in range(20_000))]
+    lines += [f"f k function_{i}" for i in range(5_000)]
+    lines.append("p 1 a")
+    lines += [f"s 1 1 0 {i % 20_000} {20_000 + i % 5_000}" for i in range(100_000)]
+    text_of_all = "\n".join(lines)
+    begun = time.process_time()
+    folded = fold(parse(text_of_all, "a"), {}, lambda path, at: find_symbol("x86_64", path, at))
+    assert time.process_time() - begun < 2
+    assert sum(folded.values()) == 100_000
+    assert any(stack[1].startswith("nb_") for stack in folded), "functions of the worker"

@@ -1,0 +1,66 @@
+"""A helper's report of samples: as stacks with names, and refused where a host made it up."""
+
+from __future__ import annotations
+
+import pytest
+
+from netbench.conductor.sampled import fold, parse
+from netbench.errors import ProtocolError
+
+REPORT = """\
+event cpu-clock
+frequency 997
+f k tcp_sendmsg
+f k of_module [toy]
+f u 1f /usr/lib/libc.so.6
+f u 2f /usr/lib/libc.so.6
+f u 0 [unknown]
+p 7 netbench
+p 8 evil;name
+s 3 30 0 2 3 0
+s 1 10 1 4 1
+s 2 20 0 2 0
+"""
+
+
+def find(path: str, offset: int) -> str:
+    return ""
+
+
+def test_stacks_are_named_and_those_that_read_alike_are_one() -> None:
+    assert fold(parse(REPORT, "a"), {7: "sender"}, find) == {
+        ("sender", "[libc.so.6]", "tcp_sendmsg_[k]"): 5,
+        ("evil?name", "[unknown]", "of_module [toy]_[k]"): 1,
+    }
+
+
+def test_cycles_are_counted_where_the_event_is_cycles() -> None:
+    folded = fold(parse(REPORT.replace("cpu-clock", "cycles"), "a"), {}, find)
+    assert folded["netbench", "[libc.so.6]", "tcp_sendmsg_[k]"] == 50
+
+
+HOSTILE = {
+    "a frame that there is not": "p 1 a\ns 1 1 0 0",
+    "a process that there is not": "f k a\ns 1 1 0 0",
+    "a negative frame": "f k a\np 1 a\ns 1 1 0 -1",
+    "a negative count": "f k a\np 1 a\ns -1 1 0 0",
+    "no number": "f k a\np 1 a\ns x 1 0 0",
+    "an offset that is none": "f u zz /bin/sh",
+    "a stack of nothing": "s 1",
+    "an empty line": "event cycles\n\nframes",
+    "a word alone": "event",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_no_report_is_refused(what: str) -> None:
+    with pytest.raises(
+        ProtocolError, match="a: the helper's profile has a line that means nothing"
+    ):
+        parse(HOSTILE[what], "a")
+
+
+def test_names_of_hosts_are_cut_and_stay_in_their_line() -> None:
+    text = f"f k {'x' * 5000}\nf k a;b\tc\np 1 \x1b[2J\ns 1 1 0 0 1"
+    (stack,) = fold(parse(text, "a"), {}, find)
+    assert stack == ("?[2J", f"{'x' * 200}_[k]", "a?b?c_[k]")
