@@ -12,6 +12,7 @@ command -v debootstrap > /dev/null || {
 	exit 2
 }
 root=$(mktemp -d /var/tmp/netbench-debian.XXXXXX)
+chmod 755 "$root" # it becomes /, which all accounts pass
 trap '[ "${KEEP:-}" ] || rm -rf --one-file-system "$root"' EXIT
 
 packages=$(sed -n 's/^sudo apt-get install -y --no-install-recommends \(.*\) && .*/\1/p' README.md)
