@@ -35,7 +35,8 @@ SIDES: tuple[SideName, ...] = get_args(SideName)
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
-def _check_time(text: str) -> str:
+def check_time(text: str) -> str:
+    """The text, where it is a time of a record. Errors: ValueError."""
     if not _TIME.fullmatch(text):
         raise ValueError("not in ISO 8601")
     datetime.fromisoformat(text)
@@ -79,7 +80,7 @@ class _Edges:
 
 
 Time = Annotated[
-    str, AfterValidator(_check_time), Expected("a time such as 2026-03-01T12:00:00.123456Z")
+    str, AfterValidator(check_time), Expected("a time such as 2026-03-01T12:00:00.123456Z")
 ]
 RunNumber = Annotated[int, Field(ge=1, lt=2**63), Expected("a whole number from 1 on")]
 Count = Annotated[int, Field(ge=0, lt=2**63), Expected("a whole number from 0 on")]

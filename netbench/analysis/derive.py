@@ -1,6 +1,7 @@
 """From the raw counters of a record to its metrics: the formulas of METRICS, and nothing else.
 
-A counter that a record lacks makes every metric that needs it absent: never 0, never a guess.
+A counter that a record lacks makes every metric that needs it absent: never 0, never a guess. The
+formulas are those of one run, and of several at once (analysis/counters.py).
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from collections.abc import Mapping
 from functools import cache
 
 from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
-from netbench.analysis.counters import NO_COUNTERS, delta, difference, window_seconds
+from netbench.analysis.counters import (
+    NO_COUNTERS,
+    Number,
+    delta,
+    either,
+    where,
+    window_seconds,
+)
 from netbench.analysis.ratios import RatioSide, ratios
 from netbench.analysis.soak import SOAK, cpus_busy, slower
 from netbench.record import SIDES, Record, SideCounters, ToolReading
@@ -19,7 +27,7 @@ KB = 1024
 NICED = "procstat", "nice"  # the state in which procstat counts soakers
 
 
-def demand(cpus: float, gigabits: float) -> float:
+def demand(cpus: float, gigabits: Number) -> Number:
     """Service demand in µs/KB from CPUs busy and Gb/s.
 
     Netperf's definition (netperf manual, "CPU Utilization"; KB = 1024 bytes).
@@ -32,8 +40,8 @@ def metrics_of(
     ticks: Mapping[str, int],
     shared: bool,
     accounts: Mapping[str, Account] = ACCOUNTS,
-) -> dict[str, float]:
-    """All metrics of one record.
+) -> dict[str, Number]:
+    """All metrics of one record, or of the record of several runs.
 
     `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel.
     `accounts`: the best first. Returns name -> value in METRICS' units; CPU metrics as NAME.METER,
@@ -42,7 +50,7 @@ def metrics_of(
     """
     sender, receiver = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
     windows = window_seconds(sender), window_seconds(receiver)
-    metrics: dict[str, float] = {}
+    metrics: dict[str, Number] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
     _put_cpu(metrics, SOAK, cpus_busy(sender), cpus_busy(receiver), together=shared)
     slowed = [share for side in (sender, receiver) if (share := slower(side)) is not None]
@@ -68,52 +76,53 @@ def metrics_of(
     return metrics
 
 
-def _payload(window: float | None, metrics: Mapping[str, float]) -> float | None:
+def _payload(window: Number | None, metrics: Mapping[str, Number]) -> Number | None:
     """Bytes of payload in a side's window, at the receiver's goodput, as service demand has it."""
     if window is None or "throughput" not in metrics:
         return None
     return metrics["throughput"] * 1e9 / 8 * window
 
 
-def _put(metrics: dict[str, float], name: str, value: float | None) -> None:
+def _put(metrics: dict[str, Number], name: str, value: Number | None) -> None:
     if value is not None:
-        metrics[name] = float(value)
+        metrics[name] = value * 1.0
 
 
-def _rate(change: float | None, window: float | None, unit: float = 1.0) -> float | None:
+def _rate(change: Number | None, window: Number | None, unit: float = 1.0) -> Number | None:
     return None if change is None or window is None else change * unit / window
 
 
-def _throughput(receiver: SideCounters, window: float | None) -> float | None:
+def _throughput(receiver: SideCounters, window: Number | None) -> Number | None:
     if receiver.tool is None:
         return _rate(delta(receiver, "flow", "bytes"), window, 8e-9)
     return _reported_throughput(receiver.tool)
 
 
-def _reported_throughput(tool: ToolReading) -> float | None:
+def _reported_throughput(tool: ToolReading) -> Number | None:
     """Gb/s as an external tool reports it; None when its output cannot be read."""
     if tool.rate is not None:
         try:
             return parse_rate(tool.rate) / 1e9
         except ValueError:
             return None
-    return tool.bytes * 8 / tool.seconds / 1e9 if tool.bytes is not None and tool.seconds else None
+    if tool.bytes is None or tool.seconds is None:
+        return None
+    seconds = where(tool.seconds != 0, tool.seconds)
+    return None if seconds is None else tool.bytes * 8 / seconds / 1e9
 
 
 def _busy(
-    side: SideCounters, account: Account, ticks: Mapping[str, int], window: float | None
-) -> float | None:
+    side: SideCounters, account: Account, ticks: Mapping[str, int], window: Number | None
+) -> Number | None:
     """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
     length are known.
     """
-    counters = side.meters.get(account.meter)
-    if window is None or counters is None:
+    if window is None or account.meter not in side.meters:
         return None
     spent, seconds_of = 0.0, _seconds_of(ticks.get(side.host))
     for name, unit in account.counters:
-        edges = counters.get(name)
-        change = -1 if edges is None else difference(edges[0], edges[1])
-        if change < 0 or unit not in seconds_of:
+        change = delta(side, account.meter, name)
+        if change is None or unit not in seconds_of:
             return None
         seconds = change * seconds_of[unit]
         if (account.meter, name) == NICED and SOAK in side.meters:
@@ -137,10 +146,10 @@ def _seconds_of(ticks: int | None) -> Mapping[str, float]:
 
 
 def _put_cpu(
-    metrics: dict[str, float],
+    metrics: dict[str, Number],
     meter: str,
-    sender: float | None,
-    receiver: float | None,
+    sender: Number | None,
+    receiver: Number | None,
     together: bool,
 ) -> None:
     """Put NAME.METER of one meter, and the bare names that no better meter has put yet.
@@ -148,7 +157,7 @@ def _put_cpu(
     `together`: the meter cannot tell the sides apart.
     """
     if together:
-        _put_by_meter(metrics, "system_cpu", meter, receiver if sender is None else sender)
+        _put_by_meter(metrics, "system_cpu", meter, either(sender, receiver))
         return
     _put_by_meter(metrics, "sender_cpu", meter, sender)
     _put_by_meter(metrics, "receiver_cpu", meter, receiver)
@@ -156,17 +165,18 @@ def _put_cpu(
     _put_by_meter(metrics, "system_cpu", meter, both)
 
 
-def _put_by_meter(metrics: dict[str, float], name: str, meter: str, value: float | None) -> None:
+def _put_by_meter(metrics: dict[str, Number], name: str, meter: str, value: Number | None) -> None:
     if value is not None:
         metrics[f"{name}.{meter}"] = value
-        metrics.setdefault(name, value)
+        metrics[name] = either(metrics.get(name), value)
 
 
-def _put_demands(metrics: dict[str, float]) -> None:
+def _put_demands(metrics: dict[str, Number]) -> None:
     gigabits = metrics.get("throughput", 0.0)
-    if gigabits <= 0:
+    positive = where(gigabits > 0, gigabits)
+    if positive is None:
         return
-    scale = demand(1.0, gigabits)
+    scale = demand(1.0, positive)
     for name, cpus in list(metrics.items()):
         if demand_name := _demand_of(name):
             metrics[demand_name] = cpus * scale

@@ -51,10 +51,9 @@ class Epochs:
         self._descriptions: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
-    def of(self, record: Record) -> Epoch:
+    def of(self, pair: str, run: int, boot: int) -> Epoch:
         """The epoch of a run."""
-        hosts = record.pair.split(">")
-        return tuple(self._number(host, record.run, record.boot) for host in hosts)
+        return tuple(self._number(host, run, boot) for host in pair.split(">"))
 
     def extend(self, earlier: Epochs) -> bool:
         """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
@@ -127,18 +126,15 @@ class Epochs:
 
 
 class Latest:
-    """The epoch of the latest ok run of each stratum: what counts there. `see` records in their
-    order.
-    """
+    """The epoch of the latest ok run of each stratum: what counts there."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
         self._latest: dict[Stratum, Epoch] = {}
 
-    def see(self, record: Record) -> None:
-        """Take in a record."""
-        if record.status == "ok":
-            self._latest[stratum(record)] = self._epochs.of(record)
+    def see(self, place: Stratum, epoch: Epoch) -> None:
+        """Take in an ok run that was later than those so far."""
+        self._latest[place] = epoch
 
     def go_on_with(self, epochs: Epochs) -> None:
         """Tell runs apart by epochs that extend those so far."""

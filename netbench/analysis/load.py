@@ -1,14 +1,18 @@
-"""Read a result folder: records are streamed, turned into metrics one by one, and only what
+"""Read a result folder: records are streamed, turned into metrics many at once, and only what
 analysis needs is kept. No raw counter stays in memory, and no file is read twice.
 """
 
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from netbench.analysis.accounts import accounts_of
 from netbench.analysis.derive import metrics_of
@@ -18,12 +22,12 @@ from netbench.analysis.planned import compare_of, factors_of, handled_by, repeat
 from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
 from netbench.analysis.reading import read_campaign
+from netbench.analysis.record_shapes import RecordShapes, Runs
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
 from netbench.codec import flawed
 from netbench.json_lines import JsonLines
-from netbench.record import Record, parse_record
 from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.store import no_result
 
@@ -32,8 +36,8 @@ from netbench.store import no_result
 class Observer(Protocol):
     """Who wants to see each record once, while a folder is read."""
 
-    def observe(self, record: Record) -> None:
-        """Take in a record, of whatever status, in order of execution."""
+    def observe(self, runs: Runs) -> None:
+        """Take in runs of one cell and pair, of whatever status."""
 
 
 def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
@@ -44,12 +48,12 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
-    reader = _Reader(plan, hosts, observers)
     lines = JsonLines(folder / "records.jsonl")
+    reader = _Reader(plan, hosts, observers, RecordShapes(lines.where))
     with _no_collector():
         for number, line in lines:
             try:
-                reader.add(parse_record(line, lines.where(number)))
+                reader.add(line)
             except ValueError as error:
                 raise flawed(lines.where(number), "a record", error) from error
     try:
@@ -73,23 +77,25 @@ def _no_collector() -> Iterator[None]:
 
 
 class _Counted:
-    """Tallies over the ok runs of one epoch of a stratum."""
+    """Tallies over the ok runs of one epoch of a stratum; `rows` are those of the frame."""
 
     def __init__(self, declared: Declared) -> None:
         self.proofs = ProofTally(declared)
         self.usage = UsageTally()
+        self.rows: list[npt.NDArray[np.int64]] = []
 
 
 class _Reader:
-    """Takes in records one by one."""
+    """Takes in records: line by line, and then the runs of many lines together."""
 
-    def __init__(self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer], shapes: RecordShapes
+    ) -> None:
         self.plan, self.hosts = plan, hosts
-        self.observe = [observer.observe for observer in observers]
+        self.observers, self.shapes = observers, shapes
         self.columns = RunColumns()
         self.readbacks = ReadbackTally()
         self.counted: dict[tuple[Stratum, Epoch], _Counted] = {}
-        self.counted_in: list[tuple[Stratum, Epoch] | None] = []  # of each run; None: it is not ok
         self.seen: set[int] = set()
         rows = plan.rows
         self.accounts, self.declared = accounts_of(rows), Declared(rows)
@@ -99,48 +105,61 @@ class _Reader:
         self.one_kernel: dict[tuple[str, int], bool] = {}
         self.epochs = Epochs(hosts, handled_by(plan))
         self.latest = Latest(self.epochs)
+        self.last_row: dict[Stratum, int] = {}
 
-    def add(self, record: Record) -> None:
-        """Take in a record. Errors: ValueError for one that does not fit the others or the plan."""
-        if record.run in self.seen:
-            raise ValueError(f"run {record.run} is recorded twice")
-        if record.cell not in self.known:
-            raise ValueError(f"cell {record.cell!r} is not in plan.json")
-        self.seen.add(record.run)
-        counted_in = self._epoch(record) if record.status == "ok" else None
-        self.counted_in.append(counted_in)
-        row = (
-            record.run,
-            record.cell,
-            record.pair,
-            record.block,
-            record.boot,
-            record.status,
-            record.reason,
-            record.started,
-            self._count(record, counted_in) if counted_in else "",
-            "",
-        )
-        shared = self.shared(record.pair, record.boot)
-        self.columns.add(row, metrics_of(record, self.ticks, shared, self.accounts))
-        self.readbacks.add(record)
-        for observe in self.observe:
-            observe(record)
+    def add(self, line: bytes) -> None:
+        """Take in a line. Errors: StoreError; ValueError for a record that does not fit the others
+        or the plan.
+        """
+        run, cell = self.shapes.add(line)
+        if run in self.seen:
+            raise ValueError(f"run {run} is recorded twice")
+        if cell not in self.known:
+            raise ValueError(f"cell {cell!r} is not in plan.json")
+        self.seen.add(run)
+        if len(self.seen) % TOGETHER == 0:
+            self.add_runs()
 
-    def _epoch(self, record: Record) -> tuple[Stratum, Epoch]:
-        """Of an ok run."""
+    def add_runs(self) -> None:
+        """Take in the runs of the lines so far."""
+        for runs in self.shapes.take_all():
+            record = runs.record
+            shared = self.shared(record.pair, record.boot)
+            metrics = metrics_of(record, self.ticks, shared, self.accounts)
+            why = self._count(runs) if record.status == "ok" else {}
+            self.columns.add(runs, metrics, why)
+            for note, times in Counter(runs.notes).items():
+                self.readbacks.add(record.cell, record.pair, note.settings, times)
+            for observer in self.observers:
+                observer.observe(runs)
+
+    def _count(self, runs: Runs) -> dict[int, str]:
+        """Count ok runs within their epochs; say of which the mechanism did not engage, by their
+        places, and why.
+        """
         if not self.epochs.several:
-            return _ALL
-        self.latest.see(record)
-        return stratum(record), self.epochs.of(record)
+            return self._count_in(_ALL, runs)
+        why: dict[int, str] = {}
+        record, place = runs.record, stratum(runs.record)
+        numbers: Any = record.run
+        epochs = [self.epochs.of(record.pair, run, record.boot) for run in numbers.tolist()]
+        for epoch in dict.fromkeys(epochs):
+            which = np.array([each == epoch for each in epochs])
+            places = np.flatnonzero(which).tolist()
+            mine = self._count_in((place, epoch), runs.chosen(which))
+            why |= {places[i]: reason for i, reason in mine.items()}
+        if runs.rows[-1] >= self.last_row.get(place, 0):
+            self.last_row[place] = int(runs.rows[-1])
+            self.latest.see(place, epochs[-1])
+        return why
 
-    def _count(self, record: Record, epoch: tuple[Stratum, Epoch]) -> str:
-        """Count an ok run within its epoch; say why its mechanism did not engage, or ""."""
+    def _count_in(self, epoch: tuple[Stratum, Epoch], runs: Runs) -> dict[int, str]:
         counted = self.counted.get(epoch)
         if counted is None:
             counted = self.counted[epoch] = _Counted(self.declared)
-        counted.usage.add(record)
-        return counted.proofs.add(record)
+        counted.rows.append(runs.rows)
+        counted.usage.add(runs.record)
+        return counted.proofs.add(runs.record)
 
     def shared(self, pair: str, boot: int) -> bool:
         """Whether a pair's ends are on one kernel: one host, or hosts with equal boot ids."""
@@ -162,21 +181,18 @@ class _Reader:
 
     def _exclude(self) -> list[_Counted]:
         """Mark the ok runs of epochs that are not pooled; the tallies of those that are."""
-        if not self.epochs.several:
-            return list(self.counted.values())
-        fixed = self.columns.fixed
-        for i, key in enumerate(self.counted_in):
-            why = self.latest.why_excluded(*key) if key else ""
-            if why:
-                fixed["excluded"][i], fixed["engaged"][i] = why, ""
-        return [
-            counted
-            for (place, epoch), counted in self.counted.items()
-            if epoch == self.latest.epoch(place)
-        ]
+        pooled = []
+        for (place, epoch), counted in self.counted.items():
+            why = self.latest.why_excluded(place, epoch)
+            if not why:
+                pooled.append(counted)
+            for rows in counted.rows if why else ():
+                self.columns.exclude(rows, why)
+        return pooled
 
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
+        self.add_runs()
         counted, noise, campaign = (
             self._exclude(),
             read_noise(folder / NOISE),
@@ -213,5 +229,7 @@ class _Reader:
         )
 
 
+TOGETHER = 1 << 17
+"""Lines that are kept until their runs are taken in: of each 0.6 KB."""
 _ALL: tuple[Stratum, Epoch] = (("", ""), ())
 """Where all ok runs count: no host was ever different."""

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from netbench.analysis.counters import difference
 from netbench.record import SIDES, Record
@@ -17,6 +21,7 @@ from netbench.result_files import EngineRow
 
 MUST_MOVE, MUST_NOT_MOVE = "must_move", "must_not_move"
 METHOD_SIDES = {"send": "sender", "receive": "receiver"}  # kinds of the rows of methods
+Numbers = npt.NDArray[Any]
 ProofKey = tuple[str, str, str, str]
 """Cell, pair, side and counter."""
 
@@ -32,9 +37,9 @@ class Proof:
     flags: frozenset[str] = frozenset()
     part_of: str = ""
 
-    def broken(self, counted: float) -> bool:
-        """Whether so much in one run breaks its rule."""
-        return MUST_MOVE in self.flags if counted <= 0 else MUST_NOT_MOVE in self.flags
+    def broken(self, counted: Numbers) -> npt.NDArray[np.bool_]:
+        """At which runs, each with so much, its rule is broken."""
+        return np.where(counted <= 0, MUST_MOVE in self.flags, MUST_NOT_MOVE in self.flags)
 
 
 class Declared:
@@ -88,22 +93,22 @@ class ProofTotal:
     """
 
     runs: int = 0
-    total: float = 0.0
+    total: float = 0
     broken: int = 0
 
 
 class ProofTally:
-    """Adds up the proof counters of each run that counts."""
+    """Adds up the proof counters of runs that count."""
 
     def __init__(self, declared: Declared) -> None:
         self._declared = declared
-        self._sums: dict[ProofKey, list[float]] = {}  # runs, total and broken of ProofTotal
+        self._totals: dict[ProofKey, ProofTotal] = {}
 
-    def add(self, record: Record) -> str:
-        """Take in the record of a run; say why its mechanism did not engage (`must_move` stayed 0,
-        `must_not_move` moved), or "".
+    def add(self, record: Record) -> dict[int, str]:
+        """Take in the record of several runs. Says of which its mechanism did not engage
+        (`must_move` stayed 0, `must_not_move` moved), by their places from 0, and how.
         """
-        why = []
+        why: dict[int, str] = {}
         for side in SIDES:
             counters = record.proof.of(side)
             meanings = self._declared.of(side, counters)
@@ -112,20 +117,20 @@ class ProofTally:
                     continue  # one edge alone shows nothing
                 counted = difference(edges[0], edges[-1])
                 # to the drained edge where there is one: late completions count
-                broken = meanings[name].broken(counted)
-                if broken:
-                    why.append(
-                        f"{side}: {name} {'stayed 0' if counted <= 0 else f'counted {counted:.0f}'}"
-                    )
-                sums = self._sums.setdefault((record.cell, record.pair, side, name), [0, 0, 0])
-                sums[0] += 1
-                sums[1] += difference(edges[0], edges[1])
-                sums[2] += broken
-        return "; ".join(why)
+                broken = np.flatnonzero(meanings[name].broken(counted)).tolist()
+                for i in broken:
+                    what = "stayed 0" if counted[i] <= 0 else f"counted {counted[i]:.0f}"
+                    why[i] = f"{why[i]}; " if i in why else ""
+                    why[i] += f"{side}: {name} {what}"
+                key = record.cell, record.pair, side, name
+                before = self._totals.get(key, ProofTotal())
+                self._totals[key] = ProofTotal(
+                    before.runs + len(counted),
+                    sum(difference(edges[0], edges[1]).tolist(), before.total),
+                    before.broken + len(broken),
+                )
+        return why
 
     def totals(self) -> dict[ProofKey, ProofTotal]:
         """The sums so far."""
-        return {
-            key: ProofTotal(int(runs), total, int(broken))
-            for key, (runs, total, broken) in self._sums.items()
-        }
+        return self._totals

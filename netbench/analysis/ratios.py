@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from netbench.analysis.counters import delta, window_seconds
+import numpy as np
+
+from netbench.analysis.counters import Number, delta, either, where, window_seconds
 from netbench.record import SIDES, SideCounters, SideName
 
 WINDOW, BYTES = "window", "bytes"
@@ -313,16 +316,18 @@ def _rows_of(meters: frozenset[str]) -> tuple[Ratio, ...]:
 
 @dataclass(frozen=True)
 class RatioSide:
-    """One side of a run: its counters, clock ticks a second, and payload (None: not known)."""
+    """One side of a run, or of several: its counters, clock ticks a second, and payload (None: not
+    known).
+    """
 
     counters: SideCounters
     ticks: int | None
-    payload: float | None
+    payload: Number | None
 
 
-def ratios(sides: Mapping[SideName, RatioSide], shared: bool) -> Iterator[tuple[str, float]]:
-    """Name and value of every ratio that the counters of a run give. `shared`: both sides run on
-    one kernel.
+def ratios(sides: Mapping[SideName, RatioSide], shared: bool) -> Iterator[tuple[str, Number]]:
+    """Name and value of every ratio that the counters of a run, or of several, give. `shared`:
+    both sides run on one kernel.
     """
     meters = frozenset(name for one in sides.values() for name in one.counters.meters)
     one_namespace = shared and _share_namespace(sides)
@@ -332,23 +337,25 @@ def ratios(sides: Mapping[SideName, RatioSide], shared: bool) -> Iterator[tuple[
 
 
 def _share_namespace(sides: Mapping[SideName, RatioSide]) -> bool:
-    edges = [one.counters.meters.get("softirq", {}).get("namespace") for one in sides.values()]
-    return edges[0] is not None and edges[0] == edges[1]
+    edges: list[Any] = [
+        one.counters.meters.get("softirq", {}).get("namespace") for one in sides.values()
+    ]
+    return edges[0] is not None and np.array_equal(edges[0], edges[1])
 
 
-_Parts = tuple[float, float] | None
+_Parts = tuple[Number, Number] | None
 """What is counted, and what it is over, of one side; None where one of both is missing or 0."""
 
 
 def _values(
     row: Ratio, parts: Mapping[SideName, _Parts], together: bool
-) -> Iterator[tuple[str, float]]:
+) -> Iterator[tuple[str, Number]]:
     """`together`: the counters of a side speak of both."""
     sender, receiver = parts["sender"], parts["receiver"]
     if together:
-        both = sender or receiver
-        if both and not row.side:
-            yield row.name, both[0] / both[1]
+        both = either(*(mine and mine[0] / mine[1] for mine in (sender, receiver)))
+        if both is not None and not row.side:
+            yield row.name, both
         return
     if row.side:
         mine = sender if row.side == "sender" else receiver
@@ -366,12 +373,12 @@ def _values(
 
 
 def _parts(row: Ratio, side: RatioSide) -> _Parts:
-    counted, below = _total(row.counters, side.counters), _below(row, side)
-    if counted is None or not below:
+    counted, below = _total(row.counters, side.counters), _not_0(_below(row, side))
+    if counted is None or below is None:
         return None
     if row.share:
-        enabled, running = (_total((name,), side.counters) for name in row.share)
-        if not enabled or not running:
+        enabled, running = (_not_0(_total((name,), side.counters)) for name in row.share)
+        if enabled is None or running is None:
             return None
         counted *= enabled / running
     if row.ticks:
@@ -381,8 +388,12 @@ def _parts(row: Ratio, side: RatioSide) -> _Parts:
     return counted * row.scale, below
 
 
-def _below(row: Ratio, side: RatioSide) -> float | None:
-    special: Mapping[str, Callable[[], float | None]] = {
+def _not_0(value: Number | None) -> Number | None:
+    return None if value is None else where(value != 0, value)
+
+
+def _below(row: Ratio, side: RatioSide) -> Number | None:
+    special: Mapping[str, Callable[[], Number | None]] = {
         WINDOW: lambda: window_seconds(side.counters),
         BYTES: lambda: side.payload,
     }
@@ -391,11 +402,11 @@ def _below(row: Ratio, side: RatioSide) -> float | None:
     return _total(row.over, side.counters)
 
 
-def _total(names: Iterable[str], side: SideCounters) -> float | None:
-    total = 0.0
+def _total(names: Iterable[str], side: SideCounters) -> Number | None:
+    total: Number = 0.0
     for name in names:
         change = delta(side, *name.split("."))
         if change is None:
             return None
-        total += change
+        total = total + change
     return total

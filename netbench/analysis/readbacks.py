@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.record import SIDES, Record, Settings
+from netbench.record import SIDES, Settings
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class ReadbackTally:
         self._distinct: dict[tuple[str, str], list[tuple[Settings, int]]] = {}
         # by cell and pair: settings that differ, each with its number of runs
 
-    def add(self, record: Record) -> None:
-        """Take in the record of a run."""
-        distinct = self._distinct.setdefault((record.cell, record.pair), [])
-        for i, (settings, runs) in enumerate(distinct):
-            if settings == record.settings:
-                distinct[i] = settings, runs + 1
+    def add(self, cell: str, pair: str, settings: Settings, runs: int) -> None:
+        """Take in the settings of so many runs."""
+        distinct = self._distinct.setdefault((cell, pair), [])
+        for i, (known, before) in enumerate(distinct):
+            if known == settings:
+                distinct[i] = known, before + runs
                 return
-        distinct.append((record.settings, 1))
+        distinct.append((settings, runs))
 
     def _each(self) -> Iterator[tuple[str, str, Settings, int]]:
         for (cell, pair), distinct in self._distinct.items():

@@ -1,101 +1,101 @@
-"""The frame of runs: one row a run, gathered column by column while records stream by."""
+"""The frame of runs: one row a run, gathered from runs of one cell after the other."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from netbench.analysis.counters import Number
 from netbench.analysis.noise import labels
 from netbench.analysis.planned import factors_of
+from netbench.analysis.record_shapes import Runs
 from netbench.result_files import NoiseEntry, PlanFile
 
 TEXTS = ("reason", "engaged", "excluded")
-FIXED = (
-    "run",
-    "cell",
-    "pair",
-    "block",
-    "boot",
-    "status",
-    "reason",
-    "started",
-    "engaged",
-    "excluded",
-)
-
-
-class _Block:
-    """The runs that have the same metrics: their rows, and the values of each, run after run."""
-
-    def __init__(self) -> None:
-        self.rows, self.values = array("q"), array("d")
+OF_RECORD = ("run", "cell", "pair", "block", "boot", "status")
 
 
 class RunColumns:
-    """The columns of the frame; 100,000 runs take about 30 MB."""
+    """The columns of the frame; 100,000 runs take about 50 MB."""
 
     def __init__(self) -> None:
-        self.fixed: dict[str, list[Any]] = {name: [] for name in FIXED}
-        self._append = [column.append for column in self.fixed.values()]
-        self._blocks: dict[tuple[str, ...], _Block] = {}  # by the names of their metrics
+        self._runs = 0
+        self._parts: list[tuple[npt.NDArray[np.int64], dict[str, Any]]] = []
+        # rows, and what some columns say there: one value each, or one for all
+        self._metrics: dict[str, None] = {}
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Those that any run has."""
-        return tuple(dict.fromkeys(name for names in self._blocks for name in names))
+        return tuple(self._metrics)
 
-    def add(self, row: Sequence[Any], metrics: Mapping[str, float]) -> None:
-        """Append a run: its values of FIXED, and its metrics."""
-        names = tuple(metrics)
-        block = self._blocks.get(names)
-        if block is None:
-            block = self._blocks[names] = _Block()
-        block.rows.append(len(self.fixed["run"]))
-        block.values.extend(metrics.values())
-        for append, value in zip(self._append, row, strict=True):
-            append(value)
+    def add(self, runs: Runs, metrics: Mapping[str, Number], why: Mapping[int, str]) -> None:
+        """Append runs. why: the mechanism of the runs at these places did not engage."""
+        record = runs.record
+        values: dict[str, Any] = {name: getattr(record, name) for name in OF_RECORD}
+        values["reason"] = [note.reason for note in runs.notes]
+        values["started"] = runs.started
+        if why:
+            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
+        for name, numbers in metrics.items():
+            column = np.asarray(numbers, dtype=float)
+            if not np.isnan(column).all():
+                values[name] = column
+                self._metrics[name] = None
+        self._parts.append((runs.rows, values))
+        self._runs += len(runs)
 
-    def _metric_columns(self) -> dict[str, pd.Series[float]]:
-        """NaN: that run has no such metric."""
-        names = self.metrics
-        table = np.full((len(self.fixed["run"]), len(names)), math.nan)
-        for mine, block in self._blocks.items():
-            values = np.frombuffer(block.values).reshape(len(block.rows), len(mine))
-            table[np.ix_(block.rows, [names.index(name) for name in mine])] = values
-        return {name: pd.Series(table[:, i]) for i, name in enumerate(names)}
+    def exclude(self, rows: npt.NDArray[np.int64], why: str) -> None:
+        """Say why ok runs do not count."""
+        self._parts.append((rows, {"excluded": why, "engaged": ""}))
+
+    def _column(self, name: str, missing: object, kind: type) -> npt.NDArray[Any]:
+        column: npt.NDArray[Any] = np.full(self._runs, missing, dtype=kind)
+        for rows, values in self._parts:
+            if name in values:
+                column[rows] = values[name]
+        return column
 
     def frame(
         self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
-        """The frame: FIXED with `noise`, one column a factor, one a metric (NaN: that run has
-        none). ticks: of each host's clock, in a second.
+        """The frame: OF_RECORD and TEXTS with `noise`, one column a factor, one a metric (NaN: that
+        run has none). ticks: of each host's clock, in a second.
         """
         factors = {cell.cell: cell.factors for cell in plan.cells}
-        cells = pd.Categorical(self.fixed["cell"], categories=list(factors))
-        frame = pd.DataFrame(
-            {name: self.fixed[name] for name in FIXED if name not in ("cell", "started")}
+        texts = {
+            name: self._column(name, "", object).tolist()
+            for name in ("cell", "pair", "status", "started", *TEXTS)
+        }
+        cells = pd.Categorical(texts["cell"], categories=list(factors))
+        columns: dict[str, Any] = {"run": self._column("run", 0, int), "cell": cells}
+        columns["pair"] = pd.Series(texts["pair"]).astype("category")
+        columns |= {name: self._column(name, 0, int) for name in ("block", "boot")}
+        columns["status"] = pd.Series(texts["status"]).astype("category")
+        # without any run pandas guesses numbers
+        columns |= {name: pd.Series(texts[name], dtype="object") for name in TEXTS}
+        columns["noise"] = self._noise(texts["pair"], columns["block"], labels(noise, ticks))
+        columns["started"] = pd.to_datetime(
+            pd.Series(texts["started"], dtype="str"), format="ISO8601", utc=True
         )
-        frame.insert(1, "cell", pd.Series(cells))
-        for name in ("pair", "status"):
-            frame[name] = frame[name].astype("category")
-        for name in TEXTS:
-            frame[name] = frame[name].astype("object")  # without any run pandas guesses numbers
-        frame["noise"] = self._noise(labels(noise, ticks))
-        frame["started"] = pd.to_datetime(
-            pd.Series(self.fixed["started"], dtype="str"), format="ISO8601", utc=True
-        )
-        levels = {name: _levels(factors, name, cells) for name in factors_of(plan)}
-        return pd.concat([frame, pd.DataFrame(levels | self._metric_columns())], axis=1)
+        columns |= {name: _levels(factors, name, cells) for name in factors_of(plan)}
+        columns |= {name: self._column(name, math.nan, float) for name in self._metrics}
+        return pd.DataFrame(columns)
 
-    def _noise(self, disturbed: Mapping[tuple[str, int], Sequence[str]]) -> list[str]:
+    def _noise(
+        self,
+        pairs: Sequence[str],
+        blocks: npt.NDArray[Any],
+        disturbed: Mapping[tuple[str, int], Sequence[str]],
+    ) -> list[str]:
         """Of each run what disturbed its block on the pair's hosts, in words."""
         words: dict[tuple[str, int], str] = {}
-        places = list(zip(self.fixed["pair"], self.fixed["block"], strict=True))
+        places = list(zip(pairs, blocks.tolist(), strict=True))
         for pair, block in set(places) if disturbed else ():
             hosts = dict.fromkeys(pair.split(">"))
             words[pair, block] = "; ".join(

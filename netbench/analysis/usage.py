@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
 
 from netbench.analysis.counters import window_seconds
-from netbench.record import SIDES, Record, SideCounters
+from netbench.record import SIDES, Record
 
+Numbers = npt.NDArray[Any]
 UsageKey = tuple[str, str, str, str]
 """Cell, pair, side and counter; the counter `seconds` is the measured window."""
 
@@ -24,50 +27,29 @@ class Used:
         return self.total / self.runs
 
 
-@dataclass
-class _Sum:
-    runs: int
-    amounts: list[float]
-
-
 class UsageTally:
     """Adds up rusage and the measured window of each run that counts."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str, str, tuple[str, ...]], _Sum] = {}
-        # by cell, pair, side and the names of the counters that the runs have
+        self._used: dict[UsageKey, Used] = {}
 
     def add(self, record: Record) -> None:
-        """Take in the record of a run."""
+        """Take in the record of several runs."""
         for who in SIDES:
             side = record.side(who)
-            if side is None:
-                continue
-            names, amounts = _amounts(side)
-            key = record.cell, record.pair, who, names
-            total = self._sums.get(key)
-            if total is None:
-                self._sums[key] = _Sum(1, amounts)
-            else:
-                total.runs += 1
-                total.amounts = list(map(operator.add, total.amounts, amounts))
+            window = window_seconds(side) if side else None
+            if side and window is not None:
+                self._add((record.cell, record.pair, who, "seconds"), window)
+            for name, (opening, closing) in side.meters.get("rusage", {}).items() if side else ():
+                self._add((record.cell, record.pair, who, name), closing - opening)
+
+    def _add(self, key: UsageKey, amounts: Numbers) -> None:
+        """Add what each run used; of a counter that was reset that is below 0, or NaN."""
+        counted = amounts[amounts >= 0].tolist()
+        if counted:
+            before = self._used.get(key, Used(0, 0))
+            self._used[key] = Used(before.runs + len(counted), sum(counted, before.total))
 
     def totals(self) -> dict[UsageKey, Used]:
         """The sums so far."""
-        used: dict[UsageKey, Used] = {}
-        for (cell, pair, side, names), total in self._sums.items():
-            for name, amount in zip(names, total.amounts, strict=True):
-                before = used.get((cell, pair, side, name), Used(0, 0))
-                used[cell, pair, side, name] = Used(before.runs + total.runs, before.total + amount)
-        return used
-
-
-def _amounts(side: SideCounters) -> tuple[tuple[str, ...], list[float]]:
-    """Names and amounts: the window, and each counter but those that were reset."""
-    rusage = side.meters.get("rusage", {})
-    names, amounts = tuple(rusage), [closing - opening for opening, closing in rusage.values()]
-    if amounts and min(amounts) < 0:
-        kept = {name: amount for name, amount in zip(names, amounts, strict=True) if amount >= 0}
-        names, amounts = tuple(kept), list(kept.values())
-    window = window_seconds(side)
-    return (names, amounts) if window is None else (("seconds", *names), [window, *amounts])
+        return self._used

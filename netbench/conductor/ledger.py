@@ -130,9 +130,10 @@ class Ledger:
 
     def _add_ok(self, account: _Account, record: Record) -> None:
         account.failures = 0
-        place, epoch = stratum(record), self._epochs.of(record)
+        place = stratum(record)
+        epoch = self._epochs.of(record.pair, record.run, record.boot)
         if self._latest.epoch(place) != epoch:
-            self._latest.see(record)
+            self._latest.see(place, epoch)
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)

@@ -17,7 +17,7 @@ from netbench.analysis import tally
 from netbench.analysis.accounts import ACCOUNTS
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.derive import metrics_of
-from netbench.analysis.epochs import Epoch, Epochs, Latest
+from netbench.analysis.epochs import Epoch, Epochs, Latest, stratum
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, FINAL, HOPELESS, Ledger
 from netbench.plan import Key, Plan
 from netbench.record import Record, SideCounters
@@ -47,10 +47,11 @@ class FromScratch:
 
     def add(self, record: Record) -> None:
         key = record.cell, record.pair
-        self._latest.see(record)
         if record.status == "ok":
             self._failures[key] = 0
-            at = key, self._epochs.of(record)
+            epoch = self._epochs.of(record.pair, record.run, record.boot)
+            self._latest.see(stratum(record), epoch)
+            at = key, epoch
             self._runs[at] += 1
             if record.boot:
                 self._boots.setdefault(at, {})[record.block] = record.boot

@@ -53,8 +53,8 @@ class Evidence:
 
 
 class CautionRule(ABC):
-    """When a caution is due. A rule with a method `observe(record)` (load.Observer) sees each
-    record once, before `report`; a report has rules of its own, so they may keep what they saw.
+    """When a caution is due. A rule with a method `observe(runs)` (load.Observer) sees each run
+    once, before `report`; a report has rules of its own, so they may keep what they saw.
     """
 
     name: ClassVar[str]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record, SideCounters
+from netbench.analysis.record_shapes import Runs
+from netbench.record import SideCounters
 from netbench.units import count
 
+Numbers = npt.NDArray[Any]
 READ_AHEAD = 0.05
 """The kernel reads ahead: this share of a window may have been read before it."""
 WARM_REMEDY = "use a source that fits in memory"
@@ -34,17 +40,18 @@ class Cache(CautionRule):
         self.warm: dict[tuple[str, str], int] = {}
         self.cold: dict[tuple[str, str], list[float]] = {}
 
-    def observe(self, record: Record) -> None:
-        sender = record.sender
+    def observe(self, runs: Runs) -> None:
+        record, sender = runs.record, runs.record.sender
         if sender is None or sender.resident is None:
             return
         place = record.cell, record.pair
         if sender.cache == "cold":
-            share = _from_memory(sender, record.receiver)
-            if sender.resident or share > READ_AHEAD:
-                self.cold.setdefault(place, []).append(share)
-        elif sender.resident != sender.source_size:
-            self.warm[place] = self.warm.get(place, 0) + 1
+            shares = _from_memory(sender, record.receiver)
+            told = shares[(np.asarray(sender.resident) != 0) | (shares > READ_AHEAD)]
+            if len(told):
+                self.cold.setdefault(place, []).extend(told.tolist())
+        elif partly := np.count_nonzero(sender.resident != sender.source_size):
+            self.warm[place] = self.warm.get(place, 0) + int(partly)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         if self.warm:
@@ -67,21 +74,29 @@ class Cache(CautionRule):
             )
 
 
-def _from_memory(sender: SideCounters, receiver: SideCounters | None) -> float:
-    """The share of a cold run's bytes that came from the page cache: those of the window that the
-    process did not read from storage, or what was there before the run; where nothing says what was
-    read (NFS), what was sent more than once.
+def _from_memory(sender: SideCounters, receiver: SideCounters | None) -> Numbers:
+    """The share of each cold run's bytes that came from the page cache: those of the window that
+    the process did not read from storage, or what was there before the run; where nothing says what
+    was read (NFS), what was sent more than once.
     """
-    size = sender.source_size or 0
-    before = (sender.resident or 0) / size if size else 0.0
+    size = np.asarray(0 if sender.source_size is None else sender.source_size)
+    before = _share(np.asarray(sender.resident), size)
     begun, sent = _bytes(sender)
-    if sent > begun and (read := sender.meters.get("disk", {}).get("read_bytes")):
-        return max(before, 1.0 - float(read[1] - read[0]) / (sent - begun))
-    whole = sent or (_bytes(receiver)[1] if receiver else 0)
-    return max(before, 1 - size / whole if whole > size else 0.0)
+    whole = np.where(sent > 0, sent, _bytes(receiver)[1] if receiver else 0)
+    twice = np.where(whole > size, 1 - _share(size, whole), 0.0)
+    if read := sender.meters.get("disk", {}).get("read_bytes"):
+        stored = 1.0 - _share(read[1] - read[0], sent - begun)
+        twice = np.where(sent > begun, stored, twice)
+    shares: Numbers = np.maximum(before, twice)
+    return shares
 
 
-def _bytes(side: SideCounters) -> tuple[int, int]:
+def _share(part: Any, whole: Any) -> Numbers:
+    """A part of a whole; 0 where there is none."""
+    return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
+
+
+def _bytes(side: SideCounters) -> tuple[Any, Any]:
     """Bytes of all flows at the opening and the closing of the window, warm-up included."""
     opening, closing = side.meters.get("flow", {}).get("bytes", ([], []))
-    return sum(opening), sum(closing)
+    return np.asarray(sum(opening)), np.asarray(sum(closing))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record
+from netbench.analysis.record_shapes import Runs
 from netbench.units import count
 
 
@@ -26,11 +28,12 @@ class Cut(CautionRule):
         self.runs: dict[tuple[str, str], int] = {}
         self.longest = 0.0  # seconds
 
-    def observe(self, record: Record) -> None:
-        if record.cut:
-            place = record.cell, record.pair
-            self.runs[place] = self.runs.get(place, 0) + 1
-            self.longest = max(self.longest, *record.cut.values())
+    def observe(self, runs: Runs) -> None:
+        cut = runs.record.cut
+        if cut:
+            place = runs.record.cell, runs.record.pair
+            self.runs[place] = self.runs.get(place, 0) + len(runs)
+            self.longest = max(self.longest, *(float(np.max(each)) for each in cut.values()))
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         if self.runs:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record
+from netbench.analysis.record_shapes import Runs
 from netbench.units import count
 
 
@@ -22,10 +24,11 @@ class RejectedConnections(CautionRule):
     def __init__(self) -> None:
         self.connections: dict[str, int] = {}
 
-    def observe(self, record: Record) -> None:
-        rejected = record.receiver.rejected_connections if record.receiver else 0
+    def observe(self, runs: Runs) -> None:
+        cell, receiver = runs.record.cell, runs.record.receiver
+        rejected = int(np.sum(receiver.rejected_connections)) if receiver else 0
         if rejected:
-            self.connections[record.cell] = self.connections.get(record.cell, 0) + rejected
+            self.connections[cell] = self.connections.get(cell, 0) + rejected
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         if self.connections:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record
+from netbench.analysis.record_shapes import Runs
 
 FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
 
@@ -23,11 +25,12 @@ class Resolution(CautionRule):
     def __init__(self) -> None:
         self.windows: dict[tuple[str, str], float] = {}  # the shortest in seconds
 
-    def observe(self, record: Record) -> None:
-        sender = record.sender
+    def observe(self, runs: Runs) -> None:
+        sender = runs.record.sender
         if sender and sender.time_ns and "procstat" in sender.meters:
             opening, closing = sender.time_ns
-            place, window = (record.cell, record.pair), (closing - opening) / 1e9
+            place = runs.record.cell, runs.record.pair
+            window = int(np.min(closing - opening)) / 1e9
             self.windows[place] = min(self.windows.get(place, window), window)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:

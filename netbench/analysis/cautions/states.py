@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.counters import delta, window_seconds
 from netbench.analysis.host_cpus import cpus_online
-from netbench.record import SIDES, Record
+from netbench.analysis.record_shapes import Runs
+from netbench.record import SIDES
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TOLERATED = 0.01  # of CPUs x window
@@ -40,21 +44,24 @@ class States(CautionRule):
     def __init__(self) -> None:
         self.sums: dict[tuple[str, str, str], _Sum] = {}
 
-    def observe(self, record: Record) -> None:
+    def observe(self, runs: Runs) -> None:
+        record = runs.record
         if record.status != "ok":
             return
         for who in SIDES:
             side = record.side(who)
             if side is None or "procstat" not in side.meters:
                 continue
-            ticks = [delta(side, "procstat", state) for state in STATES]
-            window = window_seconds(side)
+            ticks: list[Any] = [delta(side, "procstat", state) for state in STATES]
+            window: Any = window_seconds(side)
             if window is None or any(each is None for each in ticks):
                 continue
+            counted = np.sum(ticks, axis=0).astype(float)
+            known = ~np.isnan(counted + window)
             at = self.sums.setdefault((record.cell, record.pair, side.host), _Sum())
-            at.runs += 1
-            at.ticks += sum(each for each in ticks if each is not None)
-            at.seconds += window
+            at.runs += int(np.count_nonzero(known))
+            at.ticks += sum(counted[known].tolist())
+            at.seconds = sum(window[known].tolist(), at.seconds)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         shares: dict[tuple[str, str, str], float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.record import Record
+from netbench.analysis.record_shapes import Runs
 
 
 class Unverified(CautionRule):
@@ -21,7 +21,8 @@ class Unverified(CautionRule):
     def __init__(self) -> None:
         self.whys: dict[tuple[str, str], str] = {}
 
-    def observe(self, record: Record) -> None:
+    def observe(self, runs: Runs) -> None:
+        record = runs.record
         if record.unverified:
             self.whys[record.cell, record.pair] = record.unverified
 

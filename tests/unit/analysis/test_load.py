@@ -5,6 +5,7 @@ the records'.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from netbench.json_lines import to_line
 from netbench.record import parse_record
 from netbench.store import Store
 from tests.support.synthetic import Record, Synth, failed
+from tests.unit.analysis.test_ratios import side as ratio_side
 
 
 def run_metrics(raw: Record) -> dict[str, float]:
@@ -172,3 +174,44 @@ def test_readbacks_are_counted(tmp_path: Path) -> None:
         (r.side, r.asked, r.read): r.runs for r in found.readbacks if r.name == "send_buffer"
     }
     assert buffers == {("sender", "32768", "65536"): 4, ("sender", "65536", "131072"): 4}
+
+
+def uneven(record: Record) -> Record:
+    """Records of many shapes, with counters that were reset, missing or beyond an int64."""
+    run, sender, receiver = record["run"], record["sender"], record["receiver"]
+    for who, side in (("sender", sender), ("receiver", receiver)):
+        meters = ratio_side(side["host"], 1, 1 if who == "sender" else 2)
+        side |= {name: meters[name] for name in ("softirq", "perf", "energy", "psi")}
+    if run % 3 == 0:
+        receiver["flow"]["bytes"] = [[50], [2]]
+    if run % 4 == 0:
+        sender["rusage"]["cpu_ns"] = [9, 3]
+    if run % 5 == 0:
+        sender["perf"]["cycles_running_ns"] = [7, 7]
+    if run % 6 == 0:
+        sender["softirq"]["link_rx_packets"] = [5, 4]
+    if run % 7 == 0:
+        del receiver["perf"]
+    if run % 8 == 0:
+        sender["time_ns"] = [5, 5]
+    if run % 9 == 0:
+        sender["energy"]["counted_uj"] = [2**64 - 7, 2**64 - 1]
+    if run % 10 == 0:
+        receiver["tool"] = {"bytes": 10**10 + run, "seconds": run / 3 if run % 20 else 0.0}
+    if run % 11 == 0:
+        receiver["tool"] = {"rate": f"{run} Mb/s"}
+    return record
+
+
+def test_metrics_of_many_runs_at_once_are_those_of_each(tmp_path: Path) -> None:
+    synth = Synth(pairs=("a>b",), runs=40, edit=uneven)
+    found = load(synth.write(tmp_path / "r"))
+    assert not found.contradicted
+    lines = (tmp_path / "r" / "records.jsonl").read_bytes().splitlines()
+    expected = [metrics_of(parse_record(line, "x"), {"a": 100, "b": 100}, False) for line in lines]
+    assert set(found.metrics) == {name for each in expected for name in each}
+    for name in found.metrics:
+        numbers = found.runs[name].tolist()
+        assert [None if math.isnan(x) else x for x in numbers] == [
+            each.get(name) for each in expected
+        ]
