@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from netbench.journal import ENTRIES, parse_entry
+from netbench.profile_files import read_profile_runs
 from netbench.record import parse_record
 from netbench.result_files import read_facts, read_noise, read_plan, read_signature
 from tests.support.paths import ROOT
@@ -43,3 +44,11 @@ def test_the_readings_of_noise(tmp_path: Path) -> None:
     (tmp_path / "noise.jsonl").write_text(example("samples/noise.jsonl").replace("\n", "") + "\n")
     (entry,) = read_noise(tmp_path / "noise.jsonl")
     assert entry.kernel == ("snd", "rcv")
+
+
+def test_profile_runs(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    line = example("profiles/").replace("\n", "") + "\n"
+    (tmp_path / "profiles" / "runs.jsonl").write_text(line)
+    (run,) = read_profile_runs(tmp_path)
+    assert (run.run, run.status, run.profiles["sender"].unit) == (1, "ok", "ticks")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from netbench import journal, record, result_files
+from netbench import journal, profile_files, record, result_files
 from tools.docs.markdown import code, join, prose, table
 
 
@@ -24,8 +24,9 @@ def journal_entries() -> str:
 
 
 def other_files() -> str:
-    """A table for each type of plan.json, facts.json, signature.json and noise.jsonl."""
-    return join(*(_part(kind.__name__, kind) for kind in _types(result_files)))
+    """A table for each type of plan.json, facts.json, signature.json, noise.jsonl and profiles/."""
+    kinds = (*_types(result_files), *_types(profile_files))
+    return join(*(_part(kind.__name__, kind) for kind in kinds))
 
 
 def _types(module: ModuleType) -> Iterator[type]:
