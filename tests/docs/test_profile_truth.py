@@ -30,7 +30,7 @@ static const struct nb_field proofs[] = { NB_CALLS("write_calls", "calls", 0),
 static volatile uint64_t sink;
 
 #define WORK(name)                                                             \\
-	__attribute__((noinline, noclone)) static void name(int pieces)        \\
+	__attribute__((noipa)) static void name(int pieces)                    \\
 	{                                                                      \\
 		uint64_t value = sink;                                         \\
 		for (long i = 0; i < pieces * 200000L; i++)                    \\
