@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.result import Result
-from netbench.units import parse_rate
+from netbench.units import count, parse_rate
 
 KEY, METRIC = "rate", "throughput"
 HELD = 0.98  # of the rate: a cell that moved so much of it was held back by nothing else
@@ -58,13 +58,16 @@ def fixed(result: Result, cells: Iterable[CellResult], factor: str) -> set[Place
 
 def told(result: Result, cells: Sequence[CellResult]) -> str:
     """What a rate did: one sentence; "" where no cell has one."""
-    paced = [cell for cell in cells if METRIC in cell.intervals and word(result, cell.factors)]
+    measured = [cell for cell in cells if METRIC in cell.intervals]
+    paced = [cell for cell in measured if word(result, cell.factors)]
     if not paced:
         return ""
     rates = " and ".join(dict.fromkeys(word(result, cell.factors) for cell in paced))
     held = sum(holds(result, cell) for cell in paced)
     if held == len(paced):
-        return f"Throughput was fixed by rate: {rates}, which every cell moved."
+        all_paced = len(paced) == len(measured)
+        who = "every cell" if all_paced else f"the {count(len(paced), 'cell')} with a rate"
+        return f"Throughput was fixed by rate: {rates}, which {who} moved."
     return (
         f"Throughput was limited by rate: {rates}; {held} of {len(paced)} cells moved as much, the"
         " others less."

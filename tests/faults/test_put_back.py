@@ -14,7 +14,7 @@ import pytest
 from netbench.boot.machine import Machine
 from netbench.conductor import single_meter
 from netbench.engine.worker import Worker
-from netbench.errors import RequestError
+from netbench.errors import EngineError, RequestError
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.journal import Change, Restored
 from netbench.model import Host
@@ -103,6 +103,9 @@ def test_a_worker_that_is_stopped_is_ended_by_its_successor(stopped: bool) -> No
     if stopped:
         os.kill(pid, signal.SIGSTOP)
         wait_for(lambda: successor.operate("worker", str(pid))[0] == "stopped\n")
+    else:
+        with pytest.raises(EngineError, match=f"process {pid} is not stopped"):
+            successor.operate("worker", str(pid), "ended")
     successor.end_stopped(pid)
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
     assert (state == "Z") == stopped

@@ -46,7 +46,11 @@ def _compared(source: Source) -> Iterator[str]:
             yield from (_in_context(source, c) for c in family)
             continue
         for level in dict.fromkeys(c.level for c in family):
-            yield _ranged(title(metric, source.result), [c for c in family if c.level == level])
+            mine = [c for c in family if c.level == level]
+            many = len(mine) > 1
+            yield (
+                _ranged(title(metric, source.result), mine) if many else _in_context(source, *mine)
+            )
 
 
 def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:

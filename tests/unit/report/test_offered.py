@@ -65,6 +65,16 @@ def test_the_verdict_is_about_cpu_where_a_rate_fixes_throughput(
     assert "throughput" not in report.source.comparisons
 
 
+def test_only_cells_with_a_rate_are_said_to_have_one(tmp_path: Path) -> None:
+    sends = {"send": ("readwrite", "sendfile", "splice", "mmap", "write")}
+    factors = {**sends, "rate": ("1Gb/s", "none")}
+    made = Synth(factors, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
+    answers = said(build(folder(made, tmp_path / "r", "")))
+    assert "Throughput was fixed by rate: 1Gb/s, which the 5 cells with a rate moved." in answers
+    assert "of 1 contexts" not in answers, "one comparison is no range"
+    assert "rate=none: send=sendfile moves" in answers
+
+
 def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> None:
     made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
     made.truth = lambda f: (1.0 if f["send"] == "sendfile" else 0.7, 0.4, 0.5)
