@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb
+from netbench.errors import RequestError
 
 if TYPE_CHECKING:
     from netbench.conductor.single_meter import MeterReading
@@ -27,6 +28,8 @@ def _run(options: argparse.Namespace) -> int:
     from netbench.conductor.single_meter import read_meter
     from netbench.conductor.soak_meter import SOAK, read_soak
 
+    if options.watch:
+        return _watch(options)
     reading = (
         read_soak(options.seconds)
         if options.name == SOAK
@@ -36,6 +39,19 @@ def _run(options: argparse.Namespace) -> int:
         say_json(asdict(reading))
     else:
         say(_text(reading))
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """A line a window, as cyclesoak prints it, until it is interrupted."""
+    from netbench.conductor.soak_meter import SOAK, watch
+
+    if options.name != SOAK or options.json:
+        raise RequestError("--watch shows how busy CPUs are: `meter soak --watch`, without --json")
+    for reading in watch(options.seconds):
+        loads = "  ".join(f"{load.cpu}: {load.busy:5.1%}" for load in reading.per_cpu)
+        whole = sum(load.busy for load in reading.per_cpu) / max(1, len(reading.per_cpu))
+        say(f"System load: {whole:5.1%}  ({loads})")
     return 0
 
 
@@ -70,6 +86,7 @@ def _loads(reading: SoakReading) -> Iterator[str]:
         yield f"{load.cpu:>3}  {load.busy:6.1%}  {slower:>9}"
     origin = " and ".join(IDLE_FROM[word] for word in reading.idle_from.split("+"))
     yield f"idle share {reading.idle_share:.2%}, {origin}"
+    yield from (f"warning: {what}" for what in reading.doubts)
 
 
 def _cpu_table(opening: CpuCounters, closing: CpuCounters) -> str:
@@ -97,6 +114,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a meter of `list meters`")
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help="how long (default: 1)"
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="soak: a line for each N seconds, until Ctrl-C"
     )
 
 

@@ -14,10 +14,12 @@ from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_files import check_files
 from netbench.conductor.check_memory import check_memory
 from netbench.conductor.check_root import check_root, needing_root, who_reads
+from netbench.conductor.check_soak import doubts
 from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_load import warnings
+from netbench.conductor.idle_counts import SOAK
 from netbench.conductor.setting_context import context_of
 from netbench.conductor.unit_settings import levels_of
 from netbench.conductor.worker_pool import WorkerPool
@@ -84,6 +86,9 @@ def _hosts(
                 "write `run_as: USER` for this host, or connect as another user",
             )
         yield from _meters(name, campaign.meters, mover.catalogue.meters)
+        if SOAK in campaign.meters:
+            for what, remedy in doubts(mover):
+                yield Finding("warning", name, f"soak: {what}", remedy)
 
 
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from netbench.analysis.soak import Idle, Soaked, added, busy, idle_of, slow_down
 from netbench.conductor import idle_shares
+from netbench.conductor.check_soak import doubts
 from netbench.conductor.single_meter import (
     MeterReading,
     check_seconds,
@@ -45,12 +46,14 @@ class CpuLoad:
 class SoakReading(MeterReading):
     """`per_cpu` has each CPU that has a soaker. `idle_share`: what an idle CPU loses, the mean over
     them; `idle_from`: `window`, the quietest parts of this window; `stored`, a window earlier in
-    this boot; `none`: neither was there, and 0 is used.
+    this boot; `none`: neither was there, and 0 is used. `doubts`: what the meter takes for granted
+    and does not hold here.
     """
 
     per_cpu: list[CpuLoad]
     idle_share: float
     idle_from: str
+    doubts: list[str]
 
 
 def read_soak(seconds: float, footprint: int = 0) -> SoakReading:
@@ -58,6 +61,14 @@ def read_soak(seconds: float, footprint: int = 0) -> SoakReading:
     check_seconds(seconds)
     with own_worker() as worker:
         return read_window(worker, seconds, footprint)
+
+
+def watch(seconds: float, footprint: int = 0) -> Iterator[SoakReading]:
+    """Window after window of some seconds, without end. Errors: as read_meter."""
+    check_seconds(seconds)
+    with own_worker() as worker:
+        while True:
+            yield read_window(worker, seconds, footprint)
 
 
 def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
@@ -73,6 +84,7 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
         **vars(reading_of(worker, SOAK, outcome)),
         per_cpu=[_load(cpu, added(parts), idle.get(cpu)) for cpu, parts in slices.items()],
         idle_share=round(fmean(one.share for one in idle.values()), 6) if idle else 0.0,
+        doubts=[what for what, _ in doubts(worker)],
         idle_from="+".join(sorted({one.origin for one in idle.values()})) or "none",
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -278,3 +279,18 @@ def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
         assert load["slow_down"] is None or load["slow_down"] > -1
     assert 0 <= told["idle_share"] < 1
     assert told["idle_from"] in ("stored", "window", "stored+window", "none")
+
+
+def test_watch_prints_a_line_a_window() -> None:
+    argv = [sys.executable, "-m", "netbench", "meter", "soak", "--watch", "--seconds", "0.05"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shown:
+        assert shown.stdout is not None
+        lines = [shown.stdout.readline() for _ in range(3)]
+        shown.send_signal(signal.SIGINT)
+        assert shown.wait(PATIENCE) == 130
+    for line in lines:
+        assert re.fullmatch(r"System load: +[0-9.]+%  \((\d+: +[0-9.]+%(  )?)+\)\n", line)
+    words = [*argv[:3], "meter", "procstat", "--watch"]
+    wrong = subprocess.run(words, capture_output=True, check=False)
+    assert wrong.returncode == 2
+    assert b"meter soak --watch" in wrong.stderr

@@ -18,7 +18,7 @@ from netbench.analysis.cells import cells_of
 from netbench.analysis.load import load
 from netbench.analysis.series import autocorrelation, drift, instabilities, outliers, two_levels
 from netbench.report.source import Source
-from tests.support.synthetic import Record, Synth, failed
+from tests.support.synthetic import SECOND, Record, Synth, failed
 
 TWO = ("snd>rcv",)
 
@@ -52,6 +52,20 @@ def slow(record: Record) -> Record:
     if record["run"] == 6:
         counted = record["receiver"]["flow"]["bytes"]
         counted[1][0] = counted[0][0] + (counted[1][0] - counted[0][0]) // 2
+    return record
+
+
+def wandering(record: Record) -> Record:
+    """What an idle CPU loses goes from 1% to 2.8%, a block at a time."""
+    block = record["block"]
+    record["sender"]["soak"] = {
+        "idle_time_ns": [block * SECOND, (block + 1) * SECOND],
+        "idle_taken_ns": [0, int(SECOND * (0.01 + 0.002 * block))],
+        "idle_switched_ns": [0, 0],
+        "idle_quanta": [0, 2_000_000],
+        "idle_worked_ns": [0, SECOND // 2],
+        "idle_cpus": [1, 1],
+    }
     return record
 
 
@@ -174,6 +188,7 @@ def no_call(record: Record) -> Record:
             "1 of 40",
         ),
         ("shared", Synth(), "here>here", "boot id"),
+        ("idle", Synth(pairs=TWO, edit=wandering), "snd", "10 idle windows"),
         ("facts", Synth(pairs=TWO, boots=2), "snd", "snd: kernel was 6.18.0"),
     ],
 )
@@ -266,7 +281,7 @@ def test_every_rule_says_what_its_reference_needs(rule: type[CautionRule]) -> No
 
 def test_each_rule_has_its_own_file_and_place_in_a_report() -> None:
     rules = kinds_of_rules()
-    assert len({rule.__module__ for rule in rules}) == len(rules) == 28
+    assert len({rule.__module__ for rule in rules}) == len(rules) == 29
     severities = [rule.severity for rule in rules]
     assert severities == sorted(set(severities), reverse=True)
 
