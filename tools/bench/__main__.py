@@ -18,7 +18,16 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = (
     ROOT / "build" / "bench"
 )  # the latest answer of each part, so that one part can be measured again alone
-PARTS = ("peers", "orchestration", "ledger", "lab", "kernels", "instructions", "conclusion")
+PARTS = (
+    "peers",
+    "orchestration",
+    "ledger",
+    "lab",
+    "kernels",
+    "instructions",
+    "conclusion",
+    "meters",
+)
 
 
 def machine() -> str:
