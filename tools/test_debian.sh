@@ -36,7 +36,7 @@ inside() {
 		mount --bind -o "$rights" "$root/proc/sys" "$root/proc/sys"
 		mount -o "remount,bind,$rights" "$root/proc/sys"
 		mount -t sysfs sysfs "$root/sys"
-		mount -t tmpfs tmpfs "$root/run"
+		mount -t tmpfs -o mode=755 tmpfs "$root/run"
 		shift
 		cd "$root"
 		mkdir -p .before
