@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+import numpy as np
+
 from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.analysis.counters import (
     NO_COUNTERS,
@@ -131,12 +133,12 @@ def _busy(
     return spent / window
 
 
-def _without_soakers(side: SideCounters, niced: float) -> float:
+def _without_soakers(side: SideCounters, niced: Number) -> Number:
     """Seconds of niced processes, of which soakers are some, without those. (Their own time counts
     the interrupts in it too, so what is left may be less than nothing.)
     """
     own = delta(side, SOAK, "used_ns")
-    return max(0.0, niced - own * 1e-9) if own is not None else niced
+    return niced if own is None else either(np.maximum(0.0, niced - own * 1e-9), niced)
 
 
 @cache

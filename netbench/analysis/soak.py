@@ -11,10 +11,14 @@ then. All shares are fractions of 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
+import numpy as np
+
+from netbench.analysis.counters import Number
 from netbench.record import Counters, SideCounters
 
 SOAK = "soak"
@@ -105,28 +109,46 @@ def idle_counted(counters: Counters) -> Soaked | None:
     return counted(of_idle, (edges[0], edges[1])) if edges else None
 
 
-def cpus_busy(side: SideCounters) -> float | None:
+def cpus_busy(side: SideCounters) -> Number | None:
     """CPUs that were busy on a host by its soakers, as a record has it; None without an idle
     window: what an idle CPU loses is not known then. Other processes that ran in the idle window
     are not idle: what they take counts in every run, as with other meters of a whole host.
     """
-    counters = side.meters.get(SOAK)
-    if counters is None or side.time_ns is None:
-        return None
-    soaked, idle = counted(counters, side.time_ns), idle_counted(counters)
+    return _of_each(side, _cpus_busy)
+
+
+def _cpus_busy(counters: Counters, watched_ns: tuple[int, int]) -> float | None:
+    soaked, idle = counted(counters, watched_ns), idle_counted(counters)
     if soaked is None or idle is None or idle.on_cpu < ON_CPU_LEAST * idle.elapsed:
         return None
-    cpus = soaked.elapsed / (side.time_ns[1] - side.time_ns[0])
+    cpus = soaked.elapsed / (watched_ns[1] - watched_ns[0])
     return cpus * busy(soaked.share, idle.interrupted)
 
 
-def slower(side: SideCounters) -> float | None:
+def slower(side: SideCounters) -> Number | None:
     """The slow-down on a host, as a record has it; None where it is not known."""
-    counters = side.meters.get(SOAK)
-    if counters is None or side.time_ns is None:
-        return None
-    soaked, idle = counted(counters, side.time_ns), idle_counted(counters)
+    return _of_each(side, _slower)
+
+
+def _slower(counters: Counters, watched_ns: tuple[int, int]) -> float | None:
+    soaked, idle = counted(counters, watched_ns), idle_counted(counters)
     return slow_down(soaked.quantum, idle.quantum) if soaked and idle else None
+
+
+def _of_each(
+    side: SideCounters, of_run: Callable[[Counters, tuple[int, int]], float | None]
+) -> Number | None:
+    """What a function says of a run, or of each of several (analysis/counters.py)."""
+    counters, watched = side.meters.get(SOAK), side.time_ns
+    if counters is None or watched is None:
+        return None
+    if not isinstance(watched[0], np.ndarray):
+        return of_run(counters, watched)
+    names, edges = list(counters), [watched, *counters.values()]
+    columns = [[edge.tolist() for edge in both] for both in edges]
+    runs = zip(*(zip(*both, strict=True) for both in columns), strict=True)
+    values = (of_run(dict(zip(names, rest, strict=True)), times) for times, *rest in runs)
+    return np.array([math.nan if value is None else value for value in values])
 
 
 def slow_down(quantum: float | None, alone: float | None) -> float | None:

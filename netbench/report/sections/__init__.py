@@ -20,6 +20,7 @@ SECTIONS = (
     "cautions",
     "netperf",
     "meters",
+    "interrupts",
     "processes",
     "profile",
     "proof",
