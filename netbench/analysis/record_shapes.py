@@ -304,13 +304,15 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
 
 def _filled(value: Any, columns: Sequence[Any]) -> Any:
     """A part of a layout with the columns in place of their groups."""
+    if isinstance(value, list):
+        return [_filled(each, columns) for each in value]
     if isinstance(value, int | float):
         return columns[int(value)]
+    if isinstance(value, dict):
+        return {key: _filled(each, columns) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple([_filled(each, columns) for each in value])
     if is_dataclass(value) and not isinstance(value, type):
         parts = {each.name: _filled(getattr(value, each.name), columns) for each in fields(value)}
         return replace(value, **parts)
-    if isinstance(value, Mapping):
-        return {key: _filled(each, columns) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_filled(each, columns) for each in value)
     return value

@@ -12,29 +12,16 @@ import pytest
 from tests.support.synthetic import STEPS, Synth
 
 SECONDS, MEGABYTES = 20, 1024
-# A slower or busier machine has longer: so many times what json.loads takes for the same records,
-# before, within and after the report.
-TIMES_OF_PARSING = 9
 ATTEMPTS = 3  # what shares a core slows a program, and makes none faster
 PROGRAM = """
-import json, resource, sys, time
+import json, resource, sys
 from netbench.report import csv, html, text
 from netbench.report.build import build
-
-def parse():
-    begun = time.process_time()
-    for line in open(sys.argv[1] + "/records.jsonl", "rb"):
-        json.loads(line)
-    return time.process_time() - begun
-
-parsing = [parse()]
 report = build(sys.argv[1])
-parsing.append(parse())
 sizes = [len(form.render(report)) for form in (text, html, csv)]
-parsing.append(parse())
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"sizes": sizes, "cells": len(report.source.cells), "runs": len(report.source.result.runs),
-                  "seconds": used.ru_utime + used.ru_stime - sum(parsing), "parsing": sum(parsing) / 3,
+                  "seconds": used.ru_utime + used.ru_stime,
                   "megabytes": used.ru_maxrss / 1024}))
 """
 
@@ -56,10 +43,9 @@ def test_100_000_records(tmp_path: Path) -> None:
             [sys.executable, "-c", PROGRAM, str(folder)], capture_output=True, text=True, check=True
         )
         found = json.loads(done.stdout)
-        budget = max(SECONDS, TIMES_OF_PARSING * found["parsing"])
-        if found["seconds"] <= budget:
+        if found["seconds"] <= SECONDS:
             break
     assert (found["runs"], found["cells"]) == (100_000, 1000)
     assert found["megabytes"] <= MEGABYTES
-    assert found["seconds"] <= budget
+    assert found["seconds"] <= SECONDS
     assert max(found["sizes"]) < 20_000_000
