@@ -32,7 +32,8 @@ class Compared:
     """Comparisons by metric, what they are of, and what gates say of them.
 
     `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
-    results differ in; `asked`: metrics that were named; `offered`: what a rate did to throughput.
+    results differ in; `profiles`: which functions' costs changed; `asked`: metrics that were named;
+    `offered`: what a rate did to throughput.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Compared:
     differing: Sequence[Difference] = ()
     asked: Sequence[str] = ()
     offered: str = ""
+    profiles: Sequence[Table] = ()
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -76,6 +78,8 @@ class Compared:
             for metric, family in self.families.items()
         ]
         sections = [Section("comparison", self.title, tuple(blocks))]
+        if self.profiles:
+            sections.append(Section("profile", "Where the cycles go", tuple(self.profiles)))
         if self.notes:
             sections.append(
                 Section(

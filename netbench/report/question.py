@@ -12,6 +12,7 @@ from netbench.analysis.offered import METRIC
 from netbench.analysis.result import Result
 from netbench.errors import ReportError
 from netbench.report.compared import Compared
+from netbench.report.sections.profile import changes, changes_of_results
 from netbench.report.source import Source
 
 
@@ -45,6 +46,7 @@ def of_factor(
         gates,
         asked=tuple(metrics),
         offered=source.offered,
+        profiles=tuple(changes(source, chosen, base)),
     )
 
 
@@ -109,6 +111,7 @@ def of_two(
         a.offered
         if a.offered == b.offered
         else f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}",
+        tuple(changes_of_results(a, b, cells.matches)),
     )
 
 

@@ -125,23 +125,21 @@ class Source:
     def profile_differences(self) -> list[ProfileDifference]:
         """Each profile against that of its baseline; none without `compare`."""
         asked = self.result.compare
-        if asked is None:
-            return []
+        return self.profile_changes(asked.factor, asked.baseline) if asked else []
+
+    def profile_changes(self, factor: str, baseline: str) -> list[ProfileDifference]:
+        """Each profile against that of the cell that differs from it by one factor's level."""
 
         def context(cell: CellProfile) -> tuple[str, ...]:
-            others = (cell.factors.get(n, "") for n in self.result.swept if n != asked.factor)
+            others = (cell.factors.get(n, "") for n in self.result.swept if n != factor)
             return (cell.pair, cell.side, cell.unit, *others)
 
-        level = asked.factor
-        bases = {
-            context(cell): cell
-            for cell in self.profiles.cells
-            if cell.factors.get(level) == asked.baseline
-        }
+        cells = self.profiles.cells
+        bases = {context(cell): cell for cell in cells if cell.factors.get(factor) == baseline}
         return [
             difference(bases[context(cell)], cell, self.result.repeat.confidence)
-            for cell in self.profiles.cells
-            if cell.factors.get(level) != asked.baseline and context(cell) in bases
+            for cell in cells
+            if cell.factors.get(factor) != baseline and context(cell) in bases
         ]
 
     @property

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from netbench.analysis.intervals import Interval, mean_interval
 from netbench.analysis.layers import ORDER, UNMAPPED, layer_of
-from netbench.analysis.profile_difference import ProfileDifference
+from netbench.analysis.matching import Match
+from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, units
 from netbench.analysis.words import bounds
 from netbench.profile_files import KERNEL_MARK
@@ -36,8 +37,8 @@ def profile(source: Source) -> Section | None:
         blocks.append(Prose((_how(cells),)))
         blocks.append(_layers(source, cells))
         blocks.append(Plot("layers", "profile", f"{_unit(cells)} by layer"))
-        for change in source.profile_differences:
-            blocks += _difference(source, change)
+        if asked := source.result.compare:
+            blocks += changes(source, asked.factor, asked.baseline)
         blocks += [_top(source, cell) for cell in cells]
         blocks += _graphs(source)
     return Section("profile", "Where the cycles go", tuple(blocks))
@@ -156,13 +157,27 @@ def short(frame: str) -> str:
     return f"{frame} (user)"
 
 
-def _difference(source: Source, change: ProfileDifference) -> Iterator[Block]:
-    after, before = cell_words(source, change.after), cell_words(source, change.before)
-    asked = source.result.compare
-    assert asked is not None, "without it there are no differences"
-    levels = change.before.factors[asked.factor], change.after.factors[asked.factor]
-    title = f"{after} against {before}"
-    yield difference_table(change, title, levels, source.result.repeat.confidence)
+def changes(source: Source, factor: str, baseline: str) -> Iterator[Table]:
+    """A table for each level of a factor in each context: what changed against the baseline."""
+    for change in source.profile_changes(factor, baseline):
+        after, before = cell_words(source, change.after), cell_words(source, change.before)
+        levels = change.before.factors[factor], change.after.factors[factor]
+        title = f"{after} against {before}"
+        yield difference_table(change, title, levels, source.result.repeat.confidence)
+
+
+def changes_of_results(a: Source, b: Source, matches: Sequence[Match]) -> Iterator[Table]:
+    """A table for each cell that was profiled in two results: what changed from A to B."""
+    confidence = max(source.result.repeat.confidence for source in (a, b))
+    for match in matches:
+        for after in b.profiles.cells:
+            for before in a.profiles.cells:
+                same = (before.side, before.unit) == (after.side, after.unit)
+                places = (before.cell, before.pair), (after.cell, after.pair)
+                if same and places == (match.a, match.b):
+                    title = f"{cell_words(b, after)}: B against A"
+                    change = difference(before, after, confidence)
+                    yield difference_table(change, title, ("A", "B"), confidence)
 
 
 def difference_table(

@@ -5,6 +5,7 @@ and files that are damaged.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
@@ -120,6 +121,27 @@ def test_several_runs_give_the_ratio_an_interval(result: Path) -> None:
     (line,) = [line for line in lines if line.startswith("3222/2874")]
     assert line == "3222/2874 = 1.12, 95% interval 10.4 to 13.8% more."
     assert [line for line in lines if line.startswith("csum_partial_copy_generic") and "±" in line]
+
+
+def test_two_results_are_compared_by_function(result: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(result, tmp_path / "other")
+    store(result, [("sg=off", stacks_of(NO_SG))])
+    store(other, [("sg=off", stacks_of(SG)), ("sg=on", stacks_of(SG))])
+    compared = api.compare(result, other)
+    (section,) = [one for one in compared.sections if one.key == "profile"]
+    lines = list(text.section_lines(section, 80))
+    assert "sg=off: B against A" in lines
+    assert "total 2874 3222 +348" in [" ".join(line.split()) for line in lines]
+    assert "3222/2874 = 1.12; one profile run a cell tells no interval." in lines
+
+
+def test_levels_of_any_factor_are_compared_by_function(result: Path) -> None:
+    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))])
+    compared = api.compare(result, factor="sg", baseline="on")
+    (section,) = [one for one in compared.sections if one.key == "profile"]
+    lines = list(text.section_lines(section, 80))
+    assert "sg=off against sg=on" in lines
+    assert "2874/3222 = 0.89; one profile run a cell tells no interval." in lines
 
 
 def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
