@@ -55,8 +55,9 @@ def metrics_of(
     metrics: dict[str, Number] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
     _put_cpu(metrics, SOAK, cpus_busy(sender), cpus_busy(receiver), together=shared)
-    slowed = [share for side in (sender, receiver) if (share := slower(side)) is not None]
-    _put(metrics, "slow_down", sum(slowed) / len(slowed) if slowed else None)
+    one, other = slower(sender), slower(receiver)
+    mean = None if one is None or other is None else (one + other) / 2
+    _put(metrics, "slow_down", either(mean, either(one, other)))
     for meter, account in accounts.items():
         busy = (
             _busy(sender, account, ticks, windows[0]),

@@ -11,18 +11,18 @@ then. All shares are fractions of 1.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
+from typing import NamedTuple
 
 import numpy as np
 
-from netbench.analysis.counters import Number
-from netbench.record import Counters, SideCounters
+from netbench.analysis.counters import Number, delta, difference, where
+from netbench.record import SideCounters
 
 SOAK = "soak"
-COUNTERS = ("taken_ns", "switched_ns", "quanta", "worked_ns")
+COUNTERS = ("taken_ns", "switched_ns", "quanta", "worked_ns", "cpus")
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load
@@ -81,32 +81,48 @@ def busy(share: float, idle: float) -> float:
     return (share - idle) / (1 - idle)
 
 
-def counted(counters: Counters, watched_ns: tuple[int, int]) -> Soaked | None:
-    """What a record's counters of soak say of all CPUs together in a window, or in the idle one
-    with the prefix `idle_`; None where one is missing, or a soaker ended.
+class Window(NamedTuple):
+    """What a record says of all CPUs of a host together; in the record of several runs, arrays."""
+
+    cpus: Number
+    elapsed: Number  # ns, over all CPUs
+    taken: Number
+    switched: Number
+    quantum: Number | None
+
+
+def window_of(side: SideCounters, prefix: str = "") -> Window | None:
+    """The window of a run, or with the prefix `idle_` the idle one before its block; None where a
+    counter is missing, or a soaker ended.
     """
-    try:
-        edges = [counters[name] for name in COUNTERS]
-        cpus = counters["cpus"]
-    except KeyError:
+    counters = side.meters.get(SOAK, {})
+    edges = counters.get(f"{prefix}time_ns") if prefix else side.time_ns
+    if edges is None or not {f"{prefix}{name}" for name in COUNTERS} <= counters.keys():
         return None
-    elapsed = watched_ns[1] - watched_ns[0]
-    taken, switched, quanta, worked = (closing - opening for opening, closing in edges)
-    ended = cpus[0] != cpus[1] or cpus[0] < 1
-    if ended or elapsed <= 0 or min(taken, quanta, worked) < 0:
+    opening, closing = counters[f"{prefix}cpus"]
+    cpus = where((opening == closing) & (opening >= 1), opening)
+    elapsed = where(edges[1] > edges[0], edges[1] - edges[0])
+    taken = delta(side, SOAK, f"{prefix}taken_ns")
+    if cpus is None or elapsed is None or taken is None:
         return None
-    return Soaked(elapsed * cpus[0], taken, switched, quanta, worked)
+    worked = delta(side, SOAK, f"{prefix}worked_ns")
+    quanta = delta(side, SOAK, f"{prefix}quanta")
+    done = None if quanta is None else where(quanta > 0, quanta)
+    quantum = None if worked is None or done is None else worked / done
+    switched = difference(*counters[f"{prefix}switched_ns"])
+    return Window(cpus, elapsed * cpus, taken, switched, quantum)
 
 
-def idle_counted(counters: Counters) -> Soaked | None:
-    """What a record says of the idle window before it; None where it has none."""
-    edges = counters.get("idle_time_ns")
-    of_idle = {
-        name.removeprefix("idle_"): value
-        for name, value in counters.items()
-        if name.startswith("idle_")
-    }
-    return counted(of_idle, (edges[0], edges[1])) if edges else None
+def idle_share(side: SideCounters) -> Number | None:
+    """What interrupts took of idle CPUs, in the time of the idle window in which no other process
+    ran; None where there was none.
+    """
+    idle = window_of(side, "idle_")
+    if idle is None:
+        return None
+    left = idle.elapsed - idle.switched
+    alone = where(left >= ON_CPU_LEAST * idle.elapsed, left)
+    return None if alone is None else np.maximum(0.0, idle.taken - idle.switched) / alone
 
 
 def cpus_busy(side: SideCounters) -> Number | None:
@@ -114,41 +130,19 @@ def cpus_busy(side: SideCounters) -> Number | None:
     window: what an idle CPU loses is not known then. Other processes that ran in the idle window
     are not idle: what they take counts in every run, as with other meters of a whole host.
     """
-    return _of_each(side, _cpus_busy)
-
-
-def _cpus_busy(counters: Counters, watched_ns: tuple[int, int]) -> float | None:
-    soaked, idle = counted(counters, watched_ns), idle_counted(counters)
-    if soaked is None or idle is None or idle.on_cpu < ON_CPU_LEAST * idle.elapsed:
+    watched, idle = window_of(side), idle_share(side)
+    if watched is None or idle is None:
         return None
-    cpus = soaked.elapsed / (watched_ns[1] - watched_ns[0])
-    return cpus * busy(soaked.share, idle.interrupted)
+    share = where(idle < 1, watched.taken / watched.elapsed)
+    return None if share is None else watched.cpus * (share - idle) / (1 - idle)
 
 
 def slower(side: SideCounters) -> Number | None:
     """The slow-down on a host, as a record has it; None where it is not known."""
-    return _of_each(side, _slower)
-
-
-def _slower(counters: Counters, watched_ns: tuple[int, int]) -> float | None:
-    soaked, idle = counted(counters, watched_ns), idle_counted(counters)
-    return slow_down(soaked.quantum, idle.quantum) if soaked and idle else None
-
-
-def _of_each(
-    side: SideCounters, of_run: Callable[[Counters, tuple[int, int]], float | None]
-) -> Number | None:
-    """What a function says of a run, or of each of several (analysis/counters.py)."""
-    counters, watched = side.meters.get(SOAK), side.time_ns
-    if counters is None or watched is None:
+    watched, idle = window_of(side), window_of(side, "idle_")
+    if watched is None or idle is None or watched.quantum is None or idle.quantum is None:
         return None
-    if not isinstance(watched[0], np.ndarray):
-        return of_run(counters, watched)
-    names, edges = list(counters), [watched, *counters.values()]
-    columns = [[edge.tolist() for edge in both] for both in edges]
-    runs = zip(*(zip(*both, strict=True) for both in columns), strict=True)
-    values = (of_run(dict(zip(names, rest, strict=True)), times) for times, *rest in runs)
-    return np.array([math.nan if value is None else value for value in values])
+    return watched.quantum / idle.quantum - 1
 
 
 def slow_down(quantum: float | None, alone: float | None) -> float | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.analysis.soak import SOAK, idle_counted
-from netbench.record import SIDES, Record
+from netbench.analysis.record_shapes import Runs
+from netbench.analysis.soak import SOAK, idle_share
+from netbench.record import SIDES
 
 MOVED = 0.005  # of a CPU's time: what the meter is accurate to
 
@@ -27,20 +30,23 @@ class IdleShare(CautionRule):
     def __init__(self) -> None:
         self._shares: dict[str, dict[int, float]] = {}  # by host and opening of the idle window
 
-    def observe(self, record: Record) -> None:
-        """Take in a record."""
+    def observe(self, runs: Runs) -> None:
+        """Take in runs."""
         for who in SIDES:
-            side = record.side(who)
-            counters = side.meters.get(SOAK) if side else None
-            if side is None or not counters or "idle_time_ns" not in counters:
+            side = runs.record.side(who)
+            share = None if side is None else idle_share(side)
+            if side is None or share is None:
                 continue
-            idle = idle_counted(counters)
-            if idle is not None:
-                opened = counters["idle_time_ns"][0]
-                self._shares.setdefault(side.host, {})[opened] = idle.interrupted
+            opened = np.atleast_1d(side.meters[SOAK]["idle_time_ns"][0])
+            known = self._shares.setdefault(side.host, {})
+            for at, one in zip(opened, np.atleast_1d(share), strict=True):
+                if not np.isnan(one):
+                    known[int(at)] = float(one)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         for host, by_window in self._shares.items():
+            if not by_window:
+                continue
             least, most = min(by_window.values()), max(by_window.values())
             if most - least >= MOVED:
                 yield self.caution(
