@@ -130,6 +130,10 @@ class HostEntry(JsonObject):
     missing: Mapping[str, str] = field(
         default_factory=dict, metadata=about("fact -> why it could not be read")
     )
+    unread: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=about("`METER`, or `METER.COUNTER`, that cannot be read there -> why"),
+    )
     cpus: Integer = field(default=0, metadata=about("CPUs that the worker may use"))
     architecture: str = field(default="", metadata=about("`uname -m`"))
     engine: str = field(default="", metadata=about("the engine's version"))

@@ -128,8 +128,11 @@ enum nb_flags {
 		1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
-	NB_BUFFERS = 1 << 19  /* each stream has a buffer of a chunk in user space; with
+	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space; with
 				 NB_FROM_BUFFER only for memory and zero */
+	/* meters */
+	NB_BY_HELPER = 1 << 21,	   /* where it needs root, a helper opens its files */
+	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */
 };
 
 enum nb_code {

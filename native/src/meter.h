@@ -24,6 +24,8 @@ struct nb_reading {
 	const struct nb_tool *tool;  /* of the run, or NULL */
 	size_t cpus;		     /* configured */
 	int without_host_wide;	     /* leave out what is of the whole kernel */
+	const int *files;	     /* what open_files() has opened, or a helper */
+	int *own_files;		     /* those that are to be closed */
 	int fd;			     /* the meter's own; -1 */
 	void *state;		     /* the meter's own */
 };
@@ -31,10 +33,17 @@ struct nb_reading {
 struct nb_meter {
 	const char *name;
 	const char *about;
-	uint32_t flags; /* NB_ALWAYS, NB_HOST_WIDE, NB_SAMPLED, NB_SLICED */
+	/* NB_ALWAYS, NB_HOST_WIDE, NB_SAMPLED, NB_SLICED, NB_BY_HELPER, NB_WITHOUT_SOAK */
+	uint32_t flags;
 	const struct nb_field *counters;
 	size_t counters_count;
 	int (*probe)(char *why, size_t room); /* 0, or -1 with the reason; optional */
+	/* Why a single counter cannot be read, where the others can; optional. */
+	void (*explain)(size_t counter, char *why, size_t room);
+	/* What only root may open, with NB_BY_HELPER: files_count() descriptors, -1 where there is
+	 * none. 0, or -1 with the reason. A helper does it for a mover. Optional. */
+	size_t (*files_count)(size_t cpus);
+	int (*open_files)(int *files, size_t cpus, char *why, size_t room);
 	int (*open)(struct nb_reading *reading, struct nb_error *error);
 	void (*read)(struct nb_reading *reading, uint64_t *numbers);
 	void (*close)(struct nb_reading *reading);

@@ -81,6 +81,8 @@ static void add_meter(const struct nb_meter *meter)
 	if (meter->probe && meter->probe(row->why, sizeof(row->why)) && !row->why[0])
 		snprintf(row->why, sizeof(row->why), "not possible on this host");
 	add_fields(NB_ROW_COUNTER, row->id, meter->counters, meter->counters_count);
+	for (size_t i = 0; meter->explain && i < meter->counters_count; i++)
+		meter->explain(i, row[1 + i].why, sizeof(row->why));
 }
 
 static void make(void)

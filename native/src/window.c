@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "meter_files.h"
 #include "method.h"
 
 static size_t numbers_of(const struct nb_reading *reading)
@@ -68,7 +69,9 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 		window->readings_count++;
 		window->numbers += numbers_of(reading);
 		window->sampled += nb_sampled(reading) ? numbers_of(reading) : 0;
-		status = meter->open ? meter->open(reading, error) : 0;
+		status = meter->open_files ? nb_meter_files_open(reading, error) : 0;
+		if (!status && meter->open)
+			status = meter->open(reading, error);
 		if (status)
 			return status;
 	}
@@ -157,9 +160,11 @@ void nb_window_sample(struct nb_window *window, uint64_t now)
 
 void nb_window_free(struct nb_window *window)
 {
-	for (size_t i = 0; i < window->readings_count; i++)
+	for (size_t i = 0; i < window->readings_count; i++) {
 		if (window->readings[i].meter->close)
 			window->readings[i].meter->close(&window->readings[i]);
+		nb_meter_files_close(&window->readings[i]);
+	}
 	for (int i = 0; i < 3; i++)
 		free(window->edges[i].numbers);
 	free(window->samples);

@@ -15,7 +15,7 @@ from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.statistics import RepeatKeys
-from netbench.campaign.schema.transfer import PLANNED_METERS, transfer_model
+from netbench.campaign.schema.transfer import transfer_model
 from netbench.campaign.settings import is_costly
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
@@ -36,7 +36,6 @@ from netbench.model import (
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
-UNSOAKED = ("energy", "psi")
 HERE = Host("here")
 IN_LAB = (Host("snd"), Host("rcv"))
 
@@ -90,7 +89,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         profile=profile,
         text=text,
         source=problems.source,
-        unbuilt=unbuilt(file, built, catalogue),
+        unbuilt=unbuilt(built, catalogue),
         warnings=tuple(problems.warnings),
     )
 
@@ -245,8 +244,7 @@ def _repeat(keys: RepeatKeys, problems: Problems) -> Repeat:
 
 def readable(catalogue: Catalogue) -> list[str]:
     """Meters that may be asked for."""
-    built = [name for name, meter in catalogue.meters.items() if not meter.has("always")]
-    return [*built, *(name for name in PLANNED_METERS if name not in built)]
+    return [name for name, meter in catalogue.meters.items() if not meter.has("always")]
 
 
 def _meters(
@@ -258,10 +256,10 @@ def _meters(
             problems.add(("meters", i), f"expected each meter once, got {meter!r} again")
     by_cell = [file.meters if cell.meters is None else cell.meters for cell in built]
     wanted = tuple(dict.fromkeys(meter for meters in by_cell for meter in meters))
-    _beside_soak(by_cell, problems)
+    _beside_soak(by_cell, catalogue, problems)
     if not problems.clean("meters", "repeat", "sweep", "include"):
         return wanted
-    usable = [m for m in wanted if m in readable(catalogue)]
+    usable = [m for m in wanted if m == "soak" or catalogue.meters[m].accounts]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
         if name != "throughput" and (meter or not usable) and meter not in usable:
@@ -278,10 +276,14 @@ def _meters(
     return wanted
 
 
-def _beside_soak(by_cell: Sequence[Sequence[str]], problems: Problems) -> None:
+def _beside_soak(
+    by_cell: Sequence[Sequence[str]], catalogue: Catalogue, problems: Problems
+) -> None:
     """Some meters say nothing of a run in which soakers use all CPUs."""
-    for meter in UNSOAKED:
-        if any("soak" in meters and meter in meters for meters in by_cell):
+    for meter, row in catalogue.meters.items():
+        if row.has("without_soak") and any(
+            "soak" in meters and meter in meters for meters in by_cell
+        ):
             message = (
                 f"{meter} says nothing beside soak, which keeps every CPU busy; expected them in"
                 f" cells of their own: sweep: {{meters: [[{meter}], [soak]]}}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from netbench.campaign.schema.file import FileKeys
 from netbench.engine.catalogue import Catalogue
 from netbench.model import Cell
 
@@ -19,15 +18,6 @@ def _methods(cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
             yield f"receive: {cell.transfer.receive} is not built yet"
 
 
-def _sentences(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> Iterator[str]:
-    yield from (
-        f"meters: {meter} is not built yet"
-        for meter in (*file.meters, *(m for cell in cells for m in cell.meters or ()))
-        if meter not in catalogue.meters
-    )
-    yield from _methods(cells, catalogue)
-
-
-def unbuilt(file: FileKeys, cells: Iterable[Cell], catalogue: Catalogue) -> tuple[str, ...]:
+def unbuilt(cells: Iterable[Cell], catalogue: Catalogue) -> tuple[str, ...]:
     """One sentence a key or word that cannot be executed yet, each once."""
-    return tuple(dict.fromkeys(_sentences(file, cells, catalogue)))
+    return tuple(dict.fromkeys(_methods(cells, catalogue)))

@@ -31,6 +31,7 @@ from netbench.plan import Plan, Unit
 from netbench.result_files import HostEntry
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find
+from netbench.units import listed
 
 ROOT = 0  # the id of its user
 ORDER = ("error", "warning", "ok")
@@ -89,19 +90,33 @@ def _hosts(
         if SOAK in campaign.meters:
             for what, remedy in doubts(mover):
                 yield Finding("warning", name, f"soak: {what}", remedy)
+        for meter in pool.lent.get(name, ()):
+            yield Finding("ok", name, f"needs root: meter_files {meter} (meters: {meter})")
 
 
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
     for name in wanted:
         if name not in known:
             yield Finding("error", host, f"meters: there is no meter {name}", "run `list meters`")
-        elif known[name].row.why:
+        elif known[name].row.why and known[name].accounts:
             yield Finding(
                 "error",
                 host,
                 f"meters: {name} cannot run here: {known[name].row.why}",
                 "remove it from `meters:`",
             )
+        else:
+            for what, why in _grouped(known[name].unread).items():
+                yield Finding("warning", host, f"meters: {what}: {why}", "its columns stay empty")
+
+
+def _grouped(unread: Mapping[str, str]) -> dict[str, str]:
+    """Counters that cannot be read for one reason together: `perf.cycles, perf.instructions`."""
+    names: dict[str, list[str]] = {}
+    for name, why in unread.items():
+        if ".cpu_" not in name:  # which are those of all CPUs, a number each
+            names.setdefault(why, []).append(name)
+    return {listed(which, 4, ", "): why for why, which in names.items()}
 
 
 def _units(

@@ -100,7 +100,7 @@ class EndFinder:
         host = self._campaign.hosts[worker.host]
         known = worker.catalogue.meters
         wanted = self._campaign.meters_of(unit.cell)
-        meters = tuple(name for name in wanted if name in known)
+        meters = tuple(name for name in wanted if name in known and not known[name].row.why)
         ip = unit.cell.transfer.ip
         interface = self._interface(host, worker, ip)
         address = host.data_address(ip)

@@ -45,7 +45,15 @@ def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
         layout=f"{hello.layout:016x}",
         facts=facts,
         missing=missing,
+        unread=_unread(campaign, worker),
     )
+
+
+def _unread(campaign: Campaign, worker: Worker) -> dict[str, str]:
+    """Meters of the campaign, and counters of theirs, that cannot be read there, and why."""
+    known = worker.catalogue.meters
+    wanted = [known[name] for name in campaign.meters if name in known]
+    return {name: why for meter in wanted for name, why in meter.unread.items()}
 
 
 def own_boot_id() -> str:

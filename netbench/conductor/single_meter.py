@@ -14,10 +14,9 @@ from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
-from netbench.errors import EngineError, NotBuiltYet, RequestError
+from netbench.errors import EngineError, RequestError
 from netbench.model import NOTHING, Host
 
-PLANNED = ("perf",)
 SECONDS_MIN, SECONDS_MAX = 0.001, 86_400.0
 GRACE_SECONDS = 30.0  # beyond the meter's own time
 
@@ -96,8 +95,6 @@ def reading_of(worker: Worker, name: str, outcome: Outcome) -> MeterReading:
 
 def _usable(name: str, meters: Mapping[str, Named]) -> None:
     """Errors: RequestError for a meter that cannot run alone; EngineError where it cannot run."""
-    if name in PLANNED:
-        raise NotBuiltYet(f"meter {name} is not built yet")
     alone = [meter for meter, named in meters.items() if not named.has("always")]
     if name not in alone:
         near = get_close_matches(name, alone, 1)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from netbench.conductor.meter_files import lend
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
@@ -61,6 +62,9 @@ class WorkerPool:
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
         self.refused: dict[str, RootRefused] = {}  # hosts that give no root, with why
+        self._rootless: dict[str, RootRefused] = {}  # those that give none for a meter
+        self._meters = campaign.meters
+        self.lent: dict[str, list[str]] = {}  # by host, meters whose files a helper has opened
         self._heartbeat = Heartbeat()
 
     def __enter__(self) -> WorkerPool:
@@ -79,7 +83,19 @@ class WorkerPool:
                 worker.end_stopped(self._left.pop(key))
             self._workers[key] = worker
             self._heartbeat.add(worker)
+            if role != HELPER:
+                self.lent[host] = lend(worker, self._meters, lambda: self._meter_helper(host))
         return self._workers[key]
+
+    def _meter_helper(self, host: str) -> Worker:
+        """The worker that opens what a host's meters need root for. Errors: as worker."""
+        if host in self._rootless:
+            raise self._rootless[host]
+        try:
+            return self.helper(host)
+        except RootRefused as error:
+            self._rootless[host] = error
+            raise
 
     def host_worker(self, host: str) -> Worker:
         """The mover that is asked about a host. Errors: as worker."""

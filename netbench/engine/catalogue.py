@@ -8,7 +8,7 @@ this process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,18 @@ class Named:
     def name(self) -> str:
         return self.row.name
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """Why it, or one of its counters, cannot be read: by `NAME`, or `NAME.COUNTER`."""
+        if self.row.why:
+            return {self.name: self.row.why}
+        return {f"{self.name}.{row.name}": row.why for row in self.counters if row.why}
+
+    @property
+    def accounts(self) -> bool:
+        """Whether it is a meter that accounts CPU time."""
+        return any("cpu_time" in row.flags for row in self.counters)
+
     def has(self, flag: str) -> bool:
         """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always,
         host_wide, ...
@@ -66,6 +78,18 @@ class Catalogue:
     options: Mapping[str, Row]  # options of every run
     readbacks: Mapping[str, Row]
     ops: Mapping[str, Row]
+
+    def explaining(self, meter: str, unread: Mapping[str, str]) -> Catalogue:
+        """The same, but for why a meter and its counters cannot be read: by `METER`, or
+        `METER.COUNTER`.
+        """
+        return Catalogue.of(
+            replace(row, why=unread.get(name, ""))
+            if (name := f"{row.owner}.{row.name}".lstrip(".")).partition(".")[0] == meter
+            and row.kind in ("meter", "counter")
+            else row
+            for row in self.rows
+        )
 
     @staticmethod
     def of(rows: Iterable[Row]) -> Catalogue:

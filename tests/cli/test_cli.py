@@ -280,7 +280,7 @@ def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
     assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["export", "--json"], ["meter", "perf"]])
+@pytest.mark.parametrize("words", [["export", "--json"]])
 def test_words_that_are_not_built_yet_are_known(netbench: Command, words: list[str]) -> None:
     done = netbench(*words)
     assert (done.returncode, "not built yet" in done.stderr) == (2, True)

@@ -404,7 +404,7 @@ def test_every_named_setting_is_one_of_the_default_but_nfs() -> None:
 
     features = {setting.name for setting in SETTINGS}
     named = {name for name in known() if not name.endswith(".")} - features - {"nfs"}
-    assert named | {"feature.*", "net."} == words - {"setting", "sysctl"}
+    assert named | {"feature.*", "net.", "*"} == words - {"setting", "sysctl", "meters"}
 
 
 def test_features_of_a_setting_are_those_of_the_allow_file() -> None:
@@ -414,6 +414,137 @@ def test_features_of_a_setting_are_those_of_the_allow_file() -> None:
     for setting in SETTINGS:
         if setting.pattern:
             assert f'{{ "{setting.name}", "{setting.pattern}" }}' in text
+
+
+# --- meters that need root ------------------------------------------------------------------------
+
+PARANOID = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+needs_paranoia = pytest.mark.skipif(
+    PARANOID < 1, reason="kernel.perf_event_paranoid lets every user count all CPUs"
+)
+
+
+def metered(bed: Bed, sink: Path, meters: str = "[rusage, perf]") -> Campaign:
+    text = CAMPAIGN.format(config=bed.config, sink=sink, more="").replace(
+        "settings: {sysctl.net.ipv4.ip_default_ttl: 40}", f"meters: {meters}"
+    )
+    return campaign.parse(text, "apart.yaml")
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "facts.json").read_text())["hosts"]["snd"][-1])
+
+
+@needs_paranoia
+def test_a_helper_opens_events_for_a_mover_without_root(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    conclusion = conductor.start(metered(bed, server.home / "out"), tmp_path / "results")
+    (record,) = records_of(conclusion.path)
+    assert record["status"] == "ok"
+    opening, closing = record["sender"]["perf"]["context_switches"]
+    assert closing > opening
+    unread = facts_of(conclusion.path)["unread"]
+    assert not [name for name in unread if name in ("perf", "perf.context_switches")]
+    log = (server.folder / "logs" / "netbench.log").read_text()
+    assert "user='bench' set meter_files 'perf netbench.meter." in log
+
+
+@needs_paranoia
+def test_without_a_helper_the_column_is_empty_with_its_reason(bed: Bed, tmp_path: Path) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed, " no-helper"))
+    bed.configure(bed.alias(server, "bench"))
+    wanted = metered(bed, server.home / "out")
+    (said,) = [line for line in findings(wanted) if "meters:" in line]
+    why = f"root is needed: kernel.perf_event_paranoid is {PARANOID}, and `sudo -n` gives none"
+    assert said == f"warning: snd: meters: perf: {why}; its columns stay empty"
+    conclusion = conductor.start(wanted, tmp_path / "results")
+    (record,) = records_of(conclusion.path)
+    assert record["status"] == "ok"
+    assert "perf" not in record["sender"]
+    assert "rusage" in record["sender"]
+    assert facts_of(conclusion.path)["unread"] == {"perf": why}
+
+
+@needs_paranoia
+def test_check_lists_a_meter_among_what_needs_root(bed: Bed) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    said = findings(metered(bed, server.home / "out"))
+    assert "ok: snd: needs root: meter_files perf (meters: perf)" in said
+
+
+@needs_paranoia
+def test_a_helper_is_started_for_no_other_meter(bed: Bed) -> None:
+    server = bed.serve(user="bench", setup=sudo_rule(bed))
+    bed.configure(bed.alias(server, "bench"))
+    with WorkerPool(metered(bed, server.home / "out", "[rusage, softirq]")) as pool:
+        pool.start_all()
+        assert {role for _, role in pool.workers()} == {"sender", "receiver"}
+
+
+@needs_paranoia
+def test_the_hosts_file_forbids_meters_by_name(bed: Bed, tmp_path: Path) -> None:
+    setup = sudo_rule(bed) + allow_file("meters energy")
+    server = bed.serve(user="bench", setup=setup)
+    bed.configure(bed.alias(server, "bench"))
+    (said,) = [line for line in findings(metered(bed, server.home / "out")) if "meters:" in line]
+    assert "allow:1 does not allow `meters perf`, only `meters energy`" in said
+    assert said.startswith("warning: ")
+
+
+TAKERS: Mapping[str, tuple[int, int, str]] = {
+    "another user": (UID + 1, UID + 1, f"descriptors of a meter go to user {UID} only"),
+    "another user's socket": (UID + 1, UID, f"the listener is of user {UID + 1}, not of {UID}"),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_descriptors_go_to_the_user_who_logged_in_alone(bed: Bed, taker: str) -> None:
+    listens, named, said = TAKERS[taker]
+    name = f"netbench.meter.test{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"\0{name}")
+        os.seteuid(listens)
+        listener.listen()  # SO_PEERCRED is of who does that
+        os.seteuid(0)
+        listener.settimeout(1)
+        with helper_by_sudo(bed) as (_, worker):
+            asked = {"op": "meter_files", "target": ("perf", name, str(named)), "value": "passed"}
+            assert said in refusal(worker, **asked)
+        with contextlib.suppress(TimeoutError):
+            connection, _ = listener.accept()
+            with connection:
+                assert connection.recv(4096) == b"", "nothing was sent"
+
+
+@pytest.mark.parametrize("who", [UID, 0])
+def test_a_mover_takes_descriptors_from_root_alone(who: int) -> None:
+    """From others nothing is taken, and they do not keep root's from being taken."""
+    worker = Worker(LocalChannel("here", (str(BUILT),)).start_mover(), "here")
+    name = (worker.operate("meter_socket", "perf", "open")[1] or "").strip()
+    strangers = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
+    os.seteuid(UID)
+    for stranger in strangers:
+        stranger.connect(f"\0{name}")
+        stranger.send(b"x" * 1012)
+    os.seteuid(0)
+    if who == 0:
+        helper = Worker(LocalChannel("here", (str(BUILT),)).start_helper(), "here")
+        helper.operate("meter_files", ("perf", name, "0"), "passed")
+        helper.close()
+        worker.operate("meter_socket", "perf", "taken")
+    else:
+        assert "no helper has connected" in refusal(
+            worker, op="meter_socket", target="perf", value="taken"
+        )
+    for stranger in strangers:
+        stranger.close()
+    worker.close()
 
 
 # --- the host's log -------------------------------------------------------------------------------

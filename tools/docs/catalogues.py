@@ -26,6 +26,8 @@ MEANINGS = {
     "fetches": "pairs with the method of the same name only",
     "always": "read in every run",
     "host_wide": "counts the whole kernel",
+    "by_helper": "needs root, which a helper has",
+    "without_soak": "never beside the meter soak",
     "sampled": "also read at every sample",
     "cpu_time": "CPU time",
     "gauge": "level at an instant",

@@ -10,7 +10,8 @@
 	row(rusage) \
 	row(procstat) \
 	row(soak) \
-	row(softirq)
+	row(softirq) \
+	row(perf)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_meter nb_meter_##name;

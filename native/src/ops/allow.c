@@ -19,7 +19,8 @@ static const char FOLDER[] = "/etc/netbench", FILE_NAME[] = "/etc/netbench/allow
 static const char OF_SUDO[] =
 	"setting mtu gso_max_size gro_max_size rings channels coalesce qdisc feature.*\n"
 	"setting governor turbo irq_affinity rps busy_poll\n"
-	"sysctl net.\n";
+	"sysctl net.\n"
+	"meters *\n";
 
 /* A line: its keyword and the words behind it, each with its end. */
 struct line {
@@ -28,8 +29,8 @@ struct line {
 	size_t length; /* of all words with their ends; 0: a blank line */
 };
 
-static const char *const keywords[] = { "setting", "sysctl", "sysfs",	"interface",
-					"command", "boot",   "profile", NULL };
+static const char *const keywords[] = { "setting", "sysctl",  "sysfs",	"interface", "command",
+					"boot",	   "profile", "meters", NULL };
 
 static int split(const char *begin, size_t length, struct line *line)
 {
@@ -94,11 +95,12 @@ static int check_lines(const char *text, struct nb_error *error)
 		;
 	if (!status)
 		return 0;
-	return nb_fail(
-		error, NB_ERR_UNSUPPORTED, OPERATION,
-		"begin it with setting, sysctl, sysfs, interface, command, boot or profile, and "
-		"write what is allowed behind",
-		"%s:%u is not a line of this file, so nothing is allowed", FILE_NAME, line.number);
+	return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+		       "begin it with setting, sysctl, sysfs, interface, command, boot, profile or "
+		       "meters, and "
+		       "write what is allowed behind",
+		       "%s:%u is not a line of this file, so nothing is allowed", FILE_NAME,
+		       line.number);
 }
 
 static int refuse_file(const char *name, const char *why, struct nb_error *error)

@@ -136,6 +136,22 @@ static int check_setting(const struct nb_allow *allow, const char *setting, cons
 	return status ? status : nb_allow_interface(allow, interface, error);
 }
 
+static int check_meter(const struct nb_allow *allow, const char *name, struct nb_error *error)
+{
+	struct nb_need wanted = nb_need("meters", name);
+
+	return nb_allow_any(allow, &wanted, 1, error);
+}
+
+/* Counters of the whole kernel go to the user who may ask for them, and to no other. */
+static int check_taker(const struct nb_client *client, const char *user, struct nb_error *error)
+{
+	if (!client->by_sudo || strtoul(user, NULL, 10) == client->id)
+		return 0;
+	return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "let your own mover take it",
+		       "descriptors of a meter go to user %u only", (unsigned int)client->id);
+}
+
 static int is(const struct nb_op_request *request, const char *op)
 {
 	return !strcmp(request->op->name, op);
@@ -156,6 +172,8 @@ static int check_allowed(const struct nb_allow *allow, const struct nb_op_reques
 	}
 	if (is(request, "boot") || is(request, "profile"))
 		return check_yes(allow, request->op->name, error);
+	if (is(request, "meter_files"))
+		return check_meter(allow, first, error);
 	if (is(request, "file"))
 		return nb_permit_file(allow, first, error);
 	if (is(request, "mount") || is(request, "export"))
@@ -220,6 +238,8 @@ int nb_permit_helper(const struct nb_client *client, const struct nb_op_request 
 		status = nb_permit_place(request->target.words, changes, error);
 	if (!status && is(request, "mount") && changes)
 		status = check_mount(request->target.words, error);
+	if (!status && is(request, "meter_files") && changes)
+		status = check_taker(client, nb_target_word(&request->target, 2), error);
 	if (status)
 		return status;
 	if (!runs && !changes)

@@ -22,7 +22,9 @@
 	row(worker) \
 	row(mount) \
 	row(export) \
-	row(profile)
+	row(profile) \
+	row(meter_socket) \
+	row(meter_files)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_op nb_op_##name;

@@ -21,7 +21,6 @@ from netbench.campaign.schema.statistics import (
     SoakKeys,
 )
 from netbench.campaign.schema.transfer import (
-    PLANNED_METERS,
     TransferKeys,
     transfer_model,
     with_planned,
@@ -174,7 +173,7 @@ class FileKeys(Keys):
 def _model(rows: tuple[Row, ...]) -> type[FileKeys]:
     catalogue = Catalogue.of(rows)
     transfer = transfer_model(catalogue)
-    meter = kinds.choice("a meter", with_planned(catalogue.meters, PLANNED_METERS))
+    meter = kinds.choice("a meter", with_planned(catalogue.meters, ()))
     meters = Annotated[
         list[Annotated[str, meter]],
         list_of("a list of meters such as [rusage, procstat]", empty=True),

@@ -23,7 +23,6 @@ from netbench.units import format_rate, format_size, format_time
 
 PLANNED_SEND = ("vmsplice", "uring")
 PLANNED_RECEIVE = ("splice", "mmap", "vmsplice", "zerocopy", "uring")
-PLANNED_METERS = ("perf",)
 STREAMS_MAX = 128
 SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
