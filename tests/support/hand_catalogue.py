@@ -22,9 +22,10 @@ METHODS = {
     "meter": {
         "rusage": "",
         "procstat": "host_wide",
-        "soak": "host_wide",
         "tcp": "always",
         "flow": "always",
+        "soak": "host_wide",
+        "perf": "host_wide by_helper",
     },
 }
 OPTIONS = {
@@ -67,6 +68,8 @@ def catalogue() -> Catalogue:
             row = add(kind, name, flags)
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
+            if name in ("rusage", "procstat"):
+                add("counter", "time", "cpu_time", row)
     for name in ("align", "send_buffer", "receive_buffer"):
         add("option", name, "user")
     return Catalogue.of(rows)
