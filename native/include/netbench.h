@@ -162,8 +162,8 @@ struct nb_hello {
 	uint32_t clock_ticks; /* per second, of NB_UNIT_TICKS */
 	uint32_t cpus;	      /* configured: the length of NB_PER_CPU vectors */
 	uint32_t page_size;
-	uint32_t user; /* id that it runs as */
-	uint32_t reserved;
+	uint32_t user;	       /* id that it runs as */
+	uint32_t tick_rate;    /* of the kernel, a second (CONFIG_HZ) */
 	char architecture[32]; /* uname -m */
 	char kernel[96];       /* uname -r */
 	char boot_id[48];

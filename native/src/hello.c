@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef NB_LAYOUT
@@ -25,6 +26,7 @@ static void read_boot_id(char *boot_id, size_t room)
 
 void nb_fill_hello(struct nb_hello *hello)
 {
+	struct timespec tick;
 	struct utsname name;
 
 	memset(hello, 0, sizeof(*hello));
@@ -43,6 +45,9 @@ void nb_fill_hello(struct nb_hello *hello)
 			 (int)sizeof(hello->kernel) - 1, name.release);
 	}
 	read_boot_id(hello->boot_id, sizeof(hello->boot_id));
+	/* The coarse clock moves at each tick. */
+	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
+		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
 	hello->user = (uint32_t)geteuid();
 	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
 }

@@ -35,6 +35,7 @@ def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
         facts["engine_hash"] = digest
         missing.pop("engine_hash", None)
     hello = worker.hello
+    facts["tick_rate"] = str(hello.tick_rate)
     return HostEntry(
         boot=0,
         boot_id=hello.boot_id,

@@ -144,7 +144,7 @@ FLAGS = {
 @dataclass(frozen=True)
 class Hello:
     """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second,
-    `user`: the id that it runs as.
+    `user`: the id that it runs as, `tick_rate`: the kernel's own ticks a second (CONFIG_HZ).
     """
 
     version: int
@@ -154,6 +154,7 @@ class Hello:
     cpus: int
     page_size: int
     user: int
+    tick_rate: int
     architecture: str
     kernel: str
     boot_id: str

@@ -27,6 +27,7 @@ def check_hello(hello: Hello, rows: Iterable[Row], own: Sequence[Row]) -> None:
     limits = (
         ("CPUs", hello.cpus, CPUS_MAX),
         ("clock ticks a second", hello.clock_ticks, 10**6),
+        ("ticks of its kernel a second", hello.tick_rate, 10**6),
         ("bytes a page", hello.page_size, 1 << 30),
     )
     for what, number, most in limits:

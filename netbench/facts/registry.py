@@ -21,7 +21,7 @@ from netbench.facts.cpu import (
 )
 from netbench.facts.network import features, of_maximum, qdiscs, route
 from netbench.facts.storage import mounted
-from netbench.facts.system import command_line, engine_hash
+from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
 from netbench.facts.text import choice, field, first_words, not_zero, words
 
 _V4 = "/proc/sys/net/ipv4/"
@@ -65,6 +65,14 @@ FACTS: tuple[Fact, ...] = (
     Fact("kernel", "kernel release", _file("/proc/sys/kernel/osrelease"), row="kernel"),
     Fact("kernel_build", "kernel build", _file("/proc/sys/kernel/version"), row="kernel"),
     Fact("command_line", "kernel command line", _file("/proc/cmdline", command_line)),
+    Fact("tick_rate", "ticks of the kernel a second (CONFIG_HZ)", row="ticks"),
+    Fact(
+        "irq_time_accounting",
+        "whether the kernel measures time in interrupts (CONFIG_IRQ_TIME_ACCOUNTING), or samples it"
+        " at ticks",
+        (FactSource("exec", ("sh", "-c", KERNEL_CONFIG), irq_time_accounting),),
+        row="ticks",
+    ),
     Fact("clock_source", "clock source", _file(_CLOCKS + "current_clocksource")),
     Fact(
         "mitigations",

@@ -16,6 +16,24 @@ def command_line(text: str) -> str:
     return " ".join(shown)
 
 
+KERNEL_CONFIG = (
+    'for file in /proc/config.gz "/boot/config-$(uname -r)" "/lib/modules/$(uname -r)/config"; do'
+    ' [ -r "$file" ] || continue; case $file in *.gz) gzip -dc "$file" ;; *) cat "$file" ;; esac'
+    " | grep -E '^CONFIG_HZ=|CONFIG_IRQ_TIME_ACCOUNTING'; exit; done;"
+    " echo no configuration of this kernel is there >&2; exit 1"
+)
+"""A script that prints some lines of the kernel's configuration, which is longer than an operation
+may print.
+"""
+
+
+def irq_time_accounting(text: str) -> str:
+    """`on` or `off`, from the lines of KERNEL_CONFIG. Errors: ValueError."""
+    if "CONFIG_HZ=" not in text:
+        raise ValueError("no CONFIG_HZ in it: it is no configuration of a kernel")
+    return "on" if "CONFIG_IRQ_TIME_ACCOUNTING=y" in text else "off"
+
+
 def engine_hash(text: str) -> str:
     """SHA-256 of the worker's file (or of the source that a host built it from), from the file's
     name in /proc/self/maps. Errors: ValueError.

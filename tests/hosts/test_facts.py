@@ -81,7 +81,7 @@ def found(entries: dict[str, HostEntry]) -> dict[str, str]:
     return {
         name: value
         for name, value in entries["snd"].known.items()
-        if name not in ("engine", "layout")
+        if name not in ("engine", "layout", "tick_rate")
     }
 
 
@@ -651,4 +651,4 @@ def test_every_fact_has_a_unique_name_a_text_a_group_and_a_source() -> None:
     for fact in FACTS:
         assert fact.about
         assert fact.group in GROUPS
-        assert fact.sources or fact.name in ("engine", "layout")
+        assert fact.sources or fact.name in ("engine", "layout", "tick_rate")

@@ -478,6 +478,24 @@ def test_check_lists_a_meter_among_what_needs_root(bed: Bed) -> None:
     assert "ok: snd: needs root: meter_files perf (meters: perf)" in said
 
 
+RAPL = (
+    "mount -t tmpfs tmpfs /sys/class; at=/sys/class/powercap/intel-rapl:0; mkdir -p $at; echo"
+    " package-0 > $at/name; echo 1000 > $at/max_energy_range_uj; echo 7 > $at/energy_uj; chmod 400"
+    " $at/energy_uj\n"
+)
+
+
+def test_a_helper_opens_energy_counters_for_a_mover_without_root(bed: Bed, tmp_path: Path) -> None:
+    """RAPL is simulated: a folder in the place of powercap's."""
+    server = bed.serve(user="bench", setup=sudo_rule(bed) + RAPL)
+    bed.configure(bed.alias(server, "bench"))
+    wanted = metered(bed, server.home / "out", "[rusage, energy]")
+    conclusion = conductor.start(wanted, tmp_path / "results")
+    (record,) = records_of(conclusion.path)
+    assert record["sender"]["energy"]["package_uj"] == [0, 0]
+    assert "dram_uj" not in record["sender"]["energy"]
+
+
 @needs_paranoia
 def test_a_helper_is_started_for_no_other_meter(bed: Bed) -> None:
     server = bed.serve(user="bench", setup=sudo_rule(bed))

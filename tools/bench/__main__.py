@@ -27,6 +27,7 @@ PARTS = (
     "instructions",
     "conclusion",
     "meters",
+    "meter_cost",
 )
 
 

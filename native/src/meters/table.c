@@ -11,7 +11,9 @@
 	row(procstat) \
 	row(soak) \
 	row(softirq) \
-	row(perf)
+	row(perf) \
+	row(psi) \
+	row(energy)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_meter nb_meter_##name;

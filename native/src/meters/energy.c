@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Energy by RAPL: energy_uj of each zone of powercap (the kernel's Documentation/power/powercap),
+ * which begins again at 0 beyond max_energy_range_uj. Since Linux 5.10 only root may read it. A
+ * package holds its cores and its graphics; memory (dram) is beside it, and psys is all of them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../meter.h"
+
+enum { PACKAGE, DRAM, CORES, PSYS, COUNTED, COUNTS, OTHER = -1 };
+enum { ZONES = 64, NAME = 40 };
+
+static const char FOLDER[] = "/sys/class/powercap";
+
+static const struct nb_field counters[] = {
+	[PACKAGE] = { .name = "package_uj", .about = "energy of the CPU packages, in microjoules" },
+	[DRAM] = { .name = "dram_uj", .about = "energy of their memory, in microjoules" },
+	[CORES] = { .name = "cores_uj",
+		    .about = "energy of their cores, within packages, in microjoules" },
+	[PSYS] = { .name = "psys_uj", .about = "energy of the whole platform, in microjoules" },
+	[COUNTED] = { .name = "counted_uj",
+		      .about = "energy of packages and memory, in microjoules" },
+};
+
+struct zone {
+	int kind;
+	uint64_t range; /* it begins again at 0 beyond this */
+	uint64_t last;	/* as it was read before */
+};
+
+struct state {
+	struct zone zones[ZONES];
+	uint64_t sums[COUNTS]; /* since the meter was opened */
+};
+
+static int is_zone(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, "intel-rapl:", strlen("intel-rapl:"));
+}
+
+/* As no locale orders them. */
+static int by_name(const struct dirent **one, const struct dirent **other)
+{
+	return strcmp((*one)->d_name, (*other)->d_name);
+}
+
+/* Zones by name, in one order for all processes. How many, or -1 with errno. */
+static int list_zones(char names[ZONES][NAME])
+{
+	struct dirent **found;
+	int count = scandir(FOLDER, &found, is_zone, by_name), kept = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (kept < ZONES && strlen(found[i]->d_name) < NAME)
+			strcpy(names[kept++], found[i]->d_name);
+		free(found[i]);
+	}
+	if (count >= 0)
+		free(found);
+	return count < 0 ? -1 : kept;
+}
+
+static int open_file(const char *zone, const char *file)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%.*s/%s", FOLDER, NAME, zone, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A short text of a file, without its end of line: how long. */
+static ssize_t read_text(int fd, char *text, size_t room)
+{
+	ssize_t length = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
+
+	text[length > 0 ? length : 0] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return length;
+}
+
+static int kind_of(const char *zone)
+{
+	int fd = open_file(zone, "name");
+	char name[NAME];
+
+	read_text(fd, name, sizeof(name));
+	if (fd >= 0)
+		close(fd);
+	if (!strncmp(name, "package", strlen("package")))
+		return PACKAGE;
+	return !strcmp(name, "dram")   ? DRAM
+	       : !strcmp(name, "core") ? CORES
+	       : !strcmp(name, "psys") ? PSYS
+				       : OTHER;
+}
+
+static size_t count_files(size_t cpus)
+{
+	(void)cpus;
+	return ZONES;
+}
+
+static int open_energy_files(int *files, size_t cpus, char *why, size_t room)
+{
+	char names[ZONES][NAME];
+	int count = list_zones(names), opened = 0;
+
+	(void)cpus;
+	if (count <= 0) {
+		snprintf(why, room, "this machine has no energy counters (RAPL, in %s)", FOLDER);
+		return -1;
+	}
+	for (int i = 0; i < count; i++) {
+		files[i] = open_file(names[i], "energy_uj");
+		opened += files[i] >= 0;
+	}
+	if (opened == count)
+		return 0;
+	snprintf(why, room,
+		 errno == EACCES ? "root is needed: %s/*/energy_uj is root's"
+				 : "%s/*/energy_uj cannot be opened",
+		 FOLDER);
+	return -1;
+}
+
+static int probe_energy(char *why, size_t room)
+{
+	int files[ZONES], status;
+
+	memset(files, 0xff, sizeof(files));
+	status = open_energy_files(files, 0, why, room);
+	for (size_t i = 0; i < ZONES; i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	return status;
+}
+
+static int read_number(int fd, uint64_t *number)
+{
+	char text[32];
+
+	if (read_text(fd, text, sizeof(text)) <= 0 || !text[0])
+		return -1;
+	*number = strtoull(text, NULL, 10);
+	return 0;
+}
+
+static int open_energy(struct nb_reading *reading, struct nb_error *error)
+{
+	struct state *state = calloc(1, sizeof(*state));
+	char names[ZONES][NAME];
+	int count = list_zones(names);
+
+	reading->state = state;
+	if (!state)
+		return nb_fail(error, NB_ERR_MEMORY, "open meter",
+			       "leave energy out of meters:", "no memory");
+	for (size_t i = 0; i < COUNTS; i++)
+		state->sums[i] = NB_MISSING;
+	for (int i = 0; i < count; i++) {
+		struct zone *zone = &state->zones[i];
+		int fd = open_file(names[i], "max_energy_range_uj");
+
+		zone->kind = kind_of(names[i]);
+		if (read_number(fd, &zone->range) || read_number(reading->files[i], &zone->last))
+			zone->kind = OTHER;
+		else if (zone->kind != OTHER)
+			state->sums[zone->kind] = 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	return 0;
+}
+
+/* What a zone has counted since it was last read; a zone that cannot be read takes its sum along.
+ */
+static void add_zone(struct state *state, struct zone *zone, int fd)
+{
+	uint64_t now, *sum = &state->sums[zone->kind];
+
+	if (*sum == NB_MISSING)
+		return;
+	if (read_number(fd, &now)) {
+		*sum = NB_MISSING;
+		return;
+	}
+	*sum += now >= zone->last ? now - zone->last : zone->range - zone->last + now;
+	zone->last = now;
+}
+
+static void read_energy(struct nb_reading *reading, uint64_t *numbers)
+{
+	struct state *state = reading->state;
+
+	for (size_t i = 0; i < ZONES; i++)
+		if (reading->files[i] >= 0 && state->zones[i].kind != OTHER)
+			add_zone(state, &state->zones[i], reading->files[i]);
+	memcpy(numbers, state->sums, sizeof(state->sums));
+	numbers[COUNTED] = numbers[PACKAGE];
+	if (numbers[PACKAGE] != NB_MISSING && numbers[DRAM] != NB_MISSING)
+		numbers[COUNTED] += numbers[DRAM];
+}
+
+static void close_energy(struct nb_reading *reading)
+{
+	free(reading->state);
+}
+
+const struct nb_meter nb_meter_energy = {
+	.name = "energy",
+	.about = "energy of the CPU packages and their memory (RAPL, powercap)",
+	.flags = NB_HOST_WIDE | NB_BY_HELPER | NB_WITHOUT_SOAK,
+	.counters = counters,
+	.counters_count = NB_LENGTH(counters),
+	.probe = probe_energy,
+	.files_count = count_files,
+	.open_files = open_energy_files,
+	.open = open_energy,
+	.read = read_energy,
+	.close = close_energy,
+};

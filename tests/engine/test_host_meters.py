@@ -1,0 +1,196 @@
+"""The meters `psi` and `energy`, and facts that meters depend on. RAPL is simulated by files in a mount namespace, since few machines
+that run these tests have it: everything else is real.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign
+from netbench.engine.binding import Edge
+from netbench.engine.worker import Worker
+from netbench.errors import CampaignError
+from netbench.facts.registry import BY_NAME
+from netbench.facts.system import irq_time_accounting
+from netbench.hosts.local import LocalChannel
+from netbench.hosts.probe import read_facts
+from tests.support.engine_pair import MS, PATIENCE, WORKER, Side
+from tests.support.needs import needs
+
+PRESSURE = Path("/proc/pressure")
+FILES = {
+    "cpu_some_us": ("cpu", "some"),
+    "irq_full_us": ("irq", "full"),
+    "memory_some_us": ("memory", "some"),
+    "memory_full_us": ("memory", "full"),
+    "io_some_us": ("io", "some"),
+    "io_full_us": ("io", "full"),
+}
+
+
+def observe(worker: Worker, meter: str) -> Side:
+    worker.prepare({"role": "observe", "meters": meter, "duration": 20 * MS})
+    return finish(worker)
+
+
+def finish(worker: Worker) -> Side:
+    worker.go()
+    worker.await_edge(Edge.CLOSE, PATIENCE)
+    worker.stop()
+    return Side.of(worker.catalogue, worker.result(PATIENCE).result)
+
+
+def pressure() -> dict[str, int]:
+    """Totals in µs of the files that can be read."""
+    totals = {}
+    for name, (file, kind) in FILES.items():
+        try:
+            lines = (PRESSURE / file).read_text().splitlines()
+        except OSError:
+            continue
+        totals[name] = next(int(line.rpartition("=")[2]) for line in lines if line.startswith(kind))
+    return totals
+
+
+def test_pressure_is_what_proc_says() -> None:
+    before = pressure()
+    if not before:
+        pytest.skip("needs a kernel with /proc/pressure (CONFIG_PSI, psi=1)")
+    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
+    side = observe(worker, "psi")
+    unread = worker.catalogue.meters["psi"].unread
+    worker.close()
+    after = pressure()
+    for name, (file, _) in FILES.items():
+        if name in before:
+            opening, closing = (side.total("psi", name, e) for e in (Edge.OPEN, Edge.CLOSE))
+            assert before[name] <= opening <= closing <= after[name]
+            assert f"psi.{name}" not in unread
+        else:
+            assert side.numbers("psi", name, Edge.CLOSE) == []
+            assert f"/proc/pressure/{file}: " in unread[f"psi.{name}"]
+
+
+ZONES = {
+    "intel-rapl:0": ("package-0", 1000, 995),
+    "intel-rapl:0:0": ("core", 1000, 10),
+    "intel-rapl:0:1": ("dram", 500, 7),
+    "intel-rapl:1": ("package-1", 1000, 0),
+    "intel-rapl:2": ("psys", 9000, 1),
+    "intel-rapl-mmio:0": ("package-0", 1000, 1),
+}
+"""Name, range, and energy of each zone at first."""
+
+
+def script() -> str:
+    lines = ["mount -t tmpfs tmpfs /sys/class"]
+    for zone, (name, most, energy) in ZONES.items():
+        at = f"/sys/class/powercap/{zone}"
+        lines.append(
+            f"mkdir -p {at}; echo {name} > {at}/name; echo {most} > {at}/max_energy_range_uj;"
+            f" echo {energy} > {at}/energy_uj; chmod 400 {at}/energy_uj"
+        )
+    return "; ".join([*lines, 'exec "$@"'])
+
+
+@pytest.fixture
+@needs("root")
+def rapl() -> Iterator[Worker]:
+    """A mover where powercap has these zones."""
+    argv = ("unshare", "--mount", "sh", "-ec", script(), "sh", *WORKER)
+    worker = Worker(LocalChannel("here", argv).start_mover(), "here")
+    yield worker
+    worker.close()
+
+
+def write(worker: Worker, energy: dict[str, int]) -> None:
+    root = Path(f"/proc/{worker.hello.pid}/root/sys/class/powercap")
+    for name, number in energy.items():
+        (root / name / "energy_uj").write_text(f"{number}\n")
+
+
+def test_energy_goes_on_where_a_zone_begins_again_at_0(rapl: Worker) -> None:
+    rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
+    write(rapl, {"intel-rapl:0": 10, "intel-rapl:0:1": 57, "intel-rapl:1": 100, "intel-rapl:2": 4})
+    side = finish(rapl)
+    opening = {
+        name: side.total("energy", name, Edge.OPEN)
+        for name in ("package_uj", "dram_uj", "cores_uj", "psys_uj", "counted_uj")
+    }
+    assert opening == {
+        "package_uj": (1000 - 995 + 10) + 100,
+        "dram_uj": 50,
+        "cores_uj": 0,
+        "psys_uj": 3,
+        "counted_uj": 165,
+    }
+
+
+def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
+    rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
+    root = Path(f"/proc/{rapl.hello.pid}/root/sys/class/powercap")
+    os.truncate(root / "intel-rapl:0:1" / "energy_uj", 0)
+    side = finish(rapl)
+    assert side.numbers("energy", "dram_uj", Edge.CLOSE) == []
+    assert side.total("energy", "package_uj", Edge.CLOSE) == 0
+
+
+def test_a_machine_without_rapl_says_so() -> None:
+    if list(Path("/sys/class/powercap").glob("intel-rapl:*")):
+        pytest.skip("needs a machine without RAPL")
+    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
+    unread = worker.catalogue.meters["energy"].unread
+    worker.close()
+    assert unread == {
+        "energy": "this machine has no energy counters (RAPL, in /sys/class/powercap)"
+    }
+
+
+@pytest.mark.parametrize("meter", ["psi", "energy"])
+def test_what_soakers_would_change_is_not_measured_beside_them(meter: str) -> None:
+    with pytest.raises(CampaignError, match=rf"meters\[1\]: expected no {meter} beside soak"):
+        campaign.parse(f"netbench: 1\nname: x\nmeters: [soak, {meter}]\n", "x.yaml")
+
+
+def test_the_tick_rate_is_that_of_the_coarse_clock() -> None:
+    """Which moves at each tick."""
+    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
+    worker.close()
+    coarse = 6  # CLOCK_MONOTONIC_COARSE, which Python does not name
+    assert worker.hello.tick_rate == round(1 / time.clock_getres(coarse))
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n", "on"),
+        ("# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HZ=250\n", "off"),
+        ("CONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=100\n", "off"),
+    ],
+)
+def test_the_accounting_of_interrupts_is_read_from_the_configuration(text: str, fact: str) -> None:
+    assert irq_time_accounting(text) == fact
+
+
+def test_a_text_that_is_no_configuration_is_no_answer() -> None:
+    with pytest.raises(ValueError, match="CONFIG_HZ"):
+        irq_time_accounting("")
+
+
+def test_the_kernels_configuration_is_found() -> None:
+    config = Path("/proc/config.gz")
+    if not config.is_file():
+        pytest.skip("needs a kernel with /proc/config.gz (CONFIG_IKCONFIG_PROC)")
+    lines = gzip.decompress(config.read_bytes()).decode().splitlines()
+    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
+    facts, missing = read_facts(worker.ask, {}, [BY_NAME["irq_time_accounting"]])
+    worker.close()
+    measured = "CONFIG_IRQ_TIME_ACCOUNTING=y" in lines
+    assert (facts, missing) == ({"irq_time_accounting": "on" if measured else "off"}, {})
+    assert f"CONFIG_HZ={worker.hello.tick_rate}" in lines
