@@ -22,9 +22,9 @@ METHODS = {
     "meter": {
         "rusage": "",
         "procstat": "host_wide",
+        "soak": "host_wide",
         "tcp": "always",
         "flow": "always",
-        "soak": "host_wide",
         "perf": "host_wide by_helper",
     },
 }
