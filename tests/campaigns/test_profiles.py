@@ -76,10 +76,14 @@ def test_a_profile_says_who_called_what_while_data_moved(tmp_path: Path) -> None
         assert profile.kernel_symbols > 10_000
 
 
-def test_meters_that_would_be_sampled_themselves_are_left_out(tmp_path: Path) -> None:
-    assert not [
-        one for one in profiles(run(TEXT, tmp_path)) if one.sender and "soak" in one.sender.meters
-    ]
+def test_the_soaker_is_not_sampled(tmp_path: Path) -> None:
+    result = run(f"{TEXT}meters: [procstat, soak]\n", tmp_path)
+    assert all("soak" in record["sender"] for record in stored_records(result))
+    for one in profiles(result):
+        assert one.status == "ok"
+        assert one.sender
+        assert "procstat" in one.sender.meters
+        assert "soak" not in one.sender.meters
 
 
 def test_a_sink_that_is_a_file_is_not_profiled(tmp_path: Path) -> None:

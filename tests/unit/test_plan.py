@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netbench.model import Campaign, Cell, Factor, Host, Pair, Repeat, SettingLevel, Transfer
-from netbench.plan import Apply, Plan, Run, Unit, Verify, run_seconds
+from netbench.model import (
+    Campaign,
+    Cell,
+    Factor,
+    Host,
+    Pair,
+    ProfileSpec,
+    Repeat,
+    SettingLevel,
+    Transfer,
+)
+from netbench.plan import Apply, Plan, ProfileRun, Run, Unit, Verify, run_seconds
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
@@ -141,3 +153,38 @@ def test_json_has_the_words_of_the_contract() -> None:
     assert sorted(found["order"]) == ["x=1", "x=2"]  # type: ignore[call-overload]
     assert found["runs_total"] == 6
     assert isinstance(found["seconds"], float)
+
+
+def test_each_round_of_profiles_has_each_due_unit_once_in_an_order_of_its_own() -> None:
+    plan = Plan(
+        make({"mtu": ["1500", "9000"], "send": ["a", "b", "c"]}, profile=ProfileSpec("all"))
+    )
+    due = {(unit.key, number) for unit in plan.units for number in range(3)}
+    steps = [step for step in plan.profiles(due, None, 4) if isinstance(step, ProfileRun)]
+    assert {(step.unit.key, step.round) for step in steps} == due
+    assert [step.round for step in steps] == [0] * 6 + [1] * 6 + [2] * 6
+    assert {step.boot for step in steps} == {4}
+    orders = [[step.unit.cell.id for step in steps if step.round == n] for n in range(3)]
+    assert len({tuple(order) for order in orders}) > 1
+    for order in orders:  # what resets a link changes once a round
+        levels = [cell.split(",")[0] for cell in order]
+        assert levels in (sorted(levels), sorted(levels, reverse=True))
+    assert list(plan.profiles(due, None, 4)) == list(plan.profiles(due, None, 4))
+
+
+def test_profiles_of_a_kernel_are_of_its_cells() -> None:
+    made = make({"kernel": ["old", "new"], "send": ["a", "b"]}, profile=ProfileSpec("all"))
+    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in made.cells)
+    plan = Plan(replace(made, cells=cells))
+    due = {(unit.key, 0) for unit in plan.units}
+    steps = [step for step in plan.profiles(due, "new", 1) if isinstance(step, ProfileRun)]
+    assert sorted(step.unit.cell.id for step in steps) == ["kernel=new,send=a", "kernel=new,send=b"]
+
+
+def test_profiles_take_time_of_the_plan() -> None:
+    without = Plan(make({"send": ["a", "b"]})).seconds()
+    for cells, least in (("all", True), ("changed", False)):
+        spec = ProfileSpec(cells, 5 * 10**9, 997, 3)
+        seconds = Plan(make({"send": ["a", "b"]}, profile=spec)).seconds()
+        assert (seconds[0] > without[0] + 30) == least
+        assert seconds[1] > without[1] + 30
