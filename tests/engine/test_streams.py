@@ -18,7 +18,7 @@ from netbench.engine.binding import Edge
 from netbench.engine.local import local
 from netbench.errors import EngineError
 from netbench.settings.base import fields
-from tests.support.engine_pair import ADDRESS, MS, Pair, data_methods, open_pair
+from tests.support.engine_pair import ADDRESS, MS, PATIENCE, Pair, data_methods, open_pair
 
 STREAMS = 4
 CPU = min(os.sched_getaffinity(0))
@@ -229,3 +229,18 @@ def test_streams_share_out_a_cold_file(
     assert sum(sent.numbers("flow", "bytes")) == FILE_SIZE
     counted = sent.moved("disk", "read_bytes")
     assert FILE_SIZE * 0.98 <= counted <= reread <= FILE_SIZE * 1.02
+
+
+def test_a_controller_that_says_much_is_at_no_time_silent() -> None:
+    """Frames that arrive while the worker handles others: no time between them is below zero."""
+    with open_pair() as pair:
+        worker = pair.receiver
+        begun = time.monotonic()
+        worker.prepare({"role": "observe", "meters": "procstat", "duration": MS, "sample": 0})
+        for _ in range(20_000):
+            worker.send_heartbeat()
+        worker.go()
+        worker.await_edge(Edge.CLOSE, PATIENCE)
+        worker.stop()
+        worker.result(PATIENCE)
+        assert worker.silence <= time.monotonic() - begun

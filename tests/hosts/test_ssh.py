@@ -20,7 +20,9 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from netbench.errors import HostError, HostKeyError
+from netbench import campaign
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.errors import HostError, HostKeyError, HostsLost
 from netbench.hosts.shell import LINE
 from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
@@ -961,3 +963,19 @@ def test_closing_leaves_nothing_behind(bed: Bed) -> None:
     until(lambda: not server.sessions())
     with pytest.raises(OSError, match="lost"):
         process.write(b"x")
+
+
+def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
+    names = [f"h{i}" for i in range(4)]
+    known = "\n".join(f"Host {name}\n  HostName no-such-{name}.invalid" for name in names[1:])
+    server = bed.serve()
+    bed.configure(f"{bed.alias(server, name='h0')}\n{known}\n")
+    hosts = ", ".join(f"{name}: {{ssh: {name}, address: 127.0.0.1}}" for name in names)
+    pairs = ", ".join(f"{{sender: h0, receiver: {name}}}" for name in names[1:])
+    text = f"netbench: 1\nname: f\nssh_config: {bed.config}\nhosts: {{{hosts}}}\npairs: [{pairs}]\ntransfer: {{duration: 1s}}\n"
+    with WorkerPool(campaign.parse(text, "f.yaml")) as pool, pytest.raises(HostsLost) as lost:
+        pool.start_all()
+    assert list(lost.value.errors) == names[1:]
+    said = str(lost.value)
+    assert said.count("the name cannot be resolved") == 3
+    assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]
