@@ -9,6 +9,15 @@ after a tick, is missed altogether; no formula tells how much.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+from netbench.result_files import HostEntry
+
+
+def samples_a_second(entries: Iterable[HostEntry]) -> int | None:
+    """How often a host's kernel looks at a CPU; None where that is not known, or changed."""
+    rates = {entry.known.get("tick_rate") or str(entry.clock_ticks) for entry in entries}
+    return int(rates.pop()) if len(rates) == 1 else None
 
 
 def tick_error(busy: float, cpus: int, hz: int, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Windows of few clock ticks."""
+"""Windows of few clock ticks, and loads that ticks tell badly."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ from collections.abc import Iterator
 import numpy as np
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
+from netbench.analysis.host_cpus import cpus_online
 from netbench.analysis.record_shapes import Runs
+from netbench.analysis.tick_error import samples_a_second, tick_error
 
 FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU
+ERROR = 0.1  # of what a run reads: its standard error
 
 
 class Resolution(CautionRule):
-    """/proc/stat counts whole ticks, so CPU comes in steps and may exceed what the machine has."""
+    """/proc/stat counts whole ticks, so CPU comes in steps and may exceed what the machine has; and
+    what the kernel samples at ticks has the error of a sample.
+    """
 
     name = "resolution"
     severity = 30
-    about = f"The measured window is shorter than {FEW_TICKS} clock ticks, so procstat is coarse."
-    reads = "`time_ns` of senders with `procstat`, and the fact `clock_ticks`"
-    shows = "the shortest window in ticks"
+    about = (
+        f"The measured window is shorter than {FEW_TICKS} clock ticks, or so short for its load"
+        f" that sampling at ticks has a standard error of over {ERROR:.0%}: procstat is coarse."
+    )
+    reads = (
+        "`time_ns` of senders with `procstat`, CPU by procstat, and the facts `clock_ticks`,"
+        " `tick_rate` and `cpus_online`"
+    )
+    shows = "the shortest window in ticks; the error of one run, where it is the largest"
     remedy = "longer runs, or the metrics by rusage, which counts nanoseconds"
 
     def __init__(self) -> None:
@@ -44,3 +55,28 @@ class Resolution(CautionRule):
                 evidence.labels(short),
                 f"{shortest * 1e3:.3g} ms are {shortest * ticks:.2g} ticks of 1/{ticks} s",
             )
+        errors = {place: e for place, e in self._errors(evidence).items() if place not in short}
+        if errors:
+            worst = max(errors.values())
+            yield self.caution(
+                "The measured window is too short for what ticks tell of this load: CPU by procstat"
+                " of one run is a rough estimate.",
+                evidence.labels(errors),
+                f"standard error of one run {worst:.0%} of what it reads, the most",
+            )
+
+    def _errors(self, evidence: Evidence) -> dict[tuple[str, str], float]:
+        """The standard error of one run by procstat, as a share, where it is over ERROR."""
+        errors = {}
+        for c in evidence.cells:
+            place, sender = (c.cell, c.pair), c.pair.partition(">")[0]
+            entries = evidence.result.hosts.get(sender, ())
+            who = "system" if evidence.result.shared.get(c.pair) else "sender"
+            busy = c.intervals.get(f"{who}_cpu.procstat")
+            cpus, hz = cpus_online(entries), samples_a_second(entries)
+            if busy is None or busy.mean <= 0 or not cpus or not hz or place not in self.windows:
+                continue
+            error = tick_error(busy.mean, cpus, hz, self.windows[place]) / busy.mean
+            if error > ERROR:
+                errors[place] = error
+        return errors

@@ -12,7 +12,7 @@ from netbench.analysis.cells import CellResult
 from netbench.analysis.host_cpus import cpus_online
 from netbench.analysis.intervals import Interval
 from netbench.analysis.meter_choice import LEAST
-from netbench.analysis.tick_error import tick_error
+from netbench.analysis.tick_error import samples_a_second, tick_error
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 
@@ -78,7 +78,7 @@ def _error(source: Source, c: CellResult, who: str, busy: Interval | None) -> fl
     side = "receiver" if who == "receiver" else "sender"
     entries = source.result.hosts.get(host or c.pair.split(">")[0], ())
     cpus, window = cpus_online(entries), source.result.used.get((c.cell, c.pair, side, "seconds"))
-    ticks = entries[0].clock_ticks if entries else 0
+    ticks = samples_a_second(entries)
     if busy is None or not cpus or not ticks or window is None or window.mean <= 0:
         return None
     hosts = 2 if who == "system" and not source.result.shared.get(c.pair) else 1

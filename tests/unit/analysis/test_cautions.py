@@ -133,6 +133,7 @@ def no_call(record: Record) -> Record:
             "send=",
             "cubic",
         ),
+        ("resolution", Synth(pairs=TWO, duration=0.12), "send=", "standard error of one run"),
         ("contradicted", Synth(pairs=TWO, edit=unseen), "send=", "by rusage: "),
         ("states", Synth(pairs=TWO, edit=lost_ticks), "send=", "of CPUs x window on snd"),
         ("moved", Synth(pairs=TWO, edit=unasked), "send=", "4 cells"),
