@@ -545,11 +545,11 @@ def test_a_mover_takes_descriptors_from_root_alone(who: int) -> None:
     """From others nothing is taken, and they do not keep root's from being taken."""
     worker = Worker(LocalChannel("here", (str(BUILT),)).start_mover(), "here")
     name = (worker.operate("meter_socket", "perf", "open")[1] or "").strip()
-    strangers = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
+    others = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
     os.seteuid(UID)
-    for stranger in strangers:
-        stranger.connect(f"\0{name}")
-        stranger.send(b"x" * 1012)
+    for other in others:
+        other.connect(f"\0{name}")
+        other.send(b"x" * 1012)
     os.seteuid(0)
     if who == 0:
         helper = Worker(LocalChannel("here", (str(BUILT),)).start_helper(), "here")
@@ -560,8 +560,8 @@ def test_a_mover_takes_descriptors_from_root_alone(who: int) -> None:
         assert "no helper has connected" in refusal(
             worker, op="meter_socket", target="perf", value="taken"
         )
-    for stranger in strangers:
-        stranger.close()
+    for other in others:
+        other.close()
     worker.close()
 
 
