@@ -28,38 +28,17 @@
 #include "heartbeat.h"
 
 enum {
-	STEPS = 400,		/* of a quantum: half a microsecond at 3 GHz */
-	LINE = 64,		/* bytes of a cache line */
-	LINES = 16,		/* of the footprint, that a quantum touches */
-	TOLERANCE_NS = 150,	/* beyond a quarter more than usual: a gap */
-	SWITCH_LEAST_NS = 2000, /* a shorter gap is no process's: two switches take longer */
-	LOOK_MOST_NS = 10000,	/* a look at the switches takes 2000 */
-	RESPONSE = 256,		/* the usual length moves by 1/RESPONSE of itself a quantum */
-	CALIBRATION = 64,	/* quanta whose shortest is the first usual one */
-	SETTLED = 1024,		/* quanta after which the usual one is known well */
-	PATIENCE_MS = 200,	/* for that: a loaded CPU leaves no time for it */
+	PATIENCE_MS = 200, /* for that: a loaded CPU leaves no time for it */
 	NICEST = 19,
 	AUTOGROUP_TRIES = 100, /* without root the kernel takes one change in 100 ms */
 	AUTOGROUP_PAUSE_NS = 20000000,
 	SOAKER_FAILED = 1
 };
 
-/* The counters of a soaker, whole. It writes one copy while the other is read: a lock would be held
- * by whoever has the lowest priority. */
-struct copy {
-	_Atomic uint64_t last;	/* CLOCK_MONOTONIC at the end of the latest quantum */
-	_Atomic uint64_t usual; /* length of a quantum, ns */
-	_Atomic uint64_t taken;
-	_Atomic uint64_t switched;
-	_Atomic uint64_t quanta;
-	_Atomic uint64_t worked;
-};
-
 struct soaked {
-	_Atomic pid_t pid;	   /* whose soaker it is; 0: this CPU has none */
-	_Atomic uint64_t versions; /* copies so far; the latest is copies[versions % 2] */
-	struct copy copies[2];
-} __attribute__((aligned(256)));
+	_Atomic pid_t pid; /* whose soaker it is; 0: this CPU has none */
+	struct nb_quanta quanta;
+};
 
 struct nb_soaking {
 	size_t size;		  /* of the mapping */
@@ -69,17 +48,6 @@ struct nb_soaking {
 	struct soaked cpus[];
 };
 
-/* The same in the soaker's own memory. */
-struct counts {
-	uint64_t last, usual, taken, switched, quanta, worked;
-	long switches;
-};
-
-struct footprint {
-	unsigned char *bytes;
-	size_t size, at;
-};
-
 static const char OPERATION[] = "start soaker";
 
 static void pause_ns(long ns)
@@ -87,109 +55,6 @@ static void pause_ns(long ns)
 	struct timespec pause = { .tv_nsec = ns };
 
 	nanosleep(&pause, NULL);
-}
-
-/* --- a soaker --- */
-
-/* A chain of dependent steps, and the next lines of the footprint. */
-static uint64_t work(uint64_t number, struct footprint *footprint)
-{
-	for (int i = 0; i < STEPS; i++) {
-		number = number * 6364136223846793005ULL + 1442695040888963407ULL;
-		__asm__ volatile("" : "+r"(number)); /* each step is done */
-	}
-	for (int i = 0; footprint->size && i < LINES; i++) {
-		footprint->bytes[footprint->at] = (unsigned char)number;
-		footprint->at += LINE;
-		if (footprint->at >= footprint->size)
-			footprint->at = 0;
-	}
-	return number;
-}
-
-static void publish(struct soaked *soaked, const struct counts *counts)
-{
-	uint64_t next = atomic_load_explicit(&soaked->versions, memory_order_relaxed) + 1;
-	struct copy *into = &soaked->copies[next % 2];
-
-	/* Who reads any of these sees in `versions` that the copy is being written. */
-	atomic_store_explicit(&into->last, counts->last, memory_order_release);
-	atomic_store_explicit(&into->usual, counts->usual, memory_order_release);
-	atomic_store_explicit(&into->taken, counts->taken, memory_order_release);
-	atomic_store_explicit(&into->switched, counts->switched, memory_order_release);
-	atomic_store_explicit(&into->quanta, counts->quanta, memory_order_release);
-	atomic_store_explicit(&into->worked, counts->worked, memory_order_release);
-	atomic_store_explicit(&soaked->versions, next, memory_order_release);
-}
-
-/* From this length on a quantum was interrupted. */
-static uint64_t gap_from(uint64_t usual)
-{
-	return usual + usual / 4 + TOLERANCE_NS;
-}
-
-/* How often this process was taken off its CPU. */
-static long count_switches(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_nvcsw + usage.ru_nivcsw;
-}
-
-/* The shortest of some quanta: the usual length, to begin with. */
-static uint64_t calibrate(struct footprint *footprint)
-{
-	uint64_t shortest = UINT64_MAX;
-
-	for (int i = 0; i < CALIBRATION; i++) {
-		uint64_t began = nb_now(), took;
-
-		work(began, footprint);
-		took = nb_now() - began;
-		shortest = took < shortest ? took : shortest;
-	}
-	return shortest;
-}
-
-/* Whose a gap was; it has just ended. Returns the time when that is known. */
-static uint64_t look(struct counts *counts, uint64_t gap, uint64_t now)
-{
-	long switches = count_switches();
-	uint64_t after = nb_now();
-
-	if (switches != counts->switches)
-		counts->switched += gap;
-	counts->switches = switches;
-	if (after - now >= LOOK_MOST_NS) { /* another gap, in here */
-		counts->taken += after - now;
-		counts->switched += after - now;
-	}
-	return after;
-}
-
-/* Soak until killed. `began`: since when the CPU is watched. */
-static void soak(struct soaked *soaked, uint64_t began, struct footprint *footprint)
-{
-	struct counts counts = { .usual = calibrate(footprint), .switches = count_switches() };
-	uint64_t number = counts.usual;
-
-	counts.last = nb_now();
-	counts.taken = counts.switched = counts.last - began; /* it had nothing of its CPU */
-	for (;;) {
-		uint64_t step = counts.usual / RESPONSE + 1, now, took, gap;
-
-		number = work(number, footprint);
-		now = nb_now();
-		took = now - counts.last;
-		gap = took < gap_from(counts.usual) ? 0 : took - counts.usual;
-		counts.taken += gap;
-		counts.worked += took - gap;
-		counts.quanta++;
-		counts.usual = took > counts.usual ? counts.usual + step : counts.usual - step;
-		counts.last = gap < SWITCH_LEAST_NS ? now : look(&counts, gap, now);
-		publish(soaked, &counts);
-	}
 }
 
 /* A process of its own for each soaker: pinned, and behind all others. Returns what failed. */
@@ -284,9 +149,9 @@ static size_t spread(struct nb_soaking *soaking, const cpu_set_t *usable, size_t
 }
 
 static void lead(struct nb_soaking *soaking, const cpu_set_t *usable, size_t cpus, pid_t worker,
-		 struct footprint *footprint)
+		 struct nb_footprint *footprint)
 {
-	const struct counts nothing = { .last = nb_now() };
+	const uint64_t began = nb_now();
 	const char *step;
 	size_t cpu;
 
@@ -295,12 +160,12 @@ static void lead(struct nb_soaking *soaking, const cpu_set_t *usable, size_t cpu
 	if (lighten_autogroup())
 		fail(soaking, "write /proc/self/autogroup");
 	for (cpu = 0; cpu < cpus; cpu++)
-		publish(&soaking->cpus[cpu], &nothing);
+		nb_quanta_begin(&soaking->cpus[cpu].quanta, began);
 	cpu = spread(soaking, usable, cpus, worker);
 	step = go_behind(cpu);
 	if (step)
 		fail(soaking, step);
-	soak(&soaking->cpus[cpu], nothing.last, footprint);
+	nb_quanta_work(&soaking->cpus[cpu].quanta, began, footprint);
 }
 
 /* --- the worker --- */
@@ -334,7 +199,7 @@ static int settled(const struct nb_soaker *soaker)
 
 	for (size_t i = 0; count && i < soaker->cpus; i++)
 		if (atomic_load(&soaker->soaking->cpus[i].pid) &&
-		    atomic_load(&soaker->soaking->cpus[i].versions) < SETTLED)
+		    !nb_quanta_settled(&soaker->soaking->cpus[i].quanta))
 			return 0;
 	return count;
 }
@@ -361,7 +226,7 @@ static int await_soakers(struct nb_soaker *soaker, struct nb_error *error)
 
 int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error *error)
 {
-	struct footprint touched = { .size = footprint };
+	struct nb_footprint touched = { .size = footprint };
 	pid_t worker = getpid();
 	int most = (int)sysconf(_SC_OPEN_MAX);
 	sigset_t all, mask;
@@ -408,36 +273,14 @@ static uint64_t cpu_time(pid_t pid)
 	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
 }
 
-/* The counters of a copy; when they were read. */
-static uint64_t read_copy(const struct copy *copy, uint64_t *last, uint64_t *usual,
-			  uint64_t *counts)
-{
-	*last = atomic_load_explicit(&copy->last, memory_order_acquire);
-	*usual = atomic_load_explicit(&copy->usual, memory_order_acquire);
-	counts[NB_SOAK_TAKEN] = atomic_load_explicit(&copy->taken, memory_order_acquire);
-	counts[NB_SOAK_SWITCHED] = atomic_load_explicit(&copy->switched, memory_order_acquire);
-	counts[NB_SOAK_QUANTA] = atomic_load_explicit(&copy->quanta, memory_order_acquire);
-	counts[NB_SOAK_WORKED] = atomic_load_explicit(&copy->worked, memory_order_acquire);
-	return nb_now();
-}
-
 int nb_soaker_read(const struct nb_soaker *soaker, size_t cpu, uint64_t *counts)
 {
 	const struct soaked *soaked = &soaker->soaking->cpus[cpu];
 	pid_t pid = cpu < soaker->cpus ? atomic_load(&soaked->pid) : 0;
-	uint64_t version, last, usual, now;
 
 	if (!pid || ended(pid))
 		return -1;
-	do {
-		version = atomic_load_explicit(&soaked->versions, memory_order_acquire);
-		now = read_copy(&soaked->copies[version % 2], &last, &usual, counts);
-	} while (atomic_load_explicit(&soaked->versions, memory_order_relaxed) != version);
-	/* A gap that has not ended is most likely another process's; its end will tell. */
-	if (now > last && now - last >= gap_from(usual)) {
-		counts[NB_SOAK_TAKEN] += now - last - usual;
-		counts[NB_SOAK_SWITCHED] += now - last - usual;
-	}
+	nb_quanta_read(&soaked->quanta, counts);
 	counts[NB_SOAK_USED] = cpu_time(pid);
 	return counts[NB_SOAK_USED] == NB_MISSING ? -1 : 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "fail.h"
+#include "quanta.h"
 
 struct nb_soaking;
 
@@ -20,16 +21,6 @@ struct nb_soaker {
 	pid_t pid;		    /* of the first one, whose group all are in; 0: none is there */
 	size_t cpus;		    /* configured */
 	struct nb_soaking *soaking; /* shared with them */
-};
-
-/* What the soaker of one CPU counts: all but quanta in ns. */
-enum nb_soak_kind {
-	NB_SOAK_TAKEN,	  /* from it, by whatever else ran */
-	NB_SOAK_SWITCHED, /* of it, in gaps in which another process ran */
-	NB_SOAK_QUANTA,	  /* that it did */
-	NB_SOAK_WORKED,	  /* in them */
-	NB_SOAK_USED,	  /* CPU time of its process, as the kernel accounts it */
-	NB_SOAK_KINDS
 };
 
 /* Start a soaker whose quanta go round through `footprint` bytes of each CPU's own (0: registers
