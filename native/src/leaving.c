@@ -39,7 +39,8 @@ void nb_leave(struct nb_worker *worker)
 		nb_run_halt(worker->run);
 	nb_undo(&worker->undo, 0, &worker->client, &ignored);
 	nb_worker_end_run(worker);
-	nb_sampler_end();
+	if (worker->duty == NB_HELPER)
+		nb_sampler_end();
 	nb_scratch_files_close();
 }
 
