@@ -345,6 +345,7 @@ def source_only(tmp_path: Path) -> Path:
     return package
 
 
+@pytest.mark.slow
 def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: Path) -> None:
     server, _ = bed.host()
     channel = bed.channel(package=source_only)

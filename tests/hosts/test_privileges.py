@@ -822,6 +822,7 @@ def test_a_lost_worker_leaves_no_setting(bed: Bed, tmp_path: Path, victim: str) 
     assert (conclusion.why, TTL.read_text()) == ("done", before)
 
 
+@pytest.mark.slow
 def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

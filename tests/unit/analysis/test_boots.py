@@ -261,6 +261,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return load(synth.write(tmp_path_factory.mktemp("r") / "r"))
 
 
+@pytest.mark.slow
 def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
     cells = [c for c in cells_of(many) if c.factors["kernel"] == "a"]
     found = [c.intervals["throughput"] for c in cells]
@@ -277,6 +278,7 @@ def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
     )  # runs of one boot, taken for independent draws
 
 
+@pytest.mark.slow
 def test_ratios_of_kernels_cover_the_ratio(many: Result) -> None:
     family = for_factor(
         many.ok, "kernel", "a", metric="throughput", factors=many.factors, repeat=many.repeat
