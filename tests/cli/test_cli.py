@@ -356,7 +356,7 @@ def running(
     )
 
     def records() -> list[dict[str, Any]]:
-        files = list(tmp_path.glob("results/small/*/records.jsonl"))
+        files = list(tmp_path.glob("results/small/[!.]*/records.jsonl"))
         lines = files[0].read_text().splitlines(keepends=True) if files else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -405,7 +405,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing(
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)  # so that stopping them takes its time
     os.kill(process.pid, signal.SIGINT)
-    first, log = time.monotonic(), next(iter(tmp_path.glob("results/small/*/log.txt")))
+    first, log = time.monotonic(), next(iter(tmp_path.glob("results/small/[!.]*/log.txt")))
     # It has heard the first one, and takes the second for another one.
     wait_for(
         lambda: "interrupted" in log.read_text() and time.monotonic() - first > 2 * SAME_SECONDS,

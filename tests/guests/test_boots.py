@@ -169,7 +169,7 @@ class Guests:
         return found
 
     def journal(self) -> list[Record]:
-        files = list((self.folder / "results").glob("*/*/journal.jsonl"))
+        files = list((self.folder / "results").glob("*/[!.]*/journal.jsonl"))
         return (
             [
                 json.loads(line)
@@ -535,7 +535,7 @@ def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
     process = guests.begin("run", file, "--results", guests.folder / "results")
     wait_for(
         lambda: (
-            len(list((guests.folder / "results").glob("*/*/records.jsonl"))) == 1
+            len(list((guests.folder / "results").glob("*/[!.]*/records.jsonl"))) == 1
             and guests.records() != []
         )
     )

@@ -177,7 +177,7 @@ def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) ->
         netbench_argv(["run", "c.yaml"]), cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 2
-    assert not list((tmp_path / "results").glob("*/*/records.jsonl"))
+    assert not list((tmp_path / "results").glob("*/[!.]*/records.jsonl"))
 
 
 # Guests
@@ -258,7 +258,7 @@ class Guests:
         return process.returncode, " ".join(said.split())
 
     def records(self) -> list[dict[str, Any]]:
-        (file,) = self.folder.glob("results/nfs/*/records.jsonl")
+        (file,) = self.folder.glob("results/nfs/[!.]*/records.jsonl")
         return [json.loads(line) for line in file.read_text().splitlines()]
 
 

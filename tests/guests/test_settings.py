@@ -72,7 +72,7 @@ class Guests:
         done = subprocess.run(
             argv, capture_output=True, text=True, check=False, timeout=200, cwd=self.folder
         )
-        files = list(self.folder.glob("results/s/*/records.jsonl"))
+        files = list(self.folder.glob("results/s/[!.]*/records.jsonl"))
         assert files, done.stderr
         return [json.loads(line) for line in files[0].read_text().splitlines()]
 
