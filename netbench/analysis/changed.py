@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.compare import for_factor
-from netbench.analysis.metrics import describe
 from netbench.analysis.result import Result
 
 Place = tuple[str, str]
 """(cell, pair)"""
 CHANGED = ("better", "worse")
+COSTS = ("_cpu", "_demand")  # how the names of CPU time and of CPU time per byte end
 
 
 def changed(result: Result) -> set[Place]:
@@ -26,7 +26,7 @@ def changed(result: Result) -> set[Place]:
     }
     places: set[Place] = set()
     for metric in result.metrics:
-        if "." in metric or not describe(metric).better:
+        if metric != "throughput" and not metric.endswith(COSTS):
             continue
         family = for_factor(
             result.ok,

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from netbench.analysis.counters import Number, delta, either, where, window_seconds
+from netbench.analysis.soak import SOAK
 from netbench.record import SIDES, SideCounters, SideName
 
+SOAKED = {"perf"}
+"""Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 WINDOW, BYTES = "window", "bytes"
 """What a ratio is over, in place of counters: seconds of the window, payload that moved in it."""
 PROC = "proc(5), and the kernel's Documentation/networking/snmp_counter.rst"
@@ -330,6 +333,8 @@ def ratios(sides: Mapping[SideName, RatioSide], shared: bool) -> Iterator[tuple[
     both sides run on one kernel.
     """
     meters = frozenset(name for one in sides.values() for name in one.counters.meters)
+    if SOAK in meters:
+        meters -= SOAKED
     one_namespace = shared and _share_namespace(sides)
     for row in _rows_of(meters):
         parts = {who: _parts(row, sides[who]) for who in SIDES}

@@ -25,8 +25,9 @@ CpuCounters = Mapping[str, list[int | None]]
 
 
 def _run(options: argparse.Namespace) -> int:
+    from netbench.analysis.soak import SOAK
     from netbench.conductor.single_meter import read_meter
-    from netbench.conductor.soak_meter import SOAK, read_soak
+    from netbench.conductor.soak_meter import read_soak
 
     if options.watch:
         return _watch(options)
@@ -44,7 +45,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     """A line a window, as cyclesoak prints it, until it is interrupted."""
-    from netbench.conductor.soak_meter import SOAK, watch
+    from netbench.analysis.soak import SOAK
+    from netbench.conductor.soak_meter import watch
 
     if options.name != SOAK or options.json:
         raise RequestError("--watch shows how busy CPUs are: `meter soak --watch`, without --json")

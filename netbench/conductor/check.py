@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from netbench.analysis.soak import SOAK
 from netbench.boot import boot_method
 from netbench.conductor import tool_commands
 from netbench.conductor.boots import Boots
@@ -19,7 +20,6 @@ from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_load import warnings
-from netbench.conductor.idle_counts import SOAK
 from netbench.conductor.setting_context import context_of
 from netbench.conductor.unit_settings import levels_of
 from netbench.conductor.worker_pool import WorkerPool

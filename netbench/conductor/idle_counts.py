@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from netbench.analysis.soak import COUNTERS, SOAK
 from netbench.conductor import readings
 from netbench.conductor.single_meter import observe
 from netbench.conductor.worker_pool import WorkerPool
@@ -14,9 +15,7 @@ from netbench.engine.worker import Worker
 from netbench.errors import EngineError, Lost
 from netbench.model import Campaign
 
-SOAK = "soak"
 SECONDS = 1.0  # of an idle window
-COUNTERS = ("taken_ns", "switched_ns", "quanta", "worked_ns", "cpus")
 
 Counters = Mapping[str, list[Any]]
 """Counter -> [opening, closing]."""

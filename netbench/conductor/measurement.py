@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from netbench.analysis.soak import SOAK
 from netbench.conductor import readings
 from netbench.conductor.ends import End
-from netbench.conductor.idle_counts import SOAK
 from netbench.engine.binding import Vector
 from netbench.record import NO_PROOF, NO_SETTINGS, Proof, Settings, SideCounters
 

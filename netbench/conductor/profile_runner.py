@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from netbench.analysis.soak import SOAK
 from netbench.conductor import external_tool, transfer
 from netbench.conductor.ends import EndFinder, Ends
 from netbench.conductor.exchange import Watch
@@ -20,7 +21,7 @@ from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan import ProfileRun
 from netbench.profile_files import Folded, KernelProfile, ProfileRecord, ProfileSide
 
-ALONE = frozenset({"soak"})  # meters that would be sampled themselves
+ALONE = frozenset({SOAK})  # meters that would be sampled themselves
 IN_A_FILE = (
     "the sink is a file: a profile run lasts as long as `profile.seconds` says, and would write as"
     " much as fits in that time; profile the cell with `sink: discard`"

@@ -4,21 +4,23 @@ stacks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from netbench.engine.binding import SAME
 from netbench.errors import ProtocolError
 from netbench.profile_files import KERNEL_MARK
 
 NAME_LENGTH = 200  # of a function or a process that a host names
+ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
 SymbolFinder = Callable[[str, int], str]
 """The function at an offset in a mapped file, or ""."""
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A function of the kernel by its name, or a place in a file that a process has mapped."""
 
     name: str
@@ -26,8 +28,7 @@ class Frame:
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(NamedTuple):
     """`process` and `frames` are places in the lists of Sampled; the outermost frame is first."""
 
     samples: int
@@ -73,7 +74,7 @@ def _take_line(sampled: Sampled, line: str) -> None:
         pid, _, name = rest.partition(" ")
         sampled.processes.append((int(pid), name))
     elif kind == "s":
-        samples, events, process, *frames = (int(word) for word in rest.split())
+        samples, events, process, *frames = map(int, rest.split())
         if min(samples, events, process, *frames) < 0:
             raise ValueError(line)
         if process >= len(sampled.processes) or max(frames, default=0) >= len(sampled.frames):
@@ -120,5 +121,4 @@ def _frame_name(frame: Frame, find: SymbolFinder) -> str:
 
 def _plain(name: str) -> str:
     """A name of a host's that stays one frame of one line."""
-    text = "".join(c if " " <= c <= "~" and c != ";" else "?" for c in name[:NAME_LENGTH])
-    return text.strip() or "?"
+    return ODD.sub("?", name[:NAME_LENGTH]).strip() or "?"

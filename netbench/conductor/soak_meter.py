@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from netbench.analysis.soak import Idle, Soaked, added, busy, idle_of, slow_down
+from netbench.analysis.soak import SOAK, Idle, Soaked, added, busy, idle_of, slow_down
 from netbench.conductor import idle_shares
 from netbench.conductor.check_soak import doubts
 from netbench.conductor.single_meter import (
@@ -23,7 +23,6 @@ from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
 
-SOAK = "soak"
 SLICES = 20  # of a window, as a rule
 SLICE_NS = (10_000_000, 100_000_000)  # a slice is so long at least, and at most
 QUIET = 0.01  # of a CPU's time to other processes at most: the CPU counts as idle

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from netbench import engine
 
@@ -36,21 +36,21 @@ def find_symbol(architecture: str, path: str, offset: int) -> str:
     """The function at an offset in a file that a host has mapped; "" where the file is not
     netbench's, or has no symbols here.
     """
-    name = PurePosixPath(path).name
+    name = path.rpartition("/")[2]
     if name.startswith("_native."):
-        return functions(FOLDER / name).at(offset)
+        return functions(f"{FOLDER}/{name}").at(offset)
     if name.startswith(WORKER):
-        return functions(FOLDER / f"{WORKER}{architecture}").at(offset)
+        return functions(f"{FOLDER}/{WORKER}{architecture}").at(offset)
     return ""
 
 
 @cache
-def functions(file: Path) -> Functions:
+def functions(file: str) -> Functions:
     """The functions of an ELF file of 64 bits and this machine's byte order; none of any other
     file.
     """
     try:
-        found = sorted(_functions(file.read_bytes()))
+        found = sorted(_functions(Path(file).read_bytes()))
     except (OSError, struct.error, ValueError, IndexError):
         found = []
     starts = {start: (end, name) for start, end, name in found}

@@ -21,7 +21,7 @@ from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.profile_files import ProfileRecord, read_folded, read_profile_runs
 from tests.support.running import stored_records, wait_for
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth
 
 pytestmark = pytest.mark.root
 TEXT = """\
@@ -188,6 +188,27 @@ def test_changed_cells_are_those_beyond_the_baseline_with_it(tmp_path: Path) -> 
     )
     found = changed(load_result(made.write(tmp_path / "r")))
     assert found == {("send=write,pin=none", "a>b"), ("send=sendfile,pin=none", "a>b")}
+
+
+def test_interrupts_alone_are_no_change(tmp_path: Path) -> None:
+    """Of some thirty counted metrics one differs soon; a profile explains CPU time."""
+
+    def interrupted(record: Record) -> Record:
+        many = 100_000 if record["factors"]["send"] == "sendfile" else 1000
+        record["sender"]["softirq"] = {"interrupts": [0, many], "namespace": [1, 1]}
+        record["receiver"]["softirq"] = {"interrupts": [0, many], "namespace": [2, 2]}
+        return record
+
+    made = Synth(
+        factors={"send": ("write", "sendfile")},
+        compare={"factor": "send", "baseline": "write", "margin": 0.05},
+        truth=lambda _: (20.0, 0.6, 0.7),
+        pairs=("a>b",),
+        edit=interrupted,
+    )
+    result = load_result(made.write(tmp_path / "r"))
+    assert "interrupts" in result.metrics
+    assert changed(result) == set()
 
 
 def test_nothing_changed_where_nothing_is_compared(tmp_path: Path) -> None:

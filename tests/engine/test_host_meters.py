@@ -141,10 +141,11 @@ def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
     assert side.total("energy", "package_uj", Edge.CLOSE) == 0
 
 
+@needs("root")
 def test_a_machine_without_rapl_says_so() -> None:
-    if list(Path("/sys/class/powercap").glob("intel-rapl:*")):
-        pytest.skip("needs a machine without RAPL")
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
+    empty = "mount -t tmpfs tmpfs /sys/class; mkdir /sys/class/powercap"
+    argv = ("unshare", "--mount", "sh", "-ec", f'{empty}; exec "$@"', "sh", *WORKER)
+    worker = Worker(LocalChannel("here", argv).start_mover(), "here")
     unread = worker.catalogue.meters["energy"].unread
     worker.close()
     assert unread == {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -388,9 +389,12 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     (caution,) = [
         caution for caution in noises(ended.path) if "Icmp.InDestUnreachs" in caution.evidence
     ]
-    assert (
-        caution.what
-        == "Segments or packets were lost, late or refused on here in block 1; the 1 run there is labelled, and counts."
+    # A busy machine may lose segments in other blocks too.
+    assert re.fullmatch(
+        r"Segments or packets were lost, late or refused on here in"
+        r" (block 1; the 1 run there is labelled, and counts"
+        r"|\d blocks \([\d, ]*\b1\b[\d, ]*\); the \d runs there are labelled, and count)\.",
+        caution.what,
     )
     assert caution.where == ("here",)
     runs = load(ended.path).runs

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from netbench.analysis.meter_choice import SIDES_OF_CPU
 from netbench.analysis.metrics import describe
+from netbench.analysis.soak import SOAK
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 
@@ -43,5 +45,10 @@ def interrupts(source: Source) -> Section | None:
         *(Column(describe(name).title, describe(name).unit) for name in names),
     )
     notes = [f"{describe(name).title}: {describe(name).about}." for name in names]
+    if any(f"{metric}.{SOAK}" in there for metric in SIDES_OF_CPU):
+        notes.append(
+            "Beside soak no CPU is idle, so none stops its clock: the ticks of all CPUs are among"
+            " the interrupts."
+        )
     table = Table("", columns, tuple(rows), tuple(notes))
     return Section("interrupts", "Interrupts and packets", (table,))

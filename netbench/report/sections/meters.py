@@ -13,6 +13,7 @@ from netbench.analysis.host_cpus import cpus_online
 from netbench.analysis.intervals import Interval
 from netbench.analysis.meter_choice import LEAST
 from netbench.analysis.tick_error import samples_a_second, tick_error
+from netbench.record import SIDES
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 
@@ -58,7 +59,7 @@ def _rows(source: Source, c: CellResult, there: list[str]) -> Iterator[tuple[Val
         }
         if len(counted) < 2:
             continue
-        error = _error(source, c, who, counted.get(BY_TICKS))
+        error = _error(source, c, who)
         means = [interval.mean for interval in counted.values()]
         yield (
             *source.key(c),
@@ -70,19 +71,21 @@ def _rows(source: Source, c: CellResult, there: list[str]) -> Iterator[tuple[Val
         )
 
 
-def _error(source: Source, c: CellResult, who: str, busy: Interval | None) -> float | None:
+def _error(source: Source, c: CellResult, who: str) -> float | None:
     """The standard error of one run by procstat; None where CPUs, ticks or windows are not
     known.
     """
-    host = dict(zip(("sender", "receiver"), c.pair.split(">"), strict=True)).get(who)
+    if who == "system" and not source.result.shared.get(c.pair):
+        sides = [_error(source, c, side) for side in SIDES]
+        return None if None in sides else math.hypot(*(e for e in sides if e is not None))
     side = "receiver" if who == "receiver" else "sender"
-    entries = source.result.hosts.get(host or c.pair.split(">")[0], ())
+    host = c.pair.split(">")[SIDES.index(side)]
+    entries, busy = source.result.hosts.get(host, ()), c.intervals.get(f"{who}_cpu.{BY_TICKS}")
     cpus, window = cpus_online(entries), source.result.used.get((c.cell, c.pair, side, "seconds"))
     ticks = samples_a_second(entries)
     if busy is None or not cpus or not ticks or window is None or window.mean <= 0:
         return None
-    hosts = 2 if who == "system" and not source.result.shared.get(c.pair) else 1
-    return tick_error(busy.mean, cpus * hosts, ticks, window.mean)
+    return tick_error(busy.mean, cpus, ticks, window.mean)
 
 
 def _reason(

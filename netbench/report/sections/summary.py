@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from netbench.analysis import offered
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import VERDICTS, Comparison
+from netbench.analysis.meter_choice import LEAST
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import amount
 from netbench.report.blocks import Block, Prose, Section
@@ -140,17 +141,25 @@ def _state(source: Source) -> str:
 
 def _sides(source: Source) -> Iterator[str]:
     """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
-    shared, metrics = source.result.shared, source.result.metrics
-    if shared and not any(shared.values()) and "sender_cpu.procstat" in metrics:
+    shared, whole = source.result.shared, _host_meter(source)
+    if shared and whole and not any(shared.values()):
         yield (
-            "Each side has its own kernel: procstat tells sender and receiver CPU apart, with all"
+            f"Each side has its own kernel: {whole} tells sender and receiver CPU apart, with all"
             " that each kernel did (softirq too)."
         )
-    elif shared and all(shared.values()) and "system_cpu.procstat" in metrics:
+    elif shared and whole and all(shared.values()):
         yield (
-            "Both sides share a kernel: procstat sees them together (system CPU), rusage each"
+            f"Both sides share a kernel: {whole} sees them together (system CPU), rusage each"
             " process alone, without softirq."
         )
+
+
+def _host_meter(source: Source) -> str:
+    """The meter of whole hosts that system CPU is by; "" where none is."""
+    there = source.result.metrics
+    order = source.result.meters["system_cpu"]
+    best = next((meter for meter in order if f"system_cpu.{meter}" in there), LEAST)
+    return "" if best == LEAST else best
 
 
 def _warned(source: Source) -> Iterator[str]:

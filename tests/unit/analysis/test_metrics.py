@@ -15,10 +15,10 @@ import pytest
 from netbench.analysis.accounts import ACCOUNTS, Account, accounts_of
 from netbench.analysis.derive import demand, metrics_of
 from netbench.analysis.metrics import METRICS, Metric, describe
-from netbench.codec import SCHEMA
 from netbench.json_lines import to_line
 from netbench.record import parse_record
 from netbench.result_files import EngineRow
+from tests.support.record_head import HEAD
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
 # receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",
@@ -53,20 +53,6 @@ def test_service_demand_is_netperfs(
         0.005 / busy + 0.005 / megabits
     )  # each of the three printed numbers is rounded
     assert abs(found - expected) <= rounding
-
-
-HEAD = {
-    "schema": SCHEMA,
-    "run": 1,
-    "cell": "all",
-    "pair": "a>b",
-    "block": 0,
-    "boot": 0,
-    "factors": {},
-    "status": "ok",
-    "reason": "",
-    "started": "2026-03-01T12:00:00.000000Z",
-}
 
 
 def metrics(

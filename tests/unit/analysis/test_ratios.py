@@ -12,22 +12,10 @@ import pytest
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.ratios import RATIOS
-from netbench.codec import SCHEMA
 from netbench.json_lines import to_line
 from netbench.record import parse_record
+from tests.support.record_head import HEAD
 
-HEAD = {
-    "schema": SCHEMA,
-    "run": 1,
-    "cell": "all",
-    "pair": "a>b",
-    "block": 0,
-    "boot": 0,
-    "factors": {},
-    "status": "ok",
-    "reason": "",
-    "started": "2026-03-01T12:00:00.000000Z",
-}
 TICKS = {"a": 100, "b": 100}
 
 
@@ -137,6 +125,15 @@ def test_one_kernel_with_two_namespaces() -> None:
     assert not [name for name in found if name.startswith("sender_") and "cycles" in name]
     assert (found["sender_packets"], found["receiver_packets"]) == (4000, 2000)
     assert found["gso_size"] == pytest.approx(2**24 / 400)
+
+
+def test_events_beside_soak_are_the_soakers_own() -> None:
+    """A soaker fills what the load leaves: nearly all cycles of a quiet host would be its own."""
+    raw = record()
+    raw["sender"]["soak"] = {"used_ns": [[0], [10**9]]}
+    found = metrics(raw)
+    assert not {"cycles_per_byte", "instructions_per_byte", "context_switches"} & set(found)
+    assert found["interrupts"] == EXPECTED["interrupts"]
 
 
 def test_one_namespace_cannot_tell_the_sides_packets_apart() -> None:

@@ -41,6 +41,18 @@ def test_the_likely_reason_is_said(
         assert row[-2] == f"{abs(counted - used) / max(counted, used):.1%}"
 
 
+def test_the_error_of_two_kernels_is_of_both(tmp_path: Path) -> None:
+    """Each kernel's ticks find its own CPUs busy, so errors add as independent ones do."""
+    made = Synth(pairs=("snd>rcv",), runs=40, duration=20.0, truth=lambda _: (20.0, 3.8, 0.1))
+    report = build(made.write(tmp_path))
+    (table,) = report.section("meters").blocks
+    first = table.rows[:3]
+    error = {row[-6]: float(str(row[-3]).split()[0]) for row in first}
+    assert error["system"] == pytest.approx(
+        math.hypot(error["sender"], error["receiver"]), rel=0.05
+    )
+
+
 def test_one_meter_is_not_compared(tmp_path: Path) -> None:
     report = build(Synth(pairs=("snd>rcv",), edit=rusage_alone).write(tmp_path))
     assert "meters" not in [section.key for section in report.sections]
