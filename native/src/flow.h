@@ -36,7 +36,7 @@ struct nb_flow {
 	void *state;	/* the method's own */
 	size_t page;	/* of memory, in bytes */
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
-	uint64_t left;	/* of what the thread moves now */
+	uint64_t left;	/* of what the thread moves now; 16 EiB where only time ends it */
 	ssize_t moved;	/* by the last step */
 	int failed;	/* 0 or a negative enum nb_code */
 	struct nb_error error;

@@ -50,15 +50,14 @@ static int see_first_data(struct nb_run_control *control)
 }
 
 /* What one step moved: counts it, and takes it off what is left. */
-static void count_step(struct nb_flow *flow, ssize_t moved)
+static inline __attribute__((always_inline)) void count_step(struct nb_flow *flow, ssize_t moved)
 {
 	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed) + (uint64_t)moved;
 	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&flow->bytes, bytes, memory_order_relaxed);
 	atomic_store_explicit(&flow->steps, steps, memory_order_relaxed);
-	if (flow->left != NB_MISSING)
-		flow->left -= (uint64_t)moved;
+	flow->left -= (uint64_t)moved;
 }
 
 static size_t chunk_of(const struct nb_flow *flow)
@@ -105,44 +104,52 @@ struct pace {
 };
 
 /* The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
- * whether the next step needs it too. Not inlined: it would take registers from the loop. */
-static __attribute__((noinline)) int follow_step(const struct nb_flow *flow,
-						 const struct pace *pace, uint64_t bytes, int until)
+ * whether the next step needs it too. */
+static int follow_step(const struct nb_flow *flow, const struct pace *pace, int until)
 {
+	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
+
 	if (flow->job->role == NB_ROLE_RECEIVE)
 		return !see_first_data(flow->control);
 	keep_pace(flow, pace->begun, bytes - pace->bytes, until);
 	return 1;
 }
 
-/* The loop of one flow: steps of the method until `stop` has come to `until`, the limit is reached
- * or the stream ends. */
+/* Steps of one flow until `stop` has come to `until`, the limit is reached, the stream ends, or no
+ * step is to be followed any more. A copy of its own where none is: that loop is what a chunk
+ * costs. */
+static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow,
+							    const _Atomic int *stop, int until,
+							    const struct pace *pace)
+{
+	size_t chunk = chunk_of(flow);
+
+	while (flow->left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
+		uint64_t left = flow->left;
+		ssize_t moved = flow->method->step(flow, chunk < left ? chunk : (size_t)left);
+
+		if (moved <= 0) {
+			flow->moved = moved;
+			return 0;
+		}
+		count_step(flow, moved);
+		if (pace && !follow_step(flow, pace, until))
+			return 1;
+	}
+	return 0;
+}
+
+/* The loop of one flow. */
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
 	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed),
-		 left = flow->left;
-	size_t chunk = chunk_of(flow);
 	int paced = flow->job->role == NB_ROLE_SEND && flow->job->rate;
 	int followed = paced || (stop == &flow->control->abort && flow->job->bytes);
 	const struct pace pace = { .begun = paced ? nb_now() : 0, .bytes = bytes };
-	ssize_t moved = flow->moved;
 
-	while (left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
-		moved = flow->method->step(flow, chunk < left ? chunk : (size_t)left);
-		if (moved <= 0)
-			break;
-		bytes += (uint64_t)moved;
-		atomic_store_explicit(&flow->bytes, bytes, memory_order_relaxed);
-		atomic_store_explicit(&flow->steps, ++steps, memory_order_relaxed);
-		if (left != NB_MISSING)
-			left -= (uint64_t)moved;
-		if (followed)
-			followed = follow_step(flow, &pace, bytes, until);
-	}
-	flow->left = left;
-	flow->moved = moved;
+	if (!followed || take_steps(flow, stop, until, &pace))
+		take_steps(flow, stop, until, NULL);
 }
 
 static void fail_thread_group(struct nb_flow *flows, const char *what)

@@ -25,13 +25,13 @@ def _value(row: Row, numbers: tuple[int | None, ...]) -> Number:
 
 def _edges(
     vectors: Iterable[Vector], kind: str, catalogue: Catalogue
-) -> dict[Row, dict[int, Vector]]:
-    by_row: dict[Row, dict[int, Vector]] = {}
+) -> Iterator[tuple[Row, dict[int, Vector]]]:
+    """Each row of that kind with its vectors by edge."""
+    by_row: dict[int, dict[int, Vector]] = {}
     for vector in vectors:
-        row = catalogue.rows[vector.row]
-        if row.kind == kind:
-            by_row.setdefault(row, {})[vector.edge] = vector
-    return by_row
+        if catalogue.rows[vector.row].kind == kind:
+            by_row.setdefault(vector.row, {})[vector.edge] = vector
+    return ((catalogue.rows[row], edges) for row, edges in by_row.items())
 
 
 def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
     missing at an edge is left out.
     """
     side: dict[str, Any] = {}
-    for row, edges in _edges(vectors, "counter", catalogue).items():
+    for row, edges in _edges(vectors, "counter", catalogue):
         if beside(row) or not {Edge.OPEN, Edge.CLOSE} <= edges.keys():
             continue
         side.setdefault("time_ns", [edges[Edge.OPEN].ns, edges[Edge.CLOSE].ns])
@@ -52,7 +52,7 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
 def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
     """`{proof: [opening, closing, drained]}`, each with one number a stream."""
     values_by_name: dict[str, list[Number]] = {}
-    for row, edges in _edges(vectors, "proof", catalogue).items():
+    for row, edges in _edges(vectors, "proof", catalogue):
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
             values_by_name[row.name] = values
@@ -71,7 +71,7 @@ def edge_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> It
     offline CPU is null.
     """
     lines: dict[int, Line] = {}
-    for row, edges in _edges(vectors, "counter", catalogue).items():
+    for row, edges in _edges(vectors, "counter", catalogue):
         for edge, vector in edges.items():
             if beside(row) and edge in (Edge.OPEN, Edge.CLOSE):
                 line = lines.setdefault(
