@@ -1,0 +1,289 @@
+"""When cells close, against small cases that were worked out by hand, and against the rule written
+down a second time: plain loops and scipy, with nothing of netbench's arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+from scipy import stats
+
+from netbench.analysis.closing import Key, Standing, closings
+from netbench.model import Compare, Repeat
+
+COMPARE = Compare("send", "write")
+USUAL = Repeat(3, 9, precision=0.05)
+STEADY, WILD = (10.0, 10.01, 9.99), (10.0, 20.0, 5.0)
+BASE, SAME = (10.0, 30.0, 20.0), (20.0, 60.0, 40.0)  # neither is precise, but their ratio is
+LESS = (20.0, 50.0, 45.0)  # against BASE: factors of 2, 1.67 and 2.25
+
+
+def standing(
+    send: str, *columns: Sequence[float], closed: str = "", lost: int = 0, first: int = 0
+) -> Standing:
+    """A cell with one value a block, from block `first` on: of throughput, then of sender_cpu."""
+    names = ("throughput", "sender_cpu")
+    values = {
+        name: dict(enumerate(column, first)) for name, column in zip(names, columns, strict=False)
+    }
+    runs = max(map(len, columns), default=0)
+    return Standing({"send": send}, values, closed, runs, lost=lost)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Cells by their level of `send`, the rule, and why each is closed."""
+
+    cells: Sequence[Standing]
+    expected: Mapping[str, str]
+    repeat: Repeat = USUAL
+    compare: Compare | None = COMPARE
+
+
+BOTH = ("throughput", "sender_cpu")
+# Three values with the standard deviation 0.1 and t(2, 97.5%) = 4.3027: the half-width is 0.2484.
+# exp(0.2484) - 1 = 0.2820. With min = max nothing is widened.
+SWUNG = tuple(10 * math.exp(d) for d in (-0.1, 0.0, 0.1))
+LEVEL = (10.0, 10.0, 10.0)
+CASES = {
+    "a steady cell": Case(
+        [standing("write", STEADY), standing("splice", WILD)],
+        {"write": "converged", "splice": ""},
+        compare=None,
+    ),
+    "as many runs as there may be": Case(
+        [standing("write", WILD), standing("splice", STEADY)],
+        {"write": "max", "splice": "converged"},
+        Repeat(3, 3, precision=0.05),
+        None,
+    ),
+    "too few runs": Case([standing("write", STEADY[:2])], {"write": ""}, compare=None),
+    "a steady ratio of two that are not": Case(
+        [standing("write", BASE), standing("splice", SAME)],
+        {"write": "converged", "splice": "converged"},
+    ),
+    "the baseline and a precise ratio wait for one that is not": Case(
+        [standing("write", BASE), standing("splice", SAME), standing("mmap", LESS)],
+        {"write": "", "splice": "", "mmap": ""},
+    ),
+    "what has all its runs is closed beside others that are not": Case(
+        [standing("write", BASE), standing("splice", SAME), standing("mmap", LESS * 3)],
+        {"write": "", "splice": "", "mmap": "max"},
+    ),
+    "a given-up cell holds nobody up": Case(
+        [standing("write", BASE), standing("splice", SAME), standing("mmap", closed="failed")],
+        {"write": "converged", "splice": "converged", "mmap": "failed"},
+    ),
+    "without its baseline a cell closes alone": Case(
+        [standing("write", closed="refused"), standing("splice", STEADY), standing("mmap", WILD)],
+        {"write": "refused", "splice": "", "mmap": ""},
+    ),
+    "without its baseline, both": Case(
+        [standing("write", closed="refused"), standing("splice", STEADY)],
+        {"write": "refused", "splice": "converged"},
+    ),
+    "a value of 0 has no ratio, whatever the other metric says": Case(
+        [standing("write", (10.0, 0.0, 20.0), BASE), standing("splice", SAME, SAME)],
+        {"write": "", "splice": ""},
+        Repeat(3, 9, precision=0.05, metrics=BOTH),
+    ),
+    "a metric that only one has is not judged": Case(
+        [standing("write", BASE), standing("splice", SAME, WILD)],
+        {"write": "converged", "splice": "converged"},
+        Repeat(3, 9, precision=0.05, metrics=BOTH),
+    ),
+    "both metrics must be precise": Case(
+        [standing("write", BASE, BASE), standing("splice", SAME, LESS)],
+        {"write": "", "splice": ""},
+        Repeat(3, 9, precision=0.05, metrics=BOTH),
+    ),
+    "of four runs one is lost for good": Case(
+        [standing("write", (*BASE, 20.0)), standing("splice", SAME, lost=1)],
+        {"write": "converged", "splice": "converged"},
+        Repeat(4, 9, precision=0.05),
+    ),
+    "of four runs the baseline lost one for good": Case(
+        [standing("write", BASE, lost=1), standing("splice", (*SAME, 40.0))],
+        {"write": "converged", "splice": "converged"},
+        Repeat(4, 9, precision=0.05),
+    ),
+    "blocks that only one has do not count": Case(
+        [standing("write", BASE), standing("splice", SAME, first=1)],
+        {"write": "", "splice": ""},
+    ),
+    "a half-width of 0.2484 in logarithms is 28.2%": Case(
+        [standing("write", LEVEL), standing("splice", SWUNG)],
+        {"write": "max", "splice": "max"},
+        Repeat(3, 3, precision=0.281),
+    ),
+    "which is precise to 28.3%": Case(
+        [standing("write", LEVEL), standing("splice", SWUNG)],
+        {"write": "converged", "splice": "converged"},
+        Repeat(3, 3, precision=0.283),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cells_close_as_worked_out_by_hand(name: str) -> None:
+    case = CASES[name]
+    cells = {(f"send={cell.factors['send']}", "a>b"): cell for cell in case.cells}
+    closed = closings(cells, ["send"], case.compare, case.repeat)
+    assert {key[0].removeprefix("send="): reason for key, reason in closed.items()} == case.expected
+
+
+# --- the rule a second time -----------------------------------------------------------------------
+
+
+def half_width(values: Sequence[float], confidence: float) -> float:
+    """Of Student's t interval; infinite where there is none."""
+    if len(values) < 2:
+        return math.inf
+    if len(set(values)) == 1:
+        return 0.0
+    low, high = stats.t.interval(
+        confidence, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values)
+    )
+    return float(high - low) / 2
+
+
+def widened(repeat: Repeat) -> float:
+    """The confidence that looking after each block takes."""
+    if repeat.min == repeat.max:
+        return repeat.confidence
+    least = max(repeat.min, 2)
+    return 1 - (1 - repeat.confidence) * least / (least + 4.5)
+
+
+def by_boot(cell: Standing, of_block: Mapping[int, float]) -> list[float]:
+    """The means of boots."""
+    boots: dict[int, list[float]] = {}
+    for block, value in of_block.items():
+        boots.setdefault(cell.boots.get(block, 0), []).append(value)
+    return [sum(values) / len(values) for values in boots.values()]
+
+
+def alone(cell: Standing, repeat: Repeat) -> str:
+    counts = [len(values) for values in cell.values.values()]
+    boots = {cell.boots.get(block, 0) for values in cell.values.values() for block in values}
+    units = repeat.boots > 1 or len(boots) > 1
+    precise = []
+    for metric in repeat.metrics:
+        values = cell.values.get(metric, {})
+        if not values:
+            continue
+        seen = by_boot(cell, values) if units else list(values.values())
+        half = half_width(seen, repeat.confidence if units else widened(repeat))
+        mean = abs(sum(seen) / len(seen))
+        small = metric == "sender_cpu" and half <= 0.005
+        narrow = half == 0 if mean == 0 else half / mean <= repeat.precision
+        precise.append(len(values) + cell.lost >= repeat.min and (small or narrow))
+    visited = len(boots) >= repeat.boots
+    if precise and all(precise) and visited:
+        return "converged"
+    return "max" if visited and has_all(cell, max(counts, default=0), repeat) else ""
+
+
+def has_all(cell: Standing, runs: int, repeat: Repeat) -> bool:
+    most = repeat.max if repeat.boots == 1 else repeat.boots * -(-repeat.min // repeat.boots)
+    return runs + cell.lost >= most
+
+
+def ratio_is_precise(cell: Standing, base: Standing, repeat: Repeat) -> bool:
+    judged = []
+    for metric in repeat.metrics:
+        here, there = cell.values.get(metric, {}), base.values.get(metric, {})
+        if not here or not there:
+            continue
+        if min(*here.values(), *there.values()) <= 0:
+            return False
+        shared = {b: math.log(here[b] / there[b]) for b in here if b in there}
+        if repeat.boots > 1 or len({cell.boots.get(b, 0) for b in shared}) > 1:
+            seen, least, confidence = by_boot(cell, shared), repeat.boots, repeat.confidence
+        else:
+            seen, confidence = list(shared.values()), widened(repeat)
+            least = repeat.min - max(cell.lost, base.lost)
+        wide = math.exp(half_width(seen, confidence)) if len(seen) > 1 else math.inf
+        judged.append(len(seen) >= least and wide - 1 <= repeat.precision)
+    return bool(judged) and all(judged)
+
+
+def expected(cells: Mapping[Key, Standing], repeat: Repeat) -> dict[Key, str]:
+    base = next(key for key in cells if key[0] == "send=write")
+    reasons = {}
+    for key, cell in cells.items():
+        ran = max((len(values) for values in cell.values.values()), default=0)
+        spent = has_all(cell, cell.runs, repeat) or alone(cell, repeat) == "max"
+        if cell.closed:
+            reasons[key] = cell.closed
+        elif cells[base].closed:
+            reasons[key] = alone(cell, repeat) or ("max" if spent else "")
+        elif ran + cell.lost < repeat.min:
+            reasons[key] = "max" if spent else ""
+        else:
+            rivals = [c for k, c in cells.items() if k != base and not c.closed]
+            judged = rivals if key == base else [cell]
+            precise = all(ratio_is_precise(each, cells[base], repeat) for each in judged)
+            reasons[key] = "converged" if precise else "max" if spent else ""
+    if "" in reasons.values():
+        reasons = {k: "" if reason == "converged" else reason for k, reason in reasons.items()}
+    return reasons
+
+
+def drawn(chance: random.Random) -> tuple[dict[Key, Standing], Repeat]:
+    """Three cells after some blocks, and a rule."""
+    least = chance.randint(2, 5)
+    boots = chance.choice([1, 1, 1, 2])
+    repeat = Repeat(
+        max(least, boots),
+        max(least, boots) + chance.choice([0, 3]),
+        precision=chance.choice([0.02, 0.1, 0.5]),
+        metrics=chance.choice([("throughput",), BOTH]),
+        boots=boots,
+    )
+    blocks = chance.randint(1, repeat.max)
+    spread = chance.choice([0.005, 0.05, 0.3])
+    places = {b: 1 + b * repeat.boots // blocks for b in range(blocks)} if boots > 1 else {}
+    drift = [1 + chance.random() for _ in range(blocks)]
+
+    def cell(send: str) -> Standing:
+        kept = [b for b in range(blocks) if chance.random() > 0.05]
+
+        def column(unit: float) -> dict[int, float]:
+            scaled = {b: unit * drift[b] * math.exp(spread * chance.gauss(0, 1)) for b in kept}
+            return {b: 0.0 if chance.random() < 0.01 else v for b, v in scaled.items()}
+
+        return Standing(
+            {"send": send},
+            {"throughput": column(10.0), "sender_cpu": column(chance.choice([0.01, 1.0]))},
+            chance.choice(["failed", *[""] * 15]),
+            len(kept),
+            {b: places[b] for b in kept if b in places},
+            blocks - len(kept) if boots > 1 or chance.random() < 0.5 else 0,
+        )
+
+    return {(f"send={send}", "a>b"): cell(send) for send in ("write", "splice", "mmap")}, repeat
+
+
+def test_cells_close_as_a_second_writing_of_the_rule_says() -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in range(250):
+        cells, repeat = drawn(random.Random(seed))
+        closed = closings(cells, ["send"], COMPARE, repeat)
+        assert closed == expected(cells, repeat), f"seed {seed}"
+        outcomes.update(closed.values())
+    assert min(outcomes[reason] for reason in ("converged", "max", "failed", "")) > 20, outcomes
+
+
+def test_without_compare_they_close_as_it_says_too() -> None:
+    for seed in range(250):
+        cells, repeat = drawn(random.Random(seed))
+        said = {key: cell.closed or alone(cell, repeat) for key, cell in cells.items()}
+        ran = {k: has_all(c, c.runs, repeat) for k, c in cells.items()}
+        said = {key: reason or ("max" if ran[key] else "") for key, reason in said.items()}
+        assert closings(cells, ["send"], None, repeat) == said, f"seed {seed}"
