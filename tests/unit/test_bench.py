@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from importlib import import_module
 from pathlib import Path
@@ -187,16 +188,13 @@ def test_flent_says_itself_why_it_cannot_run(
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The bench in an empty folder; `peers` holds its budget there, `lab` misses one, and the
-    others were never measured.
-    """
+    """The bench in an empty folder; `lab` misses its budget there, and the others hold theirs."""
     made = import_module("tools.bench.__main__")
     (tmp_path / "docs").mkdir()
     monkeypatch.setattr(made, "ROOT", tmp_path)
-    monkeypatch.setattr(made, "KEPT", tmp_path / "kept")
 
     def part(module: str) -> SimpleNamespace:
-        holds = {"peers": True, "lab": False}[module.rpartition(".")[2]]
+        holds = module != "tools.bench.lab"
         return SimpleNamespace(
             measure=lambda: Part(
                 module, "How.", (Row("a", "1", "2", "0.5", "at most 1", holds),), ()
@@ -218,12 +216,35 @@ def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
     assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
 
 
+def test_a_word_stands_for_several_parts(bench: ModuleType) -> None:
+    assert bench.main(["meters", "lab"]) == 1
+    written = (bench.ROOT / "docs" / "performance.md").read_text()
+    measured = {*bench.GROUPS["meters"], "lab"}
+    assert written.count("Not measured yet.") == len(bench.PARTS) - len(measured)
+    for part in measured:
+        assert f"<!-- part: {part} -->\n\n## tools.bench.{part}\n" in written
+
+
+def test_a_part_replaces_its_own_section_alone(bench: ModuleType) -> None:
+    """Whatever another part measured long ago, elsewhere, stays as it is."""
+    page = bench.ROOT / "docs" / "performance.md"
+    bench.main(["peers", "lab"])
+    mended = page.read_text().replace("| a | 1 |", "| a | of another day |")
+    page.write_text(mended)
+    bench.main(["lab"])
+    before, after = (re.split("(?=<!-- part: )", text) for text in (mended, page.read_text()))
+    assert [i for i, text in enumerate(after) if text != before[i]] == [
+        1 + bench.PARTS.index("lab")
+    ]
+    assert page.read_text().count("of another day") == 1
+
+
 def test_a_bench_measures_nothing_when_a_part_is_unknown(
     bench: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench.main(["peers", "nosuch"]) == 2
     assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
-    assert not bench.KEPT.exists()
+    assert not (bench.ROOT / "docs" / "performance.md").exists()
 
 
 def test_a_part_becomes_a_table() -> None:

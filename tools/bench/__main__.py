@@ -1,23 +1,23 @@
-"""`python -m tools.bench [PART]...`: measure the parts, write docs/performance.md; exit 1 when one
-of these misses a budget.
+"""`python -m tools.bench [PART]...`: measure the parts, and write the section of each into
+docs/performance.md; exit 1 when one of these misses a budget.
 """
 
 from __future__ import annotations
 
-import json
 import platform
+import re
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from tools.bench.table import Part, Row, markdown, wrapped
+from tools.bench.table import Part, markdown, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = (
-    ROOT / "build" / "bench"
-)  # the latest answer of each part, so that one part can be measured again alone
+HEAD = (
+    "# Performance\n\nWritten by `make bench`. Intervals are 95%;"
+    " ratios are netbench over its peer.\n"
+)
 PARTS = (
     "peers",
     "orchestration",
@@ -26,9 +26,12 @@ PARTS = (
     "kernels",
     "instructions",
     "conclusion",
-    "meters",
+    "known_loads",
+    "low_load",
+    "softirq_load",
     "meter_cost",
 )
+GROUPS = {"meters": PARTS[-4:]}  # a word for several parts
 
 
 def machine() -> str:
@@ -47,49 +50,35 @@ def machine() -> str:
 
 
 def measure(name: str) -> bool:
-    """Run one part and keep its answer; whether each of its budgets holds."""
+    """Run one part and write its section; whether each of its budgets holds."""
     part: Part = import_module(f"tools.bench.{name}").measure()
-    KEPT.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    (KEPT / f"{name}.json").write_text(
-        json.dumps(asdict(part) | {"when": stamp, "machine": machine()}, indent=1)
-    )
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(markdown(part))
+    write(name, f"{markdown(part)}\n{wrapped(f'Measured {when} on {machine()}.')}\n")
     return all(row.holds is not False for row in part.rows)
 
 
-def write() -> None:
-    """docs/performance.md from the latest answer of each part."""
-    texts = []
-    for name in PARTS:
-        file = KEPT / f"{name}.json"
-        if not file.exists():
-            texts.append(f"## {name}\n\nNot measured yet.\n")
-            continue
-        kept = json.loads(file.read_text())
-        part = Part(
-            kept["title"],
-            kept["how"],
-            tuple(Row(**row) for row in kept["rows"]),
-            tuple(kept["notes"]),
-        )
-        measured = wrapped(f"Measured {kept['when']} on {kept['machine']}.")
-        texts.append(f"{markdown(part)}\n{measured}\n")
-    head = (
-        "# Performance\n\nWritten by `make bench`. Intervals are 95%; ratios are netbench over its"
-        " peer.\n\n"
-    )
-    (ROOT / "docs" / "performance.md").write_text(head + "\n".join(texts))
+def write(name: str, section: str) -> None:
+    """Put the section of one part into docs/performance.md; those of the others stay. A comment
+    before each tells whose it is.
+    """
+    page = ROOT / "docs" / "performance.md"
+    _, *words = re.split(r"<!-- part: (\w+) -->\n\n", page.read_text() if page.exists() else "")
+    sections = {part: f"## {part}\n\nNot measured yet.\n" for part in PARTS}
+    sections |= dict(zip(words[::2], words[1::2], strict=True)) | {name: section}
+    texts = [f"<!-- part: {part} -->\n\n{sections[part].strip()}\n" for part in PARTS]
+    page.write_text("\n".join([HEAD, *texts]))
 
 
 def main(names: list[str]) -> int:
     """Measure these parts, or all; the exit status is about them alone."""
-    unknown = [name for name in names if name not in PARTS]
+    unknown = [name for name in names if name not in (*PARTS, *GROUPS)]
     if unknown:
-        print(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", file=sys.stderr)
+        there = ", ".join((*PARTS, *GROUPS))
+        print(f"no part {unknown[0]!r}; there are {there}", file=sys.stderr)
         return 2
-    hold = [measure(name) for name in names or PARTS]
-    write()
+    parts = [part for name in names for part in GROUPS.get(name, (name,))]
+    hold = [measure(part) for part in parts or PARTS]
     return 0 if all(hold) else 1
 
 
