@@ -1,5 +1,5 @@
 """The soaker: real processes on this machine's CPUs. How accurate it is depends on what else runs
-here: tools/bench/meters.py measures that.
+here: tools/bench/known_loads.py measures that.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from netbench.conductor import readings
-from netbench.conductor.single_meter import observe, own_worker
+from netbench.conductor.single_meter import MeterReading, observe, own_worker, read_meter
+from netbench.conductor.soak_meter import read_soak
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
@@ -279,6 +280,33 @@ def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
         assert load["slow_down"] is None or load["slow_down"] > -1
     assert 0 <= told["idle_share"] < 1
     assert told["idle_from"] in ("stored", "window", "stored+window", "none")
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_window_opens_half_a_second_after_that_of_another_meter_at_the_most(
+    loaded: bool,
+) -> None:
+    """Both start a worker here; what is more is the soakers': also where every CPU has a load."""
+
+    def opened(read: Callable[[float], MeterReading]) -> int:
+        """How long it takes from the call, in ns."""
+        before = time.monotonic_ns()
+        return read(0.01).time_ns[0] - before
+
+    argv = [sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]
+    with ExitStack() as stack:
+        for _ in usable() if loaded else ():
+            load = stack.enter_context(
+                subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
+            )
+            stack.callback(load.kill)
+            assert load.stdout is not None
+            assert load.stdout.readline() == b"ready\n"
+        pairs = [
+            (opened(read_soak), opened(lambda seconds: read_meter("procstat", seconds)))
+            for _ in range(3)
+        ]
+    assert min(soak for soak, _ in pairs) - min(other for _, other in pairs) < 500 * 10**6, pairs
 
 
 def test_watch_prints_a_line_a_window() -> None:

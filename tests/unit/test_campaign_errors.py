@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from netbench.analysis.metrics import METRICS
 from netbench.campaign import parse
 from netbench.errors import CampaignError
 from tests.support.hand_catalogue import catalogue
@@ -18,6 +19,11 @@ TRANSFER = (
 )
 SEND = "null, write, readwrite, sendfile, splice, mmap, vmsplice or uring"
 RECEIVE = "null, read, trunc, splice, mmap, vmsplice, zerocopy or uring"
+CLOSING = {
+    "throughput",
+    *("sender_cpu", "receiver_cpu", "system_cpu"),
+    *("sender_demand", "receiver_demand", "system_demand"),
+}
 H = "netbench: 1\nname: x\n"
 BOMB = "".join(f"  b{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 6))
 MANY = ", ".join(f"{i}K" for i in range(1, 102))
@@ -658,7 +664,7 @@ CASES = [
         "an unknown metric",
         H + "repeat: {metrics: [throughputs]}\n",
         [
-            "3: repeat.metrics[0]: expected a metric (throughput, sender_cpu, receiver_cpu, system_cpu, sender_demand, receiver_demand or system_demand; CPU metrics also as NAME.METER), got 'throughputs' (did you mean 'throughput'?)"
+            "3: repeat.metrics[0]: expected a metric that can close cells (throughput, sender_cpu, receiver_cpu, system_cpu, sender_demand, receiver_demand or system_demand; CPU metrics also as NAME.METER), got 'throughputs' (did you mean 'throughput'?)"
         ],
     ),
     (
@@ -803,3 +809,14 @@ def errors(text: str, sets: tuple[str, ...] = ()) -> list[str]:
 )
 def test_a_wrong_file_is_told_what_is_wrong(text: str, expected: list[str]) -> None:
     assert expected == errors(text)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_closes_cells_or_is_refused_by_name(name: str) -> None:
+    text = f"{H}meters: [rusage, soak]\nrepeat: {{metrics: [{name}]}}\n"
+    if name in CLOSING:
+        assert parse(text, "c.yaml", (), catalogue()).repeat.metrics == (name,)
+        return
+    (message,) = errors(text)
+    assert "expected a metric that can close cells (throughput, sender_cpu" in message
+    assert f"got '{name}'" in message

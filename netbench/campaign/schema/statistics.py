@@ -24,7 +24,7 @@ def _metric(value: Plain) -> str:
         if name in METRICS and (not dot or (meter and name != "throughput")):
             return value
     raise expected(
-        f"a metric ({listed(METRICS)}; CPU metrics also as NAME.METER)",
+        f"a metric that can close cells ({listed(METRICS)}; CPU metrics also as NAME.METER)",
         value,
         nearest(value, METRICS),
     )

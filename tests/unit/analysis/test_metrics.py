@@ -55,6 +55,18 @@ def test_service_demand_is_netperfs(
     assert abs(found - expected) <= rounding
 
 
+def test_of_the_24_demands_20_are_the_printed_digits() -> None:
+    """The other four differ by less than what throughput and utilisation were rounded by."""
+    apart = {
+        row: abs(demand(busy / 100, megabits / 1000) / expected - 1)
+        for row, megabits, busy, expected in SIDES
+        if f"{demand(busy / 100, megabits / 1000):.3f}" != f"{expected:.3f}"
+    }
+    assert len(SIDES) == 24
+    assert set(apart) == {"2a send", "2a recv", "3a send", "6b send"}
+    assert max(apart.values()) < 0.000355
+
+
 def metrics(
     raw: dict[str, Any],
     ticks: dict[str, int],
