@@ -36,6 +36,8 @@ const struct nb_field nb_job_options[] = {
 	{ "rate", "offered load in bits/s over all streams, 0 for no limit", .flags = NB_USER,
 	  .type = NB_RATE, AT(rate) },
 	{ "cpu", "CPU that the flows are pinned to", AT(cpu) },
+	{ "peer_cpu", "CPU of the same kernel that the other side's flows are pinned to",
+	  AT(peer_cpu) },
 	{ "bytes", "bytes to move over all streams instead of a duration", .flags = NB_USER,
 	  .type = NB_SIZE, AT(bytes) },
 	{ "duration", "length of the measured window", .flags = NB_USER, .type = NB_TIME,

@@ -34,6 +34,7 @@ struct nb_job {
 	char congestion[16];	/* "": the kernel's own */
 	uint64_t rate;		/* bits/s of this side, 0: no limit */
 	uint64_t cpu;		/* to pin flows to, NB_MISSING: none */
+	uint64_t peer_cpu;	/* the other side's on the same kernel, NB_MISSING: none */
 	uint64_t bytes;		/* 0: bounded by duration */
 	uint64_t duration;
 	uint64_t warmup;

@@ -184,7 +184,7 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 	int status;
 
 	memset(job, 0, sizeof(*job));
-	job->cpu = NB_MISSING;
+	job->cpu = job->peer_cpu = NB_MISSING;
 	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
 		const struct nb_row *row = nb_row(value.row);

@@ -22,6 +22,7 @@ from netbench.analysis.counters import (
 )
 from netbench.analysis.ratios import RatioSide, ratios
 from netbench.analysis.soak import SOAK, cpus_busy, slower
+from netbench.analysis.who_paid import who_paid
 from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import parse_rate
 
@@ -74,6 +75,8 @@ def metrics_of(
         for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True)
     }
     metrics.update(ratios(sides, shared))
+    for name, share in who_paid({"sender": sender, "receiver": receiver}, ticks, shared, metrics):
+        _put(metrics, name, share)
     if "throughput" not in metrics and "bytes" not in sender.meters.get("flow", {}):
         _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
     return metrics

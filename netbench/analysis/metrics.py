@@ -126,6 +126,32 @@ def _counts() -> Iterator[Metric]:
     )
 
 
+def _who_paid() -> Iterator[Metric]:
+    """Where the CPU time of both hosts was taken."""
+    for name, whose, counted in (
+        ("sender", "on the CPU that the sender's flows are pinned to", "soak.pinned_taken_ns"),
+        (
+            "receiver",
+            "on the CPU that the receiver's flows are pinned to",
+            "receiver's soak.pinned_taken_ns (on one kernel the sender's soak.peer_taken_ns)",
+        ),
+        ("others", "on all other CPUs", ""),
+    ):
+        yield Metric(
+            f"{name}_paid",
+            "ratio",
+            f"share of the CPU time of both hosts {whose}, for whomever: its processes, interrupts"
+            " and soft interrupts; only where each side has a CPU of its own (pin: apart)",
+            f"{counted}, less what an idle CPU loses, / window / system_cpu.soak; without soak"
+            " procstat.pinned_busy, peer_busy and system_cpu.procstat likewise"
+            if counted
+            else "1 - sender_paid - receiver_paid",
+            COUNTERS,
+            0,
+            f"paid by {name}",
+        )
+
+
 def _of_ratio(row: Ratio) -> Iterator[Metric]:
     """Both sides together, and each."""
     label = row.name.replace("_", " ")
@@ -155,6 +181,7 @@ METRICS: Mapping[str, Metric] = {
         *_whole(),
         *_processes(),
         *_counts(),
+        *_who_paid(),
         *(metric for row in RATIOS for metric in _of_ratio(row)),
     )
 }

@@ -19,6 +19,7 @@ SOAKED = {"perf"}
 """Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 WINDOW, BYTES = "window", "bytes"
 """What a ratio is over, in place of counters: seconds of the window, payload that moved in it."""
+ENERGY, ENERGY_COUNTED = "energy", "counted_uj"
 PROC = "proc(5), and the kernel's Documentation/networking/snmp_counter.rst"
 PERF = "perf_event_open(2)"
 PSI = "the kernel's Documentation/accounting/psi.rst"
@@ -39,6 +40,7 @@ class Ratio:
     `whole`: the counters are of the whole kernel. `side`: the only side that it is about; "" for
     both, and both together. `share`: times for which events were enabled and really counted, by
     whose quotient counts are scaled. `ticks`: the counters are ticks of that host's clock.
+    `less_idle`: what was counted in the idle window before the block is taken off, by its rate.
     """
 
     name: str
@@ -53,10 +55,14 @@ class Ratio:
     share: tuple[str, str] | None = None
     ticks: bool = False
     better: int = -1
+    less_idle: bool = False
 
     def formula(self, who: str) -> str:
         """In words, of a side."""
         counted = _sum_in_words(self.counters)
+        if self.less_idle:
+            meter, _, name = self.counters[0].partition(".")
+            counted = f"({counted} - {meter}.idle_{name} / idle window × {who}'s window)"
         if self.share:
             counted = f"{counted} × {self.share[0]} / {self.share[1]}"
         over = {WINDOW: f"{who}'s window", BYTES: f"(throughput × 10^9 / 8 × {who}'s window)"}
@@ -293,6 +299,17 @@ RATIOS: tuple[Ratio, ...] = (
         whole=True,
     ),
     Ratio(
+        "energy_less_idle",
+        "J/GiB",
+        "the same less what they use while the hosts are idle, as measured before each block",
+        ("energy.counted_uj",),
+        BYTES,
+        RAPL,
+        scale=2**30 / 1e6,
+        whole=True,
+        less_idle=True,
+    ),
+    Ratio(
         "power",
         "W",
         "power of the CPU packages and their memory, idle included",
@@ -381,6 +398,11 @@ def _parts(row: Ratio, side: RatioSide) -> _Parts:
     counted, below = _total(row.counters, side.counters), _not_0(_below(row, side))
     if counted is None or below is None:
         return None
+    if row.less_idle:
+        idle = _idle(row.counters, side.counters)
+        if idle is None:
+            return None
+        counted = counted - idle
     if row.share:
         enabled, running = (_not_0(_total((name,), side.counters)) for name in row.share)
         if enabled is None or running is None:
@@ -391,6 +413,20 @@ def _parts(row: Ratio, side: RatioSide) -> _Parts:
             return None
         counted /= side.ticks
     return counted * row.scale, below
+
+
+def _idle(counters: Iterable[str], side: SideCounters) -> Number | None:
+    """What these counters of one meter would have counted in the window if the host were idle, by
+    the idle window before the block; None without one.
+    """
+    meters, names = zip(*(name.split(".") for name in counters), strict=True)
+    edges = side.meters.get(meters[0], {}).get("idle_time_ns")
+    window = window_seconds(side)
+    counted = _not_0(_total((f"{meters[0]}.idle_{name}" for name in names), side))
+    if edges is None or window is None or counted is None:
+        return None
+    length = where(edges[1] > edges[0], (edges[1] - edges[0]) * 1e-9)
+    return None if length is None else counted / length * window
 
 
 def _not_0(value: Number | None) -> Number | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from netbench.analysis.counters import Number, delta, difference, where
+from netbench.analysis.counters import Number, delta, difference, where, window_seconds
 from netbench.record import SideCounters
 
 SOAK = "soak"
@@ -135,6 +135,17 @@ def cpus_busy(side: SideCounters) -> Number | None:
         return None
     share = where(idle < 1, watched.taken / watched.elapsed)
     return None if share is None else watched.cpus * (share - idle) / (1 - idle)
+
+
+def cpu_busy(side: SideCounters, counter: str) -> Number | None:
+    """How busy the CPU was whose soaker lost what a counter says, as a fraction of 1; None where
+    that, or what an idle CPU loses (the mean over CPUs), is not known.
+    """
+    elapsed, taken, idle = window_seconds(side), delta(side, SOAK, counter), idle_share(side)
+    if elapsed is None or taken is None or idle is None:
+        return None
+    share = where(idle < 1, taken * 1e-9 / elapsed)
+    return None if share is None else (share - idle) / (1 - idle)
 
 
 def slower(side: SideCounters) -> Number | None:

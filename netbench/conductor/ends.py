@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from netbench.conductor import pins
 from netbench.conductor.cpus import HostCpus
@@ -24,8 +24,8 @@ class End:
     """One side of a unit. `address` is the host's data address, `cpu` the one that its flows are
     pinned to (None: none), `meters` what its worker reads. `interface`: of the data address, ""
     where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
-    kernel. `footprint`: of soakers; `idle`: what those of this kernel last counted while nothing
-    ran.
+    kernel. `footprint`: of soakers; `idle`: by meter, what this kernel last counted while nothing
+    ran. `peer_cpu`: the one of the other side's flows, where that is another one of this kernel.
     """
 
     side: SideName
@@ -37,12 +37,19 @@ class End:
     interface: str = ""
     without_host_wide: bool = False
     footprint: int = 0
-    idle: Counters = field(default_factory=lambda: NOTHING)
+    idle: Mapping[str, Counters] = field(default_factory=lambda: NOTHING)
+    peer_cpu: int | None = None
 
     @property
     def metering(self) -> Options:
         """What its worker reads, as options of a job."""
-        return metering(self.meters, self.interface, self.without_host_wide, self.footprint)
+        return metering(
+            self.meters,
+            self.interface,
+            self.without_host_wide,
+            self.footprint,
+            self.peer_cpu,
+        )
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,11 @@ class EndFinder:
         sender, receiver = self._pool.pair_workers(unit.pair)
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
         cpus = self._pinned(unit, sender, receiver, one_kernel)
+        sending = self._end("sender", sender, unit, cpus[0])
+        if one_kernel and cpus[0] != cpus[1]:
+            sending = replace(sending, peer_cpu=cpus[1])
         return Ends(
-            self._end("sender", sender, unit, cpus[0]),
+            sending,
             self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel),
         )
 

@@ -14,14 +14,21 @@ FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read 
 
 
 def metering(
-    meters: Collection[str], interface: str, without_host_wide: bool, footprint: int
+    meters: Collection[str],
+    interface: str,
+    without_host_wide: bool,
+    footprint: int,
+    peer_cpu: int | None,
 ) -> Options:
     """What a worker reads at the window's edges, as options of any job. `interface`: of the data
     address, "" where it is not known; `without_host_wide`: another worker reads what is of the
-    whole kernel; `footprint`: bytes that each soaker goes through.
+    whole kernel; `footprint`: bytes that each soaker goes through; `peer_cpu`: of this kernel, the
+    one that the other side's flows have for themselves.
     """
     options: Options = {"meters": "\0".join(meters), "interface": interface}
     options["footprint"] = footprint
+    if peer_cpu is not None:
+        options["peer_cpu"] = peer_cpu
     return options | ({"without_host_wide": 1} if without_host_wide else {})
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.analysis.soak import SOAK
 from netbench.conductor import readings
 from netbench.conductor.ends import End
 from netbench.engine.binding import Vector
@@ -29,8 +28,9 @@ def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCoun
     """One side's counters of a result. `notes`: the other fields of SideCounters."""
     counters = readings.counters(vectors, end.worker.catalogue)
     time_ns = counters.pop("time_ns", None)
-    if SOAK in counters:
-        counters[SOAK] = {**counters[SOAK], **end.idle}
+    for meter, idle in end.idle.items():
+        if meter in counters:
+            counters[meter] = {**counters[meter], **idle}
     return SideCounters(
         end.host.name, tuple(time_ns) if time_ns else None, meters=counters, **notes
     )

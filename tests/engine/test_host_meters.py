@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from netbench import campaign
+from netbench import campaign, load
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.errors import CampaignError
@@ -21,7 +22,9 @@ from netbench.facts.system import irq_time_accounting
 from netbench.hosts.local import LocalChannel
 from netbench.hosts.probe import read_facts
 from tests.support.engine_pair import MS, PATIENCE, WORKER, Side
+from tests.support.local import netbench_argv
 from tests.support.needs import needs
+from tests.support.running import stored_records
 
 PRESSURE = Path("/proc/pressure")
 FILES = {
@@ -130,6 +133,45 @@ def test_energy_goes_on_where_a_zone_begins_again_at_0(rapl: Worker) -> None:
         "psys_uj": 3,
         "counted_uj": 165,
     }
+
+
+GROWING = """
+at=/sys/class/powercap/intel-rapl:0; mkdir -p $at
+echo package-0 > $at/name; echo 1000000000 > $at/max_energy_range_uj; echo 1 > $at/energy_uj
+(while sleep 0.02; do echo $(($(cat $at/energy_uj) + 1000)) > $at/energy_uj; done) <&- >&- 2>&- &
+trap "kill $!" EXIT
+"$@"
+"""
+
+
+@pytest.mark.root
+def test_a_campaign_counts_energy_while_its_hosts_are_idle_too(tmp_path: Path) -> None:
+    """A zone that grows all the time: what the idle window before the block counted is in the
+    record, and is taken off.
+    """
+    file = tmp_path / "energy.yaml"
+    file.write_text(
+        "netbench: 1\nname: e\nverify: off\nmeters: [rusage, energy]\n"
+        "transfer: {duration: 300ms, warmup: 20ms}\nrepeat: {min: 1, max: 1}\n"
+    )
+    grow = f"mount -t tmpfs tmpfs /sys/class\n{GROWING}"
+    run = netbench_argv(["run", file, "--results", tmp_path / "r"])
+    argv = ["unshare", "--mount", "sh", "-ec", grow, "sh", *run]
+    subprocess.run(argv, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    (result,) = (tmp_path / "r" / "e").iterdir()
+    (record,) = stored_records(result)
+    energy = record["sender"]["energy"]
+    assert "energy" not in record["receiver"], "both ends are one kernel"
+    (idle, counted), seconds = (
+        [energy[name][1] - energy[name][0] for name in ("idle_counted_uj", "counted_uj")],
+        [(one[1] - one[0]) / 1e9 for one in (energy["idle_time_ns"], record["sender"]["time_ns"])],
+    )
+    assert idle > 0
+    assert counted > 0
+    runs = load(result).runs.iloc[0]
+    assert runs["energy_less_idle"] == pytest.approx(
+        runs["energy"] * (1 - idle / seconds[0] * seconds[1] / counted)
+    )
 
 
 def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../job.h"
 #include "../meter.h"
 
-enum { STATES = 8 };
+enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
+enum { PINNED_BUSY = 2 * STATES, PEER_BUSY, COUNTS }; /* behind those of each state and CPU */
 
 static const struct nb_field counters[] = {
 	{ .name = "user",
@@ -64,6 +66,13 @@ static const struct nb_field counters[] = {
 	  .about = "taken from each CPU by the hypervisor",
 	  .unit = NB_UNIT_TICKS,
 	  .per = NB_PER_CPU },
+	[PINNED_BUSY] = { .name = "pinned_busy",
+			  .about = "user, system, irq and softirq of the CPU that this side's "
+				   "flows are pinned to",
+			  .unit = NB_UNIT_TICKS },
+	[PEER_BUSY] = { .name = "peer_busy",
+			.about = "the same of the other side's CPU, of this kernel",
+			.unit = NB_UNIT_TICKS },
 };
 
 struct text {
@@ -105,6 +114,19 @@ static int open_stat(struct nb_reading *reading, struct nb_error *error)
 	return 0;
 }
 
+/* Time of one CPU, without that of niced processes, of which soakers are some. */
+static uint64_t busy(const uint64_t *of_cpus, size_t cpus, uint64_t cpu)
+{
+	static const int states[] = { USER, SYSTEM, IRQ, SOFTIRQ };
+	uint64_t sum = 0;
+
+	if (cpu >= cpus || of_cpus[cpu] == NB_MISSING)
+		return NB_MISSING;
+	for (size_t i = 0; i < NB_LENGTH(states); i++)
+		sum += of_cpus[(size_t)states[i] * cpus + cpu];
+	return sum;
+}
+
 static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 {
 	struct text *text = reading->state;
@@ -112,9 +134,10 @@ static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 	ssize_t length = pread(reading->fd, text->bytes, text->room - 1, 0);
 	char *at = text->bytes;
 
-	memset(numbers, 0xff,
-	       (STATES + STATES * cpus) *
-		       sizeof(*numbers)); /* NB_MISSING: offline CPUs have no line */
+	uint64_t *of_cpus = numbers + STATES, *sums = of_cpus + STATES * cpus;
+
+	memset(numbers, 0xff, /* NB_MISSING: offline CPUs have no line */
+	       (STATES + STATES * cpus + COUNTS - PINNED_BUSY) * sizeof(*numbers));
 	if (length <= 0)
 		return;
 	text->bytes[length] = 0;
@@ -130,13 +153,15 @@ static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 			if (cpu == SIZE_MAX)
 				numbers[i] = ticks;
 			else if (cpu < cpus)
-				numbers[STATES + i * cpus + cpu] = ticks;
+				of_cpus[i * cpus + cpu] = ticks;
 		}
 		at = strchr(at, '\n');
 		if (!at)
-			return;
+			break;
 		at++;
 	}
+	sums[0] = busy(of_cpus, cpus, reading->job->cpu);
+	sums[1] = busy(of_cpus, cpus, reading->job->peer_cpu);
 }
 
 static void close_stat(struct nb_reading *reading)

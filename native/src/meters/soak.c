@@ -7,8 +7,9 @@
 #include "../meter.h"
 #include "../soaker.h"
 
-/* Sums over CPUs and how many those are, then the same of each CPU. */
-enum { CPUS = NB_SOAK_KINDS, SUMS };
+/* Sums over CPUs, how many those are, and what was taken of the CPUs that the flows are pinned to;
+ * then the same as the sums of each CPU. */
+enum { CPUS = NB_SOAK_KINDS, PINNED, PEER, SUMS };
 
 static const struct nb_field counters[] = {
 	[NB_SOAK_TAKEN] = { .name = "taken_ns",
@@ -25,6 +26,13 @@ static const struct nb_field counters[] = {
 			   .about = "the soakers' own CPU time, as the kernel accounts it",
 			   .unit = NB_UNIT_NS },
 	[CPUS] = { .name = "cpus", .about = "CPUs that have a soaker" },
+	[PINNED] = { .name = "pinned_taken_ns",
+		     .about = "time taken from the soaker of the CPU that this side's flows are "
+			      "pinned to",
+		     .unit = NB_UNIT_NS },
+	[PEER] = { .name = "peer_taken_ns",
+		   .about = "the same of the other side's CPU, of this kernel",
+		   .unit = NB_UNIT_NS },
 	[SUMS + NB_SOAK_TAKEN] = { .name = "cpu_taken_ns",
 				   .about = "time taken from the soaker of each CPU",
 				   .unit = NB_UNIT_NS,
@@ -64,13 +72,17 @@ static void read_soak(struct nb_reading *reading, uint64_t *numbers)
 	size_t cpus = reading->cpus;
 
 	memset(numbers, 0xff, (SUMS + NB_SOAK_KINDS * cpus) * sizeof(*numbers)); /* NB_MISSING */
-	memset(numbers, 0, SUMS * sizeof(*numbers));
+	memset(numbers, 0, PINNED * sizeof(*numbers));
 	for (size_t cpu = 0; cpu < cpus; cpu++) {
 		uint64_t counts[NB_SOAK_KINDS];
 
 		if (nb_soaker_read(soaker, cpu, counts))
 			continue;
 		numbers[CPUS]++;
+		if (cpu == reading->job->cpu)
+			numbers[PINNED] = counts[NB_SOAK_TAKEN];
+		if (cpu == reading->job->peer_cpu)
+			numbers[PEER] = counts[NB_SOAK_TAKEN];
 		for (size_t kind = 0; kind < NB_SOAK_KINDS; kind++) {
 			numbers[kind] += counts[kind];
 			numbers[SUMS + kind * cpus + cpu] = counts[kind];

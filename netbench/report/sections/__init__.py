@@ -21,6 +21,7 @@ SECTIONS = (
     "netperf",
     "meters",
     "interrupts",
+    "who_paid",
     "processes",
     "profile",
     "proof",

@@ -54,7 +54,11 @@ def side(host: str, seconds: int, namespace: int, **own: Any) -> dict[str, Any]:
             "misses_running_ns": [0, 10],
             "context_switches": [0, 40],
         },
-        "energy": {"counted_uj": [0, 3_000_000]},
+        "energy": {
+            "counted_uj": [0, 3_000_000],
+            "idle_time_ns": [0, 2 * 10**9],
+            "idle_counted_uj": [5, 1_000_005],
+        },
         "psi": {"cpu_some_us": [0, 500_000]},
     }
 
@@ -93,6 +97,9 @@ EXPECTED = {
     "sender_context_switches": 40,
     "sender_energy": 192,
     "energy": 288,
+    "sender_energy_less_idle": (3 - 0.5) * 64,  # 0.5 W while idle, 16 MiB in 1 s
+    "receiver_energy_less_idle": (3 - 2 * 0.5) * 32,
+    "energy_less_idle": 224,
     "sender_power": 3,
     "receiver_cpu_pressure": 0.25,
 }
@@ -155,6 +162,8 @@ def test_one_namespace_cannot_tell_the_sides_packets_apart() -> None:
         ("receiver flow", {"cycles_per_byte", "energy", "sender_energy", "gro_size"}),
         ("perf cycles_running_ns", {"cycles_per_byte", "sender_instructions_per_byte"}),
         ("time_ns", {"packets", "power"}),
+        ("energy idle_counted_uj", {"sender_energy_less_idle", "energy_less_idle"}),
+        ("energy idle_time_ns", {"sender_energy_less_idle", "energy_less_idle"}),
     ],
 )
 @pytest.mark.parametrize("how", ["missing", "still", "backwards"])

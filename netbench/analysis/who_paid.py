@@ -1,0 +1,54 @@
+"""Who paid: which share of the CPU time of both hosts was taken on the CPU that the sender's flows
+are pinned to, on the receiver's, and on all others.
+
+A CPU's time is that of the processes on it and of the interrupts that ran there, for whomever: the
+kernel hands what arrives to any CPU. So it can be told where each side has a CPU of its own alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from netbench.analysis.counters import Number, delta, where, window_seconds
+from netbench.analysis.soak import SOAK, cpu_busy
+from netbench.record import SIDES, SideCounters, SideName
+
+PROCSTAT = "procstat"
+METERS = (SOAK, PROCSTAT)  # the better first
+
+
+def who_paid(
+    sides: Mapping[SideName, SideCounters],
+    ticks: Mapping[str, int],
+    shared: bool,
+    busy: Mapping[str, Number],
+) -> Iterator[tuple[str, Number]]:
+    """Name and value of the three shares of a run, or of several, by the first of METERS that tells
+    them; none where none does. `busy`: metrics, with CPUs busy in all as `system_cpu.METER`.
+    """
+    for meter in METERS:
+        total = busy.get(f"system_cpu.{meter}")
+        own = [_busy(meter, sides["sender"], ticks, "pinned")]
+        own.append(
+            _busy(meter, sides["sender"], ticks, "peer")
+            if shared
+            else _busy(meter, sides["receiver"], ticks, "pinned")
+        )
+        positive = None if total is None else where(total > 0, total)
+        if positive is None or own[0] is None or own[1] is None:
+            continue
+        for who, one in zip(SIDES, own, strict=True):
+            yield f"{who}_paid", one / positive
+        yield "others_paid", (total - own[0] - own[1]) / positive
+        return
+
+
+def _busy(meter: str, side: SideCounters, ticks: Mapping[str, int], which: str) -> Number | None:
+    """How busy one CPU was, as a fraction of 1. `which`: `pinned`, this side's, or `peer`, the
+    other side's.
+    """
+    if meter == SOAK:
+        return cpu_busy(side, f"{which}_taken_ns")
+    window, hz = window_seconds(side), ticks.get(side.host)
+    spent = delta(side, PROCSTAT, f"{which}_busy")
+    return None if spent is None or window is None or not hz else spent / hz / window

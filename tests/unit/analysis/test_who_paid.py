@@ -1,0 +1,74 @@
+"""Who paid: shares of the CPU time, each from its formula, and none where it cannot be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netbench.analysis.metrics import METRICS
+from tests.unit.analysis.test_metrics import TICKS, metrics, record
+from tests.unit.analysis.test_soak import SECOND, counters
+
+SHARES = ("sender_paid", "receiver_paid", "others_paid")
+
+
+def one_kernel(**procstat: Any) -> dict[str, Any]:
+    """60 ticks in the second: 30 on the sender's CPU, 20 on the receiver's."""
+    raw = record()
+    raw["receiver"]["time_ns"] = [0, SECOND]
+    del raw["receiver"]["procstat"]
+    raw["sender"]["procstat"] |= {"pinned_busy": [7, 37], "peer_busy": [1, 21]} | procstat
+    return raw
+
+
+def test_two_cpus_of_one_kernel() -> None:
+    found = metrics(one_kernel(), TICKS, shared=True)
+    assert [found[name] for name in SHARES] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+
+
+def test_a_cpu_of_each_of_two_kernels() -> None:
+    """0.6 and 0.375 CPUs busy; the sender's clock has 100 ticks a second, the receiver's 200."""
+    raw = record()
+    raw["sender"]["procstat"] |= {"pinned_busy": [0, 50]}
+    raw["receiver"]["procstat"] |= {"pinned_busy": [0, 120]}
+    found = metrics(raw, TICKS, shared=False)
+    own = [0.5, 120 / 200 / 2]
+    assert [found[name] for name in SHARES] == pytest.approx(
+        [own[0] / 0.975, own[1] / 0.975, 1 - sum(own) / 0.975]
+    )
+
+
+def test_soak_goes_before_procstat() -> None:
+    """0.6 CPUs busy, 0.4 of them on the sender's; 2% of each is an idle CPU's loss."""
+    raw = one_kernel()
+    sender, receiver = (busy + 0.02 * (1 - busy) for busy in (0.4, 0.2))
+    raw["sender"]["time_ns"] = [0, SECOND]
+    raw["sender"]["soak"] = counters(
+        pinned_taken_ns=[3, 3 + int(SECOND * sender)], peer_taken_ns=[0, int(SECOND * receiver)]
+    )
+    found = metrics(raw, TICKS, shared=True)
+    assert [found[name] for name in SHARES] == pytest.approx([2 / 3, 1 / 3, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"peer_busy": None},  # unpinned, or both on one CPU
+        {"pinned_busy": None},
+        {"pinned_busy": [9, 5]},
+        {"softirq": None},
+        {name: [4, 4] for name in ("user", "nice", "system", "irq", "softirq")},
+    ],
+    ids=str,
+)
+def test_without_all_of_it_no_share_is_told(changes: dict[str, Any]) -> None:
+    raw = one_kernel(**changes)
+    procstat = raw["sender"]["procstat"]
+    raw["sender"]["procstat"] = {k: v for k, v in procstat.items() if v is not None}
+    assert not {*SHARES} & set(metrics(raw, TICKS, shared=True))
+
+
+def test_the_shares_say_what_they_are() -> None:
+    for name in SHARES:
+        assert "pin: apart" in METRICS[name].about
