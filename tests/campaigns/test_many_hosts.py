@@ -203,6 +203,7 @@ def real_hello() -> bytes:
     return found[2]
 
 
+@pytest.mark.slow
 def test_conducting_twice_as_many_blocks_over_500_hosts_leaves_no_more_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from netbench.engine.local import local
 from tests.support.engine_pair import MS, Side, open_pair, pairs
 from tests.support.paths import ROOT
 
+RUNS = 5
+
 
 @dataclass(frozen=True)
 class Build:
@@ -41,7 +43,7 @@ def build(sources: Path, target: Path) -> Build:
     ]
     hook = target / "malloc_hook.so"
     flags = ["-shared", "-fPIC", "-fno-builtin", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*command, "-O1"], cwd=sources, check=True)
+    subprocess.run(command, cwd=sources, check=True)
     subprocess.run(
         [
             *build_native.compiler(),
@@ -84,14 +86,17 @@ def windows_of(*sides: Side) -> list[tuple[int, int]]:
 
 def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
     """The allocator's calls inside the windows of a timed run, with samples, and of one that is
-    bounded by bytes.
+    bounded by bytes. A busy machine may leave a sampler no time within a window: another one then.
     """
     logs = [folder / f"{send}-{receive}-{side}" for side in ("sender", "receiver")]
     with open_pair(*(built.argv(log) for log in logs)) as pair:
-        runs = [pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS)]
+        runs = []
+        while not (runs and runs[-1][1].samples) and len(runs) < RUNS:
+            runs.append(pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS))
+        timed = runs[-1]
         if send != "null":
             runs.append(pair.run(send, receive, bytes=4 * 2**20, warmup=2 * MS))
-    assert runs[0][1].samples
+    assert timed[1].samples
     return [
         line
         for log, sides in zip(logs, zip(*runs, strict=True), strict=True)
@@ -106,6 +111,7 @@ def test_nothing_is_allocated_in_the_window(
     assert allocated(built, tmp_path, send, receive) == []
 
 
+@pytest.mark.slow
 def test_an_allocation_in_a_step_would_be_found(tmp_path: Path) -> None:
     """The test's own test: the same measurement over a worker whose write method allocates in its
     step.

@@ -245,6 +245,7 @@ def boots(journal: Sequence[Record], what: str) -> list[str]:
 # kexec
 
 
+@pytest.mark.slow
 def test_kexec_to_another_kernel_and_back(guests: Guests) -> None:
     old, new = (guests.lab.kernels[name].release for name in (OLD, NEW))
     assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
@@ -302,6 +303,7 @@ def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Guests) -> 
     )
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Guests) -> None:
     guests.ssh(
         "a",
@@ -326,6 +328,7 @@ def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Guests) -> None:
         guests.ssh("a", "umount ~/.cache/netbench/kernels")
 
 
+@pytest.mark.slow
 def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
     file = guests.write({NEW: {"release": NEW}}, "kexec")
     absent = guests.write({"gone": {"release": "6.66"}}, "kexec").rename(
@@ -511,6 +514,7 @@ def test_a_controller_that_is_killed_while_a_host_boots_is_restored(
     assert guests.netbench("restore", guests.result).code == 0, "there is nothing more to restore"
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_host_boots(guests: Guests) -> None:
     file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
     process = guests.begin("run", file, "--results", guests.folder / "results")

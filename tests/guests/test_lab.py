@@ -207,6 +207,7 @@ def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
         console(made, "nobody")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_panics_says_so_on_the_console(made: Lab) -> None:
     kernel = replace(made.kernels[OLD], append="rdinit=/none root=/dev/none")
     boot(NAME, "rcv", kernel)

@@ -307,6 +307,7 @@ def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) 
     assert guests.state() == before
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("owner", "bits", "reader"), [("1234:4321", "400", ("1234", "4321")), ("0:0", "644", ())]

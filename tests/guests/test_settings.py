@@ -99,6 +99,7 @@ def asked_and_read(record: Record, setting: str) -> set[tuple[str, str]]:
     return {tuple(record["settings"][side][setting].values()) for side in ("sender", "receiver")}
 
 
+@pytest.mark.slow
 def test_queueing_disciplines_and_what_the_device_joins(guests: Guests) -> None:
     records = guests.run(
         SHORT + "sweep: {qdisc: [fq, netem, fq_codel], gro_max_size: [16K, 192K]}\n"
@@ -123,6 +124,7 @@ def test_a_device_refuses_segments_that_it_cannot_take(guests: Guests) -> None:
     assert "gso_max_size" in records["192K"]["reason"]
 
 
+@pytest.mark.slow
 def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
     """Over the guest's loopback, whose counters are of whole segments: without BIG TCP none is
     larger than its MTU of 64 KiB.
