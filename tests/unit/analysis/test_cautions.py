@@ -191,6 +191,12 @@ def no_call(record: Record) -> Record:
         ("shared", Synth(), "here>here", "boot id"),
         ("idle", Synth(pairs=TWO, edit=wandering), "snd", "10 idle windows"),
         ("facts", Synth(pairs=TWO, boots=2), "snd", "snd: kernel was 6.18.0"),
+        (
+            "dependence",
+            Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001),
+            "send=",
+            "rises over time (Kendall's tau +0.",
+        ),
     ],
 )
 def test_each_fault_is_found(
@@ -206,6 +212,17 @@ def test_each_fault_is_found(
     assert evidence in caution.evidence
     assert caution.what.endswith(".")
     assert caution.remedy
+
+
+def test_engines_that_differ_are_named(tmp_path: Path) -> None:
+    folder = Synth(pairs=TWO).write(tmp_path / "r")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["hosts"]["snd"][-1]["engine"] = "0.0.9"
+    (folder / "facts.json").write_text(json.dumps(facts))
+    caution = found(folder)["facts"]
+    assert caution.what == "The hosts ran different engines."
+    assert "snd 0.0.9 " in caution.evidence
+    assert set(caution.where) == {"snd", "rcv"}
 
 
 def test_a_sound_campaign_on_two_hosts_has_none(tmp_path: Path) -> None:
