@@ -311,6 +311,44 @@ static void what_reads_as_it_did_is_not_written(void **state)
 	forget_file(path);
 }
 
+/* Whoever may start a helper could fill the host's memory. */
+static void no_more_is_held_than_there_is_room_for(void **state)
+{
+	static char longest[1 << 17];
+	struct operation set = { .op = "file", .value = "1", .hold = 1 };
+	struct nb_undo_entry *held = NULL;
+	struct vectors answer;
+	struct nb_error error;
+	char *few = temporary_file("0", 1), *big;
+
+	(void)state;
+	set.target = few;
+	for (size_t i = 0; i < NB_UNDO_ENTRIES; i++)
+		must(&set, &held);
+	set.value = "2";
+	assert_int_equal(-NB_ERR_REQUEST, perform(&set, &held, &answer, &error));
+	assert_non_null(strstr(error.message, "holds 4096 changes"));
+	vectors_free(&answer);
+	assert_true(file_holds(few, "1", 1)); /* what cannot be undone is not done */
+	assert_int_equal(0, nb_undo(&held, 0, NULL, &error));
+	assert_true(file_holds(few, "0", 1));
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	big = temporary_file(longest, strlen(longest));
+	set.target = big;
+	for (size_t i = 1; i < NB_UNDO_BYTES / sizeof(longest); i++) {
+		must(&set, &held);
+		must(&(struct operation){ .op = "file", .target = big, .value = longest }, &held);
+	}
+	assert_int_equal(-NB_ERR_REQUEST, perform(&set, &held, &answer, &error));
+	assert_non_null(strstr(error.message, "bytes) for undo, and keeps"));
+	vectors_free(&answer);
+	assert_int_equal(0, nb_undo(&held, 0, NULL, &error));
+	assert_true(file_holds(big, longest, strlen(longest)));
+	forget_file(few);
+	forget_file(big);
+}
+
 static void a_folder_is_listed_in_order(void **state)
 {
 	struct operation operation = { .op = "list", .target = "/proc/self/ns" };
@@ -520,6 +558,7 @@ int main(void)
 		cmocka_unit_test(of_a_choice_the_word_is_put_back_and_the_whole_is_compared),
 		cmocka_unit_test(all_that_could_not_be_put_back_is_counted),
 		cmocka_unit_test(what_reads_as_it_did_is_not_written),
+		cmocka_unit_test(no_more_is_held_than_there_is_room_for),
 		cmocka_unit_test(a_folder_is_listed_in_order),
 		cmocka_unit_test(a_controller_undoes_a_scope_or_everything),
 		cmocka_unit_test(what_would_be_put_back_in_part_is_refused),

@@ -14,6 +14,8 @@ struct nb_undo_entry {
 	struct nb_target target; /* its words are this entry's */
 	char *value;		 /* that `get` read before the change */
 	uint32_t scope;
+	size_t number; /* of the entries up to this one, */
+	size_t bytes;  /* and of their texts */
 };
 
 static void free_entry(struct nb_undo_entry *entry)
@@ -25,14 +27,31 @@ static void free_entry(struct nb_undo_entry *entry)
 	free(entry);
 }
 
+/* Memory is bounded, and so is the time that an undo of everything takes. */
+static int fail_full(const struct nb_undo_entry *top, struct nb_error *error)
+{
+	return nb_fail(error, NB_ERR_REQUEST, "operation",
+		       "set less at a time: fewer settings, or ones that read shorter texts",
+		       "the helper holds %zu changes (%zu bytes) for undo, and keeps %d (%d bytes) "
+		       "at most",
+		       top ? top->number : 0, top ? top->bytes : 0, NB_UNDO_ENTRIES, NB_UNDO_BYTES);
+}
+
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
 		 const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct nb_undo_entry *entry = calloc(1, sizeof(*entry));
+	size_t number = (*stack ? (*stack)->number : 0) + 1;
+	size_t bytes = (*stack ? (*stack)->bytes : 0) + target->length + strlen(value);
+	struct nb_undo_entry *entry;
 
+	if (number > NB_UNDO_ENTRIES || bytes > NB_UNDO_BYTES)
+		return fail_full(*stack, error);
+	entry = calloc(1, sizeof(*entry));
 	if (entry) {
 		entry->op = op;
 		entry->scope = scope;
+		entry->number = number;
+		entry->bytes = bytes;
 		entry->target = (struct nb_target){ nb_text_copy(target->words, target->length),
 						    target->length };
 		entry->value = nb_text_copy(value, strlen(value));

@@ -6,12 +6,15 @@
 #include "client.h"
 #include "op.h"
 
+enum { NB_UNDO_ENTRIES = 4096, NB_UNDO_BYTES = 16 << 20 };
+
 struct nb_undo_entry;
 
 /* Scopes nest: nothing is held in a scope while one above it holds something. 0, or a negative
  * code. */
 int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct nb_error *error);
-/* Push what undoes an operation, as a copy: `value` is what its target reads now. */
+/* Push what undoes an operation, as a copy: `value` is what its target reads now. Refused where the
+ * stack would have more than NB_UNDO_ENTRIES, or texts of more than NB_UNDO_BYTES. */
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
 		 const struct nb_target *target, const char *value, struct nb_error *error);
 /* Pop the last entry without undoing it. */
