@@ -87,7 +87,7 @@ keep() {
     why="programs cannot be run from there: $why"; rm -f "$file" "$file.sum"; return 1; }
 }
 prune() {
-  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | tail -n +4 |
+  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | grep -vxF "$name" | tail -n +3 |
     while read -r old; do rm -f "$old" "$old.sum"; done
 }
 
