@@ -54,6 +54,7 @@ class Worker:
         self._tag = 0
         self._samples: list[Vector] = []
         self._room: bounds.SampleRoom | None = None  # for samples of the present run
+        self._began = 0  # the present run, by bounds.now_ns
         self._holds = False  # whether the host is changed
         try:
             self.hello, self.catalogue = self._exchange_hellos()
@@ -163,6 +164,7 @@ class Worker:
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
         self._room = bounds.SampleRoom(self.catalogue, self.hello.cpus, options)
+        self._began = bounds.now_ns()
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
         reads = options.get("source") in ("file", "files")
@@ -198,7 +200,7 @@ class Worker:
         """Wait for the run's result."""
         vectors = self._vectors(self._await(Frame.RESULT, seconds))
         with self.connection.naming():
-            bounds.check_window(vectors)
+            bounds.check_times(vectors, self._samples, self._began)
         for vector in vectors:
             if vector.row == self.catalogue.readbacks["silence"].id and vector.numbers[0]:
                 silence = vector.numbers[0] / 1e9

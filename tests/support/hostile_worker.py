@@ -22,6 +22,8 @@ from netbench.engine.binding import FRAME_MAX, Frame, describe
 from tests.support.paths import ROOT
 
 HEADER = struct.Struct("=IHH")
+VECTOR = struct.Struct("=IHHIIQ")  # struct nb_vector
+DAYS = 3 * 86400 * 10**9
 REAL = ROOT / "netbench" / "engine" / f"worker-{platform.machine()}"
 ROWS = {
     (row.owner, row.name): row.id
@@ -32,9 +34,13 @@ HELLO_BYTES: int = binding.ffi.sizeof("struct nb_hello")
 
 
 def program(behaviour: str, marker: Path) -> bytes:
-    """The program that behaves so, and makes `marker` when it turns hostile."""
+    """The program that behaves so, and makes `marker` when it turns hostile. Where there is no
+    controller, as when a host tries it, it ends.
+    """
     return (
-        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"#!{sys.executable}\nimport os, sys\n"
+        "if os.path.sameopenfile(0, os.open(os.devnull, os.O_RDONLY)): sys.exit()\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
         f"from tests.support.hostile_worker import main\nmain({behaviour!r}, {str(marker)!r})\n"
     ).encode()
 
@@ -42,12 +48,12 @@ def program(behaviour: str, marker: Path) -> bytes:
 def numbers(owner: str, name: str, edge: int, ns: int, *body: int) -> bytes:
     """A vector of numbers."""
     row = ROWS[owner, name]
-    return struct.pack(f"=IHHIIQ{len(body)}Q", row, edge, 0, len(body), 0, ns, *body)
+    return VECTOR.pack(row, edge, 0, len(body), 0, ns) + struct.pack(f"={len(body)}Q", *body)
 
 
 def text(row: int, data: bytes) -> bytes:
     """A vector of text."""
-    return struct.pack("=IHHIIQ", row, 0, 1, 0, len(data), 0) + data + bytes(-len(data) % 8)
+    return VECTOR.pack(row, 0, 1, 0, len(data), 0) + data + bytes(-len(data) % 8)
 
 
 def hello(at: int, value: bytes) -> Callable[[int, bytes], bytes]:
@@ -121,6 +127,21 @@ def complain(tag: int, payload: bytes) -> Iterator[bytes]:
         yield b""
 
 
+def retimed(kind: Frame, clock: Callable[[int, int], int]) -> Callable[[int, bytes], bytes]:
+    """The real worker's vectors at other times: what the clock says of an edge and its time."""
+
+    def spoil(tag: int, payload: bytes) -> bytes:
+        told, at = bytearray(payload), 0
+        while at < len(told):
+            _, edge, _, count, size, ns = VECTOR.unpack_from(told, at)
+            if ns:
+                struct.pack_into("=Q", told, at + VECTOR.size - 8, clock(edge, ns))
+            at += VECTOR.size + 8 * count + (size + 7) // 8 * 8
+        return frames.frame(kind, tag, bytes(told))
+
+    return spoil
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """What a worker does in place of its own frame of kind `on` (or, of a kind that controllers
@@ -180,13 +201,22 @@ BEHAVIOURS = {
     "a window that closes before it opens": Behaviour(
         Frame.RESULT, once(sent(Frame.RESULT, WINDOW))
     ),
+    "a clock that jumps by days in a window": Behaviour(
+        Frame.RESULT, once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * DAYS))
+    ),
+    "a clock that jumps by days after the samples": Behaviour(
+        Frame.RESULT, once(retimed(Frame.RESULT, lambda _, ns: ns + DAYS))
+    ),
+    "samples that run backwards": Behaviour(
+        Frame.SAMPLES, once(retimed(Frame.SAMPLES, lambda _, ns: 2**62 - ns))
+    ),
     "half a million numbers": Behaviour(
         Frame.RESULT, once(sent(Frame.RESULT, numbers("flow", "bytes", 0, 1, *[1] * 500_000)))
     ),
     "an empty result": Behaviour(Frame.RESULT, once(sent(Frame.RESULT))),
     "a row that is not there": Behaviour(
         Frame.RESULT,
-        once(sent(Frame.RESULT, struct.pack("=IHHIIQ", 60000, 0, 0, 0, 0, 0))),
+        once(sent(Frame.RESULT, VECTOR.pack(60000, 0, 0, 0, 0, 0))),
     ),
     "an error of another size": Behaviour(Frame.RESULT, once(sent(Frame.ERROR, b"no"))),
     "errors without end": Behaviour(
@@ -253,8 +283,5 @@ def _write(to: int, data: bytes) -> None:
 
 
 def main(behaviour: str, marker: str) -> None:
-    """Behave so. Where there is no controller, as when a host tries the program: end."""
-    if os.path.sameopenfile(0, os.open(os.devnull, os.O_RDONLY)):
-        sys.exit(0)
-    assert binding.FRAME_MAX
+    """Behave so."""
     Proxy(BEHAVIOURS[behaviour], Path(marker)).run()

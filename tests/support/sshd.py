@@ -209,7 +209,7 @@ class Bed:
             )
         server = Server(folder, port, child)
         self.servers.append(server)
-        until(lambda: speaks_ssh(port) or child.poll() is not None)
+        until(lambda: speaks_ssh(port) or child.poll() is not None, 60)
         assert child.poll() is None, server.log
         return server
 
@@ -223,8 +223,8 @@ class Bed:
             server.child.wait()
 
 
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
     """A folder that the accounts of tests may look into: pytest's own is for its user alone."""
     with tempfile.TemporaryDirectory(prefix="netbench-") as name:
         folder = Path(name)
@@ -232,13 +232,25 @@ def tmp_path() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture
-def bed(tmp_path: Path) -> Iterator[Bed]:
-    """Servers, closed at the end."""
-    made = Bed(tmp_path)
+@contextlib.contextmanager
+def open_bed(folder: Path) -> Iterator[Bed]:
+    """Servers with their files below this folder, closed at the end."""
+    made = Bed(folder)
     keygen(made.identity)
     made.configure("")
     try:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(tmp_path) as made:
+        yield made
