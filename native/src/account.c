@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accounts are looked up by id(1): a static executable has no name service of its own, so it would
- * miss accounts that are not in /etc/passwd.
+ * Accounts are looked up by id(1) and getent(1): a static executable has no name service of its
+ * own, so it would miss accounts that are not in /etc/passwd.
  */
 #include "account.h"
 
@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "exec.h"
+#include "program.h"
 
-enum { GROUPS_MAX = 256 };
+enum { GROUPS_MAX = 256, HOME_FIELD = 5 };
 
 static const char OPERATION[] = "run_as";
 static const uint64_t LIMIT_NS = 8000000000;
@@ -25,6 +27,7 @@ struct account {
 	gid_t group; /* the first of its groups */
 	gid_t groups[GROUPS_MAX];
 	size_t count;
+	char home[256];
 };
 
 /* What `id OPTION USER` prints. */
@@ -84,6 +87,72 @@ static int look_up(const char *user, struct account *account, struct nb_error *e
 					"`id -G` printed '%.60s'", text);
 }
 
+/* The home in a line of passwd(5), where it is the user's: whether it is. */
+static int take_home(const char *line, const char *user, struct account *account)
+{
+	size_t length = strlen(user);
+
+	if (strncmp(line, user, length) != 0 || line[length] != ':')
+		return 0;
+	for (int field = 0; line && field < HOME_FIELD; field++) {
+		line = strchr(line, ':');
+		line += line != NULL;
+	}
+	length = line ? strcspn(line, ":\n") : 0;
+	if (!length || length >= sizeof(account->home) || line[0] != '/')
+		return 0;
+	memcpy(account->home, line, length);
+	account->home[length] = 0;
+	return 1;
+}
+
+/* The user's home: of /etc/passwd, else what getent(1) says, else "/". */
+static void find_home(const char *user, struct account *account)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	char text[4096], words[300];
+	int found = 0, length;
+
+	while (file && !found && fgets(text, sizeof(text), file))
+		found = take_home(text, user, account);
+	if (file)
+		fclose(file);
+	length = snprintf(words, sizeof(words), "getent%cpasswd%c%s", 0, 0, user);
+	if (!found && length < (int)sizeof(words) &&
+	    !nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), NULL))
+		found = take_home(text, user, account);
+	if (!found)
+		strcpy(account->home, "/");
+}
+
+/* Of root's environment nothing stays but the language: also in memory, where the user could read
+ * it. */
+static void enter_environment(const char *user, const struct account *account)
+{
+	char language[64];
+	const char *set = getenv("LANG");
+	int has_language = set && strlen(set) < sizeof(language);
+
+	if (has_language)
+		strcpy(language, set);
+	nb_program_clear_environment();
+	if (has_language)
+		setenv("LANG", language, 1);
+	setenv("HOME", account->home, 1);
+	setenv("USER", user, 1);
+	setenv("LOGNAME", user, 1);
+}
+
+/* Keys that root's session holds are nobody else's: keyrings(7). Where the system call is missing
+ * or forbidden, programs cannot ask for keys either. */
+static int leave_keyring(void)
+{
+	static const int JOIN_SESSION_KEYRING = 1;
+
+	return syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+	       errno != EPERM;
+}
+
 int nb_become(const char *user, struct nb_error *error)
 {
 	struct account account;
@@ -94,10 +163,13 @@ int nb_become(const char *user, struct nb_error *error)
 	status = look_up(user, &account, error);
 	if (status || (geteuid() == account.user && account.user))
 		return status;
+	find_home(user, &account);
+	enter_environment(user, &account);
 	if (setgroups(account.count, account.groups) ||
 	    setresgid(account.group, account.group, account.group) ||
 	    setresuid(account.user, account.user, account.user) ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || leave_keyring() ||
+	    (chdir(account.home) && chdir("/")))
 		return nb_fail_errno(error, OPERATION,
 				     "log in as root or as that user, or leave run_as out",
 				     "becoming the user '%.60s'", user);

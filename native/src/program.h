@@ -27,4 +27,8 @@ pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *nu
 /* Read what has been printed; at its end the descriptor is closed. */
 void nb_output_read(struct nb_output *output);
 
+/* Forget the environment, but for a PATH of the system's folders, and overwrite it in memory. For
+ * processes with one thread. */
+void nb_program_clear_environment(void);
+
 #endif

@@ -15,7 +15,7 @@ import site
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from netbench.errors import HostError, RootRefused
@@ -27,6 +27,8 @@ SUDO = ("sudo", "-n", "--")
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 ERROR_BYTES = 1 << 16  # of standard error that are looked at
 OUTPUT_LIMIT = 16 << 20  # of a program
+# What a mover that leaves root keeps of root's environment: what Python needs to start.
+KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")
 
 
 def _isolation() -> tuple[str, ...]:
@@ -70,13 +72,17 @@ def _capture(argv: Sequence[str], seconds: float) -> Result:
 
 class LocalProcess:
     """A child in a session of its own, so that a Ctrl-C at the terminal reaches only the
-    controller.
+    controller. `kept`: names of the environment that it gets; left out: all.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], kept: Collection[str] = ()) -> None:
         pipe = subprocess.PIPE
         # That root came by sudo is of no account where root starts a worker.
-        environment = {name: text for name, text in os.environ.items() if name != "SUDO_UID"}
+        environment = {
+            name: text
+            for name, text in os.environ.items()
+            if name != "SUDO_UID" and (not kept or name in kept)
+        }
         self._child = subprocess.Popen(
             argv,
             stdin=pipe,
@@ -176,9 +182,9 @@ class LocalChannel:
                 " permissions"
             ) from error
 
-    def start(self, argv: Sequence[str]) -> LocalProcess:
+    def start(self, argv: Sequence[str], kept: Collection[str] = ()) -> LocalProcess:
         try:
-            return LocalProcess(argv)
+            return LocalProcess(argv, kept)
         except OSError as error:
             raise HostError(
                 f"{self.name}: cannot start {argv[0]}: {error.strerror}; check that it exists and"
@@ -186,7 +192,9 @@ class LocalChannel:
             ) from error
 
     def start_mover(self, run_as: str = "") -> LocalProcess:
-        return self.start((*self._worker, MOVER, *([run_as] if run_as else ())))
+        if not run_as:
+            return self.start((*self._worker, MOVER))
+        return self.start((*self._worker, MOVER, run_as), KEPT if os.geteuid() == 0 else ())
 
     def start_helper(self) -> LocalProcess:
         if os.geteuid() == 0:

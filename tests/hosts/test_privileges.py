@@ -25,6 +25,7 @@ from netbench.conductor import conductor
 from netbench.conductor.check import check
 from netbench.conductor.runner import Runner
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
 from netbench.hosts import deploy
@@ -33,7 +34,17 @@ from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.profile_files import read_profile_runs
 from netbench.settings.catalogue import known
-from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, tmp_path, until
+from tests.support.sshd import (
+    UID,
+    Bed,
+    Server,
+    bed,
+    needs_sshd,
+    open_bed,
+    open_folder,
+    tmp_path,
+    until,
+)
 
 __all__ = ["bed", "tmp_path"]
 pytestmark = [pytest.mark.root, pytest.mark.netns, needs_sshd]
@@ -91,6 +102,37 @@ def helper_of_root(bed: Bed, setup: str = "") -> Iterator[tuple[Server, Worker]]
     worker = Worker(channel.start_helper(), "snd")
     yield server, worker
     worker.close()
+
+
+@contextlib.contextmanager
+def closing_worker(process: Process) -> Iterator[Worker]:
+    worker = Worker(process, "snd")
+    yield worker
+    worker.close()
+
+
+Login = Callable[[Bed, str], contextlib.AbstractContextManager[tuple[Server, Worker]]]
+Shared = Callable[[Login, str], tuple[Server, Worker]]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    """One helper for each login and setup, for tests that leave it as they found it."""
+    made: dict[tuple[Login, str], tuple[Server, Worker]] = {}
+    heartbeat = Heartbeat()
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(heartbeat.stop)
+
+        def share(login: Login, setup: str) -> tuple[Server, Worker]:
+            if (login, setup) not in made:
+                folder = stack.enter_context(open_folder())
+                bed = stack.enter_context(open_bed(folder))
+                made[login, setup] = stack.enter_context(login(bed, setup))
+                heartbeat.add(made[login, setup][1])
+            return made[login, setup]
+
+        yield share
 
 
 Asked = Mapping[str, object]
@@ -155,11 +197,11 @@ WAYS_TO_ROOT: Mapping[str, Asked] = {
 
 
 @pytest.mark.parametrize("way", WAYS_TO_ROOT)
-def test_the_rule_of_sudo_is_no_way_to_root(bed: Bed, way: str) -> None:
-    with helper_by_sudo(bed) as (server, worker):
-        said = refusal(worker, **WAYS_TO_ROOT[way])
-        assert "allow" in said or "Permission denied" in said or "a helper" in said
-        assert "/etc/netbench/allow" in said or "a helper" in said
+def test_the_rule_of_sudo_is_no_way_to_root(shared: Shared, way: str) -> None:
+    server, worker = shared(helper_by_sudo, "")
+    said = refusal(worker, **WAYS_TO_ROOT[way])
+    assert "allow" in said or "Permission denied" in said or "a helper" in said
+    assert "/etc/netbench/allow" in said or "a helper" in said
     assert not (server.folder / "etc" / "netbench-was-here").exists()
 
 
@@ -174,19 +216,27 @@ def test_sudo_starts_no_mover(bed: Bed, words: str) -> None:
         Worker(channel.start(sudo), "snd")
 
 
+def compiled(bed: Bed, name: str, source: str, *options: str) -> Path:
+    """A program that any account may run."""
+    file = bed.folder / name
+    argv = ["cc", *options, "-x", "c", "-", "-o", file]
+    subprocess.run(argv, input=source, text=True, check=True)
+    return file
+
+
 DOAS = "#include <unistd.h>\nint main(int n, char **words)\n{\n\treturn n < 2 || setgid(0) || setuid(0) || execv(words[1], words + 1);\n}\n"
 
 
-@pytest.fixture
-def by_doas(bed: Bed) -> Callable[[str], Process]:
+@pytest.fixture(scope="module")
+def by_doas() -> Iterator[Callable[[str], Process]]:
     """Starts a worker by a program that gives root and says nothing of the user."""
-    server, channel = bed.host(user="bench", setup=OWN)
-    channel.start_mover().finish(10)
-    (program,) = (server.home / ".cache" / "netbench").iterdir()
-    doas = bed.folder / "doas"
-    subprocess.run(["cc", "-x", "c", "-", "-o", doas], input=DOAS, text=True, check=True)
-    doas.chmod(0o4755)
-    return lambda duty: channel.start([str(doas), str(program), duty])
+    with open_folder() as folder, open_bed(folder) as bed:
+        server, channel = bed.host(user="bench", setup=OWN)
+        channel.start_mover().finish(10)
+        (program,) = (server.home / ".cache" / "netbench").iterdir()
+        doas = compiled(bed, "doas", DOAS)
+        doas.chmod(0o4755)
+        yield lambda duty: channel.start([str(doas), str(program), duty])
 
 
 @pytest.mark.parametrize("way", ["a program", "a sysctl that only root reads", "the core pattern"])
@@ -219,22 +269,51 @@ def test_named_settings_and_sysctls_of_the_network_are_allowed_by_sudo(bed: Bed)
     assert (TTL.read_text(), mtu()) == (before, "1500")
 
 
-def test_the_limits_and_the_environment_of_a_user_do_not_reach_the_helper(bed: Bed) -> None:
-    if not capabilities() >> CAP_SYS_RESOURCE & 1:
-        pytest.skip("needs root with CAP_SYS_RESOURCE, which lifts limits")
-    _, channel = bed.host(user="bench", setup=sudo_rule(bed))
+LOADED = """\
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((constructor)) static void load(void)
+{{
+    if (!geteuid())
+        creat("{}", 0644);
+}}
+"""
+
+
+def helper_after(bed: Bed, setup: str, before: str) -> Worker:
+    """A helper of sudo's, started by a user's shell after these commands."""
+    _, channel = bed.host(user="bench", setup=sudo_rule(bed) + setup)
     channel.start_mover().finish(10)
     program = f"{bed.folder}/server0/home/.cache/netbench/worker-{hashlib.sha256(BUILT.read_bytes()).hexdigest()}"
-    start = f"ulimit -f 0; ulimit -t 1; exec sudo -n -- {program} helper"
-    worker = Worker(channel.start(["sh", "-c", start]), "snd")
+    start = ["sh", "-c", f"{before}; exec sudo -n -- {program} helper"]
+    return Worker(channel.start(start), "snd")
+
+
+def test_the_limits_of_a_user_do_not_reach_the_helper(bed: Bed) -> None:
+    if not capabilities() >> CAP_SYS_RESOURCE & 1:
+        pytest.skip("needs root with CAP_SYS_RESOURCE, which lifts limits")
+    worker = helper_after(bed, "", "ulimit -f 0; ulimit -t 1")
     limits = Path(f"/proc/{worker.hello.pid}/limits").read_text()
-    environment = Path(f"/proc/{worker.hello.pid}/environ").read_bytes()
     assert "Max file size             unlimited" in limits
     assert "Max cpu time              unlimited" in limits
-    assert b"LD_" not in environment
     worker.operate("link", (LINK, "mtu"), "1400", hold=True)
     worker.close()
     assert mtu() == "1500"
+
+
+def test_the_environment_of_a_user_does_not_reach_the_helper(bed: Bed) -> None:
+    """Also where sudo is told to keep the environment."""
+    loaded = bed.folder / "loaded"
+    library = compiled(bed, "library.so", LOADED.format(loaded), "-shared", "-fPIC")
+    kept = "printf 'Defaults !env_reset\\n' >> /etc/sudoers\n"
+    variables = f"LD_PRELOAD={library} LD_LIBRARY_PATH={bed.folder} PYTHONPATH={bed.folder} X=y"
+    rights = kept + allow_file("command /usr/bin/env")
+    worker = helper_after(bed, rights, f"export {variables}")
+    assert Path(f"/proc/{worker.hello.pid}/environ").read_bytes().strip(b"\0") == b""
+    (path,) = worker.operate("exec", ["/usr/bin/env"])[0].splitlines()
+    assert path.startswith("PATH=/usr/local/sbin:")
+    assert not loaded.exists()
+    worker.close()
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -314,20 +393,21 @@ REFUSED: Mapping[str, tuple[Asked, str]] = {
 
 @pytest.mark.parametrize("what", ALLOWED)
 @pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
-def test_what_the_file_lists_is_allowed(bed: Bed, login: object, what: str) -> None:
-    with login(bed, allow_file(FILE)) as (_, worker):  # type: ignore[operator]
-        asked = dict(ALLOWED[what])
-        worker.operate(**asked, hold=asked["op"] != "exec")
+def test_what_the_file_lists_is_allowed(shared: Shared, login: Login, what: str) -> None:
+    _, worker = shared(login, allow_file(FILE))
+    asked: dict[str, Any] = dict(ALLOWED[what])
+    worker.operate(**asked, hold=asked["op"] != "exec")
+    worker.undo()
 
 
 @pytest.mark.parametrize("what", REFUSED)
 @pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
 def test_what_the_file_does_not_list_is_refused_with_its_line(
-    bed: Bed, login: object, what: str
+    shared: Shared, login: Login, what: str
 ) -> None:
     asked, named = REFUSED[what]
-    with login(bed, allow_file(FILE)) as (_, worker):  # type: ignore[operator]
-        assert named in refusal(worker, **asked)
+    _, worker = shared(login, allow_file(FILE))
+    assert named in refusal(worker, **asked)
     assert mtu(OTHER) == "1500"
 
 
@@ -370,13 +450,21 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("fault", BAD_FILES)
-def test_a_file_that_others_may_have_written_allows_nothing(bed: Bed, fault: str) -> None:
+def test_a_file_that_others_may_have_written_allows_nothing(shared: Shared, fault: str) -> None:
+    """The helper reads it anew for each operation."""
     make, said = BAD_FILES[fault]
-    with helper_by_sudo(bed, f"{allow_file(FILE)}{make}\n") as (_, worker):
-        message = refusal(worker, **ALLOWED["a setting"])
-        assert said in message
-        assert "so nothing is allowed" in message
+    server, worker = shared(helper_by_sudo, "true\n")
+    run_on(server, f"rm -rf /etc/netbench /etc/allow; {allow_file(FILE)}{make}")
+    message = refusal(worker, **ALLOWED["a setting"])
+    assert said in message
+    assert "so nothing is allowed" in message
     assert mtu() == "1500"
+
+
+def run_on(server: Server, script: str) -> None:
+    """Run a script as root of that host."""
+    argv = ["nsenter", f"--target={server.child.pid}", "--mount", "sh", "-ec", script]
+    subprocess.run(argv, check=True)
 
 
 def test_without_a_file_root_does_what_its_campaign_says(bed: Bed) -> None:
@@ -641,6 +729,72 @@ def test_a_mover_of_root_becomes_another_user(bed: Bed) -> None:
     assert (fields["NoNewPrivs"], fields["CapEff"]) == ("1", "0" * 16)
     assert worker.operate("exec", ["id", "-u"])[0].strip() == str(UID + 1)
     worker.close()
+
+
+SECRET = "netbench-of-root-alone"
+KEYS = """\
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { JOIN_SESSION_KEYRING = 1, SEARCH = 10, SESSION = -3 };
+int main(int count, char **words)
+{
+    if (count == 1)
+        return syscall(SYS_keyctl, SEARCH, SESSION, "user", "netbench", 0) < 0;
+    return syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) < 0 ||
+           syscall(SYS_add_key, "user", "netbench", "x", 1, SESSION) < 0 ||
+           execvp(words[1], words + 1);
+}
+"""
+
+
+def memory_has(pid: int, text: str) -> bool:
+    """Whether a process has it in memory that it may read."""
+    with Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            begin, end = (int(place, 16) for place in line.split()[0].split("-"))
+            with contextlib.suppress(OSError, OverflowError):  # the kernel's own pages
+                if text.encode() in os.pread(memory.fileno(), end - begin, begin):
+                    return True
+    return False
+
+
+def test_a_mover_of_another_user_has_nothing_of_roots(bed: Bed) -> None:
+    """Neither its environment, which the user could read in /proc, nor its keys, nor its folder."""
+    keys = compiled(bed, "keys", KEYS)
+    home = bed.folder / "plain"
+    home.mkdir()
+    account = f"echo 'plain:x:{UID + 1}:{UID + 1}:P. Lain:{home}:/bin/sh' >> /etc/passwd\n"
+    session = f'SetEnv TOKEN={SECRET}\nForceCommand exec {keys} sh -c "$SSH_ORIGINAL_COMMAND"'
+    _, channel = bed.host(setup=OWN + account, sshd=session)
+    with closing_worker(channel.start_mover()) as root:
+        assert memory_has(root.hello.pid, SECRET)
+        root.operate("exec", [str(keys)])
+    with closing_worker(channel.start_mover("plain")) as plain:
+        assert not memory_has(plain.hello.pid, SECRET)
+        assert "exit status 1" in refusal(plain, op="exec", target=[str(keys)])
+        assert plain.operate("exec", ["pwd"])[0] == f"{home}\n"
+        environment = dict(
+            line.split("=", 1) for line in plain.operate("exec", ["env"])[0].splitlines()
+        )
+    path = environment.pop("PATH")
+    assert environment == {"HOME": str(home), "USER": "plain", "LOGNAME": "plain"}
+    assert path.startswith("/usr/local/sbin:")
+
+
+@pytest.mark.parametrize("worker", [(), (str(BUILT),)])
+def test_a_local_mover_of_another_user_has_nothing_of_roots(
+    worker: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    with closing_worker(LocalChannel("here", worker).start_mover("nobody")) as nobody:
+        assert not memory_has(nobody.hello.pid, SECRET)
+        names = sorted(
+            line.partition("=")[0] for line in nobody.operate("exec", ["env"])[0].splitlines()
+        )
+        assert names == ["HOME", "LANG", "LOGNAME", "PATH", "USER"]
+        assert nobody.operate("exec", ["pwd"])[0] == "/\n"
 
 
 @pytest.mark.parametrize(("login", "user"), [("root", "no-such"), ("bench", "root")])

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../program.h"
+
 static void lift_limits(void)
 {
 	static const __rlimit_resource_t limits[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS,
@@ -27,8 +29,7 @@ static void lift_limits(void)
 
 static void isolate(void)
 {
-	clearenv();
-	setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	nb_program_clear_environment();
 	lift_limits();
 	signal(SIGXFSZ, SIG_IGN);
 	umask(022);
