@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from netbench.analysis.changed import changed
-from netbench.analysis.load import load
 from netbench.plan import Key, Plan
 from netbench.store import Store
 
@@ -15,6 +13,10 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     profile = plan.campaign.profile
     if profile is None:
         return set()
+    # These import pandas, a quarter of what a campaign without profiles would take to start.
+    from netbench.analysis.changed import changed
+    from netbench.analysis.load import load
+
     result = load(store.path)
     measured = set(zip(result.ok["cell"].tolist(), result.ok["pair"].tolist(), strict=True))
     wanted = measured if profile.cells == "all" else measured & changed(result)
