@@ -203,9 +203,12 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
+    sources = [Source.of(path) for path in (result, other) if path is not None]
+    captured = {name for source in sources for name in source.result.units}
     try:
         within = parse_share(margin) if margin is not None else None
-        chosen, parsed = [known_metric(name) for name in metrics], [parse(gate) for gate in gates]
+        chosen = [known_metric(name, captured) for name in metrics]
+        parsed = [parse(gate, captured) for gate in gates]
     except ValueError as error:
         raise RequestError(f"compare: {error}") from error
     if within is not None and not 0 < within < 1:
@@ -213,8 +216,8 @@ def compare(
             f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
         )
     if other is None:
-        return of_factor(Source.of(result), factor, baseline, within, chosen, parsed)
-    return of_two(Source.of(result), Source.of(other), within, chosen, parsed)
+        return of_factor(sources[0], factor, baseline, within, chosen, parsed)
+    return of_two(sources[0], sources[1], within, chosen, parsed)
 
 
 def _open_report(path: str, flags: int) -> int:

@@ -126,16 +126,24 @@ class Pin:
 
 @dataclass(frozen=True)
 class Tool:
-    """An external program as a cell: kind `none`, `iperf3`, or `argv` (the user's, and the pattern
-    that reads its output).
+    """An external program as a cell: `none`, a built-in one, or one of the campaign's own.
 
-    `pattern` is a regular expression with the named groups `bytes` and `seconds`, or `rate` (a rate
-    with its unit).
+    Of its own: the command lines of its client and, where it has one, of its server; `ready` is a
+    pattern of what the server prints once it can be connected to ("": it listens then); `captures`
+    are metrics, each with a pattern of the output that has its number. Patterns are regular
+    expressions with named groups.
     """
 
-    kind: str = "none"
-    argv: tuple[str, ...] = ()
-    pattern: str = ""
+    name: str = "none"
+    client: tuple[str, ...] = ()
+    server: tuple[str, ...] = ()
+    ready: str = ""
+    captures: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def external(self) -> bool:
+        """Whether a program moves the data in the engine's place."""
+        return self.name != "none"
 
 
 WHOLE_FILE = 0  # Transfer.chunk: the whole file a call
@@ -291,6 +299,7 @@ class Campaign:
     verify: bool = True
     settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     commands: Mapping[str, Command] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     limit: int | None = None
     lab: Lab | None = None

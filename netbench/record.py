@@ -113,6 +113,20 @@ class ToolReading(JsonObject):
 
 
 @dataclass(frozen=True)
+class Capture(JsonObject):
+    """What a pattern found in the output of an external tool."""
+
+    text: str = field(metadata=about("what it matched, as it was printed"))
+    value: float | None = field(
+        default=None, metadata=about("the number; of `throughput` it is in `receiver.tool`")
+    )
+    unit: str = field(
+        default="",
+        metadata=about("of `value`: `Gb/s` for rates, `µs` for times, else as it was printed"),
+    )
+
+
+@dataclass(frozen=True)
 class SideCounters(JsonObject):
     """Raw counters of one side of a run, and notes on it."""
 
@@ -218,6 +232,10 @@ class Record(JsonObject):
     )
     proof: Proof = field(
         default=NO_PROOF, metadata=about("what shows that the methods did what they should")
+    )
+    captures: Mapping[str, Capture] = field(
+        default_factory=dict,
+        metadata=about("of an external tool, by metric: what its output said"),
     )
     unverified: str = field(
         default="",

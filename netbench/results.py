@@ -11,7 +11,6 @@ import pandas as pd
 
 from netbench.analysis.cells import metric_order, tidy
 from netbench.analysis.comparison import Comparison
-from netbench.analysis.metrics import describe
 from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
@@ -74,7 +73,10 @@ class Results:
     @property
     def units(self) -> Mapping[str, str]:
         """The unit of every metric column."""
-        return {name: describe(name).unit for name in metric_order(self.source.result.metrics)}
+        return {
+            name: self.source.result.describe(name).unit
+            for name in metric_order(self.source.result.metrics)
+        }
 
     @cached_property
     def runs(self) -> pd.DataFrame:

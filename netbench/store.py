@@ -210,9 +210,9 @@ class Store:
         """
         self._noise.append({"time": now(), **entry})
 
-    def text(self, run: int, text: str) -> None:
+    def text(self, run: int, text: str, of: str = "") -> None:
         """Keep what an external tool printed in a run."""
-        self._write(self.path / "samples" / f"{run:06d}.txt", text.encode())
+        self._write(self.path / "samples" / f"{run:06d}{of}.txt", text.encode())
 
     def facts(self, hosts: Hosts) -> None:
         """Replace facts.json."""

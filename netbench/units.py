@@ -97,6 +97,82 @@ def parse_share(text: str) -> float:
     return float(number / 100 if unit == "%" else number)
 
 
+_PRINTED = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", re.DOTALL)
+_AMOUNT = re.compile(r"(?:([kKMGTP])(i?)|10\^(\d{1,2}))?(b|bits?|B|[Bb]ytes?)", re.ASCII)
+_PER_SECOND = re.compile(r"(.*?)(?:/(?:s|secs?|seconds?)|ps)")
+_PRINTED_TIMES = _TIMES | {
+    "μs": 10**3,
+    "min": 60 * 10**9,
+    **{
+        f"{prefix}sec{s}": 10**power
+        for prefix, power in (("", 9), ("m", 6), ("u", 3), ("n", 0))
+        for s in ("", "s")
+    },
+    "seconds": 10**9,
+}
+
+
+def printed(text: str) -> tuple[float, str]:
+    """The number and the unit of a quantity in the output of a program. Errors: ValueError."""
+    match = _PRINTED.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a number, got {text!r}")
+    return float(match[1]), match[2]
+
+
+def _amount(unit: str) -> tuple[float, bool]:
+    """How many bits or bytes a unit of data is, and whether bytes. Before `Byte` a prefix is
+    1024-based, as iperf prints it; before `b`, `bit` and `B` 1000-based. Errors: ValueError.
+    """
+    match = _AMOUNT.fullmatch(unit)
+    if match is None:
+        raise ValueError(f"expected a unit such as Mbits, MB or MBytes, got {unit!r}")
+    prefix, binary, power, noun = match.groups()
+    of_bytes = noun[0] == "B" or noun.startswith("byte")
+    if power:
+        return 10.0 ** int(power), of_bytes
+    base = 1024 if binary or (of_bytes and noun != "B") else 1000
+    return float(base ** ("KMGTP".index(prefix.upper()) + 1) if prefix else 1), of_bytes
+
+
+def printed_rate(text: str) -> float:
+    """Bits per second in a rate as programs print it: `9.4 Gbits/sec`, `941.2 10^6bits/s`, `112
+    MB/s`, `112 MBytes/sec` (1024-based, as iperf has it), `9.4Gbps`. Errors: ValueError.
+    """
+    number, unit = printed(text)
+    match = _PER_SECOND.fullmatch(unit)
+    if match is None or number < 0:
+        raise ValueError(f"expected a rate such as 9.4 Gbits/sec, got {text!r}")
+    factor, of_bytes = _amount(match[1])
+    return number * factor * (8 if of_bytes else 1)
+
+
+def printed_size(text: str) -> int:
+    """Bytes in a size as programs print it: `1073741824`, `1.07 GB`, `1.00 GBytes` (1024-based);
+    alone K, M and G are 1024-based. Errors: ValueError.
+    """
+    number, unit = printed(text)
+    factor, of_bytes = (float(_SIZES[unit]), True) if unit in _SIZES else _amount(unit)
+    if not of_bytes or not 0 <= number * factor < 2**63:
+        raise ValueError(f"expected a number of bytes, got {text!r}")
+    return round(number * factor)
+
+
+def printed_time(text: str) -> float:
+    """Seconds in a time as programs print it: `10.00` are seconds, `23.1 us`, `4 msec`. Errors:
+    ValueError.
+    """
+    return printed_microseconds(text) / 1e6
+
+
+def printed_microseconds(text: str) -> float:
+    """As printed_time, in µs: what was printed in µs is not rounded."""
+    number, unit = printed(text)
+    if unit and unit not in _PRINTED_TIMES:
+        raise ValueError(f"expected a time such as 23.1 us, got {text!r}")
+    return number * float(_PRINTED_TIMES[unit or "s"]) / 1e3
+
+
 def format_size(size: int) -> str:
     """The shortest exact dd(1) spelling of a number of bytes: 65536 -> `64K`, 10**10 -> `10GB`,
     1001 -> `1001`.

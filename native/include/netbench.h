@@ -56,6 +56,7 @@ enum nb_frame_type {
 	NB_UNDONE, /* nothing */
 	NB_BYE,	   /* nothing: undo everything, exit. From the worker, text: it does so
 		      by itself, for that reason */
+	NB_PRINTED, /* nothing: wait until a tool has printed more; answered once, by that text */
 	NB_FRAME_TYPES
 };
 

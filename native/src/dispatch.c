@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "listening_port.h"
 
 static void assign_stream(struct nb_run *run, int fd, uint32_t stream)
 {
@@ -126,15 +127,16 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 
 static int fail_tool(const struct nb_run *run, struct nb_error *error)
 {
-	const struct nb_output *errors = &run->tool.errors;
-	int status = run->tool.status,
-	    length = errors->used < 150 ? (int)errors->used : 150; /* it has no NUL */
+	const struct nb_output *told =
+		run->tool.errors.used ? &run->tool.errors : &run->tool.output;
+	int status = run->tool.status, length = told->used < 150 ? (int)told->used : 150;
+	const char *end = told->used ? told->text + told->used - length : ""; /* it has no NUL */
 
 	return nb_fail(error, NB_ERR_PEER, "tool", "run the command by hand on this host",
 		       "%.40s exited with status %d before the end of the measured window: %.*s",
 		       run->job.argv,
 		       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-		       length ? length : 150, length ? errors->text : "it printed no error");
+		       length ? length : 150, length ? end : "it printed nothing");
 }
 
 static int dispatch_tool(struct nb_run *run, struct nb_error *error)
@@ -142,10 +144,14 @@ static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 	int whole_life = !run->job.duration && !run->job.marks, events = NB_EVENT_NONE;
 
 	nb_tool_poll(&run->tool);
-	if (run->phase == NB_WAITING && run->job.await[0] &&
-	    nb_tool_printed(&run->tool, run->job.await)) {
-		run->job.await[0] = 0;
+	if (run->phase == NB_WAITING && run->job.await_port && !run->tool.exited &&
+	    nb_port_listens(run->job.await_port)) {
+		run->job.await_port = 0;
 		return NB_EVENT_WARM;
+	}
+	if (run->asked_output && nb_tool_printed(&run->tool)) {
+		run->asked_output = 0;
+		return NB_EVENT_PRINTED;
 	}
 	if (!run->tool.exited || run->phase == NB_CLOSED)
 		return NB_EVENT_NONE;
@@ -189,6 +195,10 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 			return NB_EVENT_OPEN;
 		}
 		atomic_store(&run->control.stop, NB_STOP_PUMP);
+	}
+	if (run->kill_at && now >= run->kill_at) {
+		run->kill_at = 0;
+		nb_tool_kill(&run->tool);
 	}
 	if (run->phase == NB_WARMUP_DRAIN)
 		return nb_dispatch_warmup(run);
@@ -234,6 +244,9 @@ uint64_t nb_run_due(const struct nb_run *run)
 	due = sooner(due, run->warm_at);
 	due = sooner(due, run->close_at);
 	due = sooner(due, run->sample_at);
+	due = sooner(due, run->kill_at);
+	if (run->phase == NB_WAITING && run->job.await_port) /* no event tells that it listens */
+		due = sooner(due, nb_now() + 2000000);
 	if (run->phase == NB_WARMUP_DRAIN) /* flows do not notify how far they are */
 		due = sooner(due, nb_now() + 100000);
 	for (size_t i = 0; i < run->listener.pending_count; i++)
@@ -253,7 +266,7 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 		fds[count++] =
 			(struct pollfd){ .fd = run->listener.pending[i].socket, .events = POLLIN };
 	if (run->tool.pid && !run->tool.exited)
-		fds[count++] = (struct pollfd){ .fd = run->tool.pidfd, .events = POLLIN };
+		fds[count++] = (struct pollfd){ .fd = run->tool.guard.report, .events = POLLIN };
 	if (run->tool.output.fd >= 0)
 		fds[count++] = (struct pollfd){ .fd = run->tool.output.fd, .events = POLLIN };
 	if (run->tool.errors.fd >= 0)

@@ -68,7 +68,8 @@ const struct nb_field nb_job_options[] = {
 	{ "footprint", "bytes that each soaker goes round through, 0: registers only",
 	  .type = NB_SIZE, AT(footprint), .maximum = 1ULL << 26 },
 	{ "argv", "program and arguments of an external tool", .flags = NB_LIST, TEXT(argv) },
-	{ "await", "what the tool prints once it is ready", TEXT(await) },
+	{ "await_port", "port on which the tool listens once it is ready; 0: not asked",
+	  .type = NB_COUNT, AT(await_port), .maximum = 65535 },
 	{ "marks", "edges are taken on request", .type = NB_FLAG, AT(marks), .maximum = 1 },
 };
 const size_t nb_job_options_count = NB_LENGTH(nb_job_options);

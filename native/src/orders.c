@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "clock.h"
+#include "listening_port.h"
 #include "method.h"
+
+/* How long a tool has to end by itself once it was told to. */
+static const uint64_t TERMINATE_NS = 1000000000;
 
 static int go_tool(struct nb_run *run, struct nb_error *error)
 {
@@ -11,6 +16,11 @@ static int go_tool(struct nb_run *run, struct nb_error *error)
 
 	if (whole_life)
 		nb_phase_enter(run, NB_MEASURING);
+	if (run->job.await_port && nb_port_listens(run->job.await_port))
+		return nb_fail(error, NB_ERR_SYSTEM, "start tool",
+			       "write `port:` with a range of free ports",
+			       "another program listens on port %llu of this host",
+			       (unsigned long long)run->job.await_port);
 	status = nb_tool_start(&run->tool, &run->job, error);
 	if (!status && !whole_life)
 		nb_phase_enter(run, run->job.marks ? NB_WAITING : NB_WARMING);
@@ -70,7 +80,15 @@ int nb_run_stop(struct nb_run *run, struct nb_error *error)
 		return nb_fail(error, NB_ERR_PROTOCOL, "stop", "report it as a defect of netbench",
 			       "the measured window is not closed");
 	atomic_store(&run->control.stop, NB_STOP_ALL);
-	if (run->job.marks)
-		nb_tool_kill(&run->tool); /* a server that waits for the next client */
+	if (run->job.marks) { /* a server that waits for the next client */
+		nb_tool_terminate(&run->tool);
+		run->kill_at = nb_now() + TERMINATE_NS;
+	}
 	return 0;
+}
+
+int nb_run_ask_output(struct nb_run *run)
+{
+	run->asked_output = 1;
+	return NB_EVENT_NONE;
 }

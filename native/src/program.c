@@ -90,14 +90,39 @@ pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *nu
 	return pid;
 }
 
+static void drop_older_half(struct nb_output *output)
+{
+	size_t dropped = output->used - output->room / 2;
+
+	memmove(output->text, output->text + dropped, output->used - dropped);
+	output->used -= dropped;
+	output->taken -= output->taken < dropped ? output->taken : dropped;
+	output->lost += dropped;
+}
+
+size_t nb_output_take(struct nb_output *output, char *text, size_t room)
+{
+	size_t length = output->used - output->taken;
+
+	length = length < room ? length : room;
+	memcpy(text, output->text + output->taken, length);
+	output->taken += length;
+	return length;
+}
+
 void nb_output_read(struct nb_output *output)
 {
 	char spill[4096];
 
 	while (output->fd >= 0) {
-		size_t left = output->room - output->used;
-		ssize_t got = read(output->fd, left ? output->text + output->used : spill,
-				   left ? left : sizeof(spill));
+		size_t left;
+		ssize_t got;
+
+		if (output->keep_last && output->used == output->room)
+			drop_older_half(output);
+		left = output->room - output->used;
+		got = read(output->fd, left ? output->text + output->used : spill,
+			   left ? left : sizeof(spill));
 
 		if (got < 0 && errno == EINTR)
 			continue;

@@ -15,7 +15,9 @@ struct nb_output {
 	char *text;
 	size_t used;
 	size_t room;
-	uint64_t lost; /* bytes over the limit */
+	size_t taken;  /* bytes that nb_output_take has given */
+	int keep_last; /* at the limit: drop the older half, not what comes */
+	uint64_t lost; /* bytes that were dropped */
 };
 
 /* Words separated by NUL as an argv of at most NB_ARGUMENTS_MAX entries, NULL the last. Returns how
@@ -26,6 +28,8 @@ size_t nb_program_arguments(char *text, size_t length, char **arguments);
 pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *number);
 /* Read what has been printed; at its end the descriptor is closed. */
 void nb_output_read(struct nb_output *output);
+/* What was read since the last call: at most `room` bytes into `text`. Returns how many. */
+size_t nb_output_take(struct nb_output *output, char *text, size_t room);
 
 /* Forget the environment, but for a PATH of the system's folders, and overwrite it in memory. For
  * processes with one thread. */

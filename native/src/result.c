@@ -71,6 +71,13 @@ void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer)
 	}
 }
 
+void nb_run_printed(struct nb_run *run, struct nb_writer *writer)
+{
+	char text[4096];
+
+	nb_put(writer, text, nb_tool_take(&run->tool, text, sizeof(text)));
+}
+
 static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 {
 	struct nb_snapshot *snapshot = &run->window.edges[edge];

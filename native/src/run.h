@@ -39,6 +39,8 @@ struct nb_run {
 	size_t connected;
 	struct nb_listener listener;
 	struct nb_tool tool;
+	int asked_output; /* the controller waits for what the tool prints next */
+	uint64_t kill_at; /* when a tool that was told to end is killed; 0: none */
 	struct nb_window window;
 	uint64_t warm_at; /* times of the next events, set by phase.c; 0: none */
 	uint64_t close_at;
@@ -56,7 +58,8 @@ enum nb_event {
 	NB_EVENT_OPEN = 1,
 	NB_EVENT_CLOSE = 2,
 	NB_EVENT_WARM = 4,
-	NB_EVENT_DONE = 8
+	NB_EVENT_DONE = 8,
+	NB_EVENT_PRINTED = 16
 };
 
 /* Prepare the run of a decoded job: 0, or a negative code with the error filled; nb_run_free is due
@@ -77,6 +80,8 @@ int nb_run_go(struct nb_run *run, struct nb_error *error);
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		struct nb_error *error);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);
+/* Tell what the tool prints next, once it does. */
+int nb_run_ask_output(struct nb_run *run);
 
 /* Handle what is due or has happened. Returns bits of enum nb_event, or a negative code with the
  * error filled when the run has failed. */
@@ -97,6 +102,8 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next);
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
+/* What the tool has printed since this was last asked: some of it. */
+void nb_run_printed(struct nb_run *run, struct nb_writer *writer);
 /* The result of a finished run. */
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
 /* Write samples from *next on until the payload is large enough; returns whether there are more. */

@@ -100,6 +100,7 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 	case NB_MARK:
 	case NB_STOP:
 	case NB_ABORT:
+	case NB_PRINTED:
 		nb_worker_order(worker, frame, payload);
 		return 0;
 	case NB_OP:

@@ -3,11 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +14,8 @@
 void nb_tool_init(struct nb_tool *tool)
 {
 	memset(tool, 0, sizeof(*tool));
-	tool->output.fd = tool->errors.fd = tool->pidfd = -1;
+	tool->output.fd = tool->errors.fd = -1;
+	tool->guard.lifeline = tool->guard.report = -1;
 }
 
 static int open_output(struct nb_output *output, size_t room, int *theirs)
@@ -28,6 +26,7 @@ static int open_output(struct nb_output *output, size_t room, int *theirs)
 	if (!output->text || pipe2(ends, O_CLOEXEC))
 		return -1;
 	output->room = room;
+	output->keep_last = 1;
 	output->fd = ends[0];
 	*theirs = ends[1];
 	return fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -46,59 +45,56 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	    open_output(&tool->errors, NB_TOOL_ERRORS, &err))
 		number = errno;
 	else
-		tool->pid = nb_program_start(arguments, job->cpu, out, err, &number);
+		tool->pid = nb_guard_start(&tool->guard, arguments, job->cpu, out, err, &number);
 	if (out >= 0)
 		close(out);
 	if (err >= 0)
 		close(err);
-	if (!number && tool->pid > 0) {
-		tool->pidfd = (int)syscall(SYS_pidfd_open, tool->pid, 0);
-		return tool->pidfd >= 0 ? 0
-					: nb_fail_errno(error, "start tool",
-							"use Linux 5.3 or later", "pidfd_open");
-	}
+	if (!number && tool->pid > 0)
+		return 0;
 	tool->pid = 0;
 	errno = number;
 	return nb_fail_errno(error, "start tool", "install it on this host, or give its full path",
 			     "%s", arguments[0]);
 }
 
-/* Kill what the tool left running in its session. While the tool is not waited for, no other
- * process can get its pid. */
-static void kill_left_behind(pid_t pid)
-{
-	siginfo_t info = { 0 };
-
-	if (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == pid)
-		kill(-pid, SIGKILL);
-}
-
 void nb_tool_poll(struct nb_tool *tool)
 {
+	struct nb_ending ending;
+
 	nb_output_read(&tool->output);
 	nb_output_read(&tool->errors);
-	if (tool->pid && !tool->exited)
-		kill_left_behind(tool->pid);
-	if (tool->pid && !tool->exited &&
-	    wait4(tool->pid, &tool->status, WNOHANG, &tool->usage) == tool->pid) {
+	if (tool->pid && !tool->exited && nb_guard_ended(&tool->guard, &ending)) {
 		tool->exited = 1;
+		tool->status = ending.status;
+		tool->usage = ending.usage;
 		nb_output_read(&tool->output);
 		nb_output_read(&tool->errors);
 	}
 }
 
-int nb_tool_printed(const struct nb_tool *tool, const char *text)
+int nb_tool_printed(const struct nb_tool *tool)
 {
-	return tool->output.used &&
-	       memmem(tool->output.text, tool->output.used, text, strlen(text)) != NULL;
+	return tool->output.taken < tool->output.used || tool->errors.taken < tool->errors.used;
+}
+
+size_t nb_tool_take(struct nb_tool *tool, char *text, size_t room)
+{
+	size_t length = nb_output_take(&tool->output, text, room);
+
+	return length + nb_output_take(&tool->errors, text + length, room - length);
+}
+
+void nb_tool_terminate(const struct nb_tool *tool)
+{
+	if (tool->pid && !tool->exited)
+		nb_guard_terminate(&tool->guard);
 }
 
 void nb_tool_kill(struct nb_tool *tool)
 {
-	if (!tool->pid || tool->exited)
-		return;
-	kill(-tool->pid, SIGKILL);
-	kill(tool->pid, SIGKILL);
+	if (tool->pid && !tool->exited)
+		nb_guard_kill(&tool->guard);
 }
 
 int nb_tool_wait(struct nb_tool *tool, uint64_t deadline)
@@ -120,8 +116,7 @@ void nb_tool_free(struct nb_tool *tool)
 		close(tool->output.fd);
 	if (tool->errors.fd >= 0)
 		close(tool->errors.fd);
-	if (tool->pidfd >= 0)
-		close(tool->pidfd);
+	nb_guard_free(&tool->guard);
 	free(tool->output.text);
 	free(tool->errors.text);
 	nb_tool_init(tool);

@@ -6,14 +6,18 @@
 #include <sys/resource.h>
 
 #include "fail.h"
+#include "guard.h"
 #include "job.h"
 #include "program.h"
 
-enum { NB_TOOL_OUTPUT = 2 * 1024 * 1024, NB_TOOL_ERRORS = 16 * 1024 }; /* that are kept */
+enum { /* bytes that are kept: what was printed last */
+       NB_TOOL_OUTPUT = 2 * 1024 * 1024,
+       NB_TOOL_ERRORS = 16 * 1024
+};
 
 struct nb_tool {
 	pid_t pid; /* 0: not started */
-	int pidfd; /* readable once it has exited */
+	struct nb_guard guard;
 	int exited;
 	int status;	     /* of waitpid */
 	struct rusage usage; /* once exited */
@@ -25,9 +29,14 @@ void nb_tool_init(struct nb_tool *tool);
 int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_error *error);
 /* Read what it has printed, and see whether it has exited. */
 void nb_tool_poll(struct nb_tool *tool);
-/* Whether its output contains this text. */
-int nb_tool_printed(const struct nb_tool *tool, const char *text);
-/* Kill it and what runs in its session. Waits for nothing. */
+/* Whether it has printed what nb_tool_take has not given yet. */
+int nb_tool_printed(const struct nb_tool *tool);
+/* What it has printed since the last call, output before errors: at most `room` bytes into `text`.
+ * Returns how many. */
+size_t nb_tool_take(struct nb_tool *tool, char *text, size_t room);
+/* Tell it, and what runs in its session, to end. */
+void nb_tool_terminate(const struct nb_tool *tool);
+/* Kill it and all that it has started. Waits for nothing. */
 void nb_tool_kill(struct nb_tool *tool);
 /* Wait until it has exited. 0, or -1 when it has not before `deadline`. */
 int nb_tool_wait(struct nb_tool *tool, uint64_t deadline);

@@ -32,7 +32,7 @@ void nb_reply(struct nb_worker *worker, enum nb_frame_type type, uint16_t tag,
 /* Prepare the run of a NB_JOB frame's payload and answer NB_READY or NB_ERROR. */
 void nb_worker_start_run(struct nb_worker *worker, uint16_t tag, const unsigned char *payload,
 			 size_t length);
-/* Carry out GO, MARK, STOP or ABORT. */
+/* Carry out GO, MARK, STOP, PRINTED or ABORT. */
 void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
 		     const unsigned char *payload);
 /* Handle the run's events and tell the controller. */

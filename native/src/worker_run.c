@@ -21,6 +21,14 @@ static void send_edge(struct nb_worker *worker, uint16_t tag, uint32_t edge)
 	nb_reply(worker, NB_EDGE, tag, &writer);
 }
 
+static void send_printed(struct nb_worker *worker, uint16_t tag)
+{
+	struct nb_writer writer = { 0 };
+
+	nb_run_printed(worker->run, &writer);
+	nb_reply(worker, NB_PRINTED, tag, &writer);
+}
+
 void nb_worker_leave(struct nb_worker *worker, const char *why)
 {
 	worker->leaving = 1;
@@ -97,6 +105,8 @@ static void send_events(struct nb_worker *worker, int events)
 {
 	uint16_t tag = worker->run->tag;
 
+	if (events & NB_EVENT_PRINTED)
+		send_printed(worker, tag);
 	if (events & NB_EVENT_WARM)
 		send_edge(worker, tag, NB_EDGE_WARM);
 	if (events & NB_EVENT_OPEN)
@@ -136,7 +146,8 @@ void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
 	}
 	status = frame->type == NB_GO	  ? nb_run_go(worker->run, &error)
 		 : frame->type == NB_MARK ? nb_run_mark(worker->run, payload, frame->length, &error)
-					  : nb_run_stop(worker->run, &error);
+		 : frame->type == NB_PRINTED ? nb_run_ask_output(worker->run)
+					     : nb_run_stop(worker->run, &error);
 	if (status < 0)
 		fail_run(worker, frame->tag, &error);
 	else if (status)

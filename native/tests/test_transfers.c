@@ -893,7 +893,7 @@ static void a_frame_too_long_ends_the_conversation(void **state)
 /* Tools */
 
 static void request_tool(struct test_controller *controller, const char *argv, size_t length,
-			 uint64_t duration, const char *await)
+			 uint64_t duration, int marks)
 {
 	struct nb_writer writer = { 0 };
 
@@ -901,19 +901,17 @@ static void request_tool(struct test_controller *controller, const char *argv, s
 	put_bytes(&writer, row_named("", "argv"), argv, length);
 	put_text(&writer, "meters", "rusage");
 	put_number(&writer, "duration", duration);
-	if (await) {
-		put_text(&writer, "await", await);
+	if (marks)
 		put_number(&writer, "marks", 1);
-	}
 	controller_request(controller, NB_JOB, &writer);
 }
 
 static void prepare_tool(struct test_controller *controller, const char *argv, size_t length,
-			 uint64_t duration, const char *await)
+			 uint64_t duration, int marks)
 {
 	struct vectors ready;
 
-	request_tool(controller, argv, length, duration, await);
+	request_tool(controller, argv, length, duration, marks);
 	ready = controller_await(controller, NB_READY);
 	vectors_free(&ready);
 	controller_send(controller, NB_GO, NULL, 0);
@@ -927,7 +925,7 @@ static void a_tool_runs_and_is_listened_to(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	prepare_tool(&controller, "/bin/echo\0two words", 20, 0, NULL);
+	prepare_tool(&controller, "/bin/echo\0two words", 20, 0, 0);
 	result = controller_await(&controller, NB_RESULT);
 	output = vector_text(&result, "tool_output", NB_EDGE_DRAINED);
 	assert_string_equal("two words\n", output);
@@ -953,7 +951,7 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	prepare_tool(&controller, "/no/such/program", 17, 0, NULL);
+	prepare_tool(&controller, "/no/such/program", 17, 0, 0);
 	error = controller_error(&controller);
 	assert_int_equal(ENOENT, error.error);
 	assert_non_null(strstr(error.message, "/no/such/program"));
@@ -964,11 +962,29 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	assert_string_equal(
 		"sh exited with status 9 before the end of the measured window: bad luck\n",
 		error.message);
-	request_tool(&controller, "", 0, 0, NULL);
+	request_tool(&controller, "", 0, 0, 0);
 	free(controller_await(&controller, NB_READY).data);
 	controller_send(&controller, NB_GO, NULL, 0);
 	assert_non_null(strstr(controller_error(&controller).message, "the command is empty"));
 	assert_int_equal(NB_OK, controller_close(&controller));
+}
+
+/* What the tool printed since this was last asked. */
+static const char *printed_next(struct test_controller *controller)
+{
+	static char text[64];
+	const unsigned char *payload;
+	struct nb_frame frame = { 0 };
+	struct nb_error error;
+
+	controller_send(controller, NB_PRINTED, NULL, 0);
+	while (frame.type != NB_PRINTED)
+		if (!nb_reader_next(&controller->reader, &frame, &payload, &error))
+			assert_true(nb_reader_fill(&controller->reader, controller->in) > 0);
+	assert_true(frame.length < sizeof(text));
+	memcpy(text, payload, frame.length);
+	text[frame.length] = 0;
+	return text;
 }
 
 static void a_server_is_awaited_marked_and_stopped(void **state)
@@ -978,20 +994,20 @@ static void a_server_is_awaited_marked_and_stopped(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	prepare_tool(&controller, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, "ready");
-	expect_edge(&controller, NB_EDGE_WARM);
+	prepare_tool(&controller, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, 1);
+	assert_string_equal("I am ready\n", printed_next(&controller));
 	controller_send(&controller, NB_MARK, NULL, 0);
 	expect_edge(&controller, NB_EDGE_OPEN);
 	controller_send(&controller, NB_MARK, NULL, 0);
 	expect_edge(&controller, NB_EDGE_CLOSE);
 	controller_send(&controller, NB_STOP, NULL, 0);
 	result = controller_await(&controller, NB_RESULT);
-	assert_int_equal(128 + 9, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
+	assert_int_equal(128 + 15, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
 	vectors_free(&result);
 	prepare_tool(&controller,
 		     "sleep\0"
 		     "1000",
-		     11, 1000000 * MS, NULL);
+		     11, 1000000 * MS, 0);
 	controller_send(&controller, NB_ABORT, NULL, 0);
 	assert_int_equal(NB_ERR_ABORTED, controller_error(&controller).code);
 	assert_int_equal(NB_OK, controller_close(&controller));

@@ -49,13 +49,19 @@ class CellResult:
 
 
 def metric_order(names: Sequence[str]) -> list[str]:
-    """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER."""
-    bare = list(METRICS)
+    """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER; then
+    those that tools print.
+    """
+    bare = {name: at for at, name in enumerate(METRICS)}
     meters = ("", *METER_ORDER)
 
     def place(name: str) -> tuple[int, int, str]:
         base, _, meter = name.partition(".")
-        return bare.index(base), meters.index(meter) if meter in meters else len(meters), name
+        return (
+            bare.get(base, len(bare)),
+            meters.index(meter) if meter in meters else len(meters),
+            name,
+        )
 
     return sorted(names, key=place)
 
@@ -258,7 +264,7 @@ def tidy(result: Result, cells: Sequence[CellResult]) -> pd.DataFrame:
 
 def _tidy_rows(result: Result, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
     units = {
-        name: METRICS[name.partition(".")[0]].unit
+        name: result.describe(name).unit
         for name in (*result.metrics, *(m for m in result.repeat.metrics if m in METRICS))
     }
     for cell in cells:

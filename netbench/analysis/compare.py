@@ -35,6 +35,7 @@ def for_factor(
     margin: float | None = None,
     planned: Iterable[Mapping[str, str]] = (),
     order: Rounds | None = None,
+    better: int | None = None,
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -43,7 +44,8 @@ def for_factor(
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
     the whole context has none. order: the rounds of boots, where more is known of them than `runs`
-    show. Errors: KeyError for a factor, level or metric that is not there.
+    show. better: whether more is, of a metric that a tool prints. Errors: KeyError for a factor,
+    level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -73,6 +75,7 @@ def for_factor(
             0,
             confidence=repeat.confidence,
             margin=margin,
+            better=better,
         )
         base = by_level.pop(baseline, None)
         planned_levels = levels_of.get(tuple(context.values()), set())

@@ -48,6 +48,7 @@ class Comparison:
     verdict: str = "inconclusive"
     needed: int | None = None
     why: str = ""
+    better: int | None = None  # whether more is; None: as the metric of that name has it
 
     @property
     def names(self) -> tuple[str, str]:

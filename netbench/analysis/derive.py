@@ -24,7 +24,7 @@ from netbench.analysis.ratios import RatioSide, ratios
 from netbench.analysis.soak import SOAK, cpus_busy, slower
 from netbench.analysis.who_paid import who_paid
 from netbench.record import SIDES, Record, SideCounters, ToolReading
-from netbench.units import parse_rate
+from netbench.units import printed_rate
 
 KB = 1024
 NICED = "procstat", "nice"  # the state in which procstat counts soakers
@@ -77,6 +77,8 @@ def metrics_of(
     metrics.update(ratios(sides, shared))
     for name, share in who_paid({"sender": sender, "receiver": receiver}, ticks, shared, metrics):
         _put(metrics, name, share)
+    for name, capture in record.captures.items():
+        _put(metrics, name, None if name in metrics else capture.value)
     if "throughput" not in metrics and "bytes" not in sender.meters.get("flow", {}):
         _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
     return metrics
@@ -108,7 +110,7 @@ def _reported_throughput(tool: ToolReading) -> Number | None:
     """Gb/s as an external tool reports it; None when its output cannot be read."""
     if tool.rate is not None:
         try:
-            return parse_rate(tool.rate) / 1e9
+            return printed_rate(tool.rate) / 1e9
         except ValueError:
             return None
     if tool.bytes is None or tool.seconds is None:

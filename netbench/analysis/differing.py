@@ -76,7 +76,7 @@ def _words(a: Result, b: Result) -> Iterator[Difference]:
         one, two = a.asked.get(key), b.asked.get(key)
         name = key.partition(".")[2]
         if one != two and name not in (*a.factors, *b.factors, KERNEL):
-            hidden = name in PRIVATE
+            hidden = name in PRIVATE or key.startswith("tools.")
             words = (
                 ("differs", "differs")
                 if hidden

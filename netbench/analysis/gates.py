@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -14,7 +14,7 @@ from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import METRICS
 
 _GATE = re.compile(
-    r"\s*([a-z_]+(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
+    r"\s*([a-z_][a-z0-9_]*(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
 )
 _EXAMPLE = "such as throughput<-2% or sender_demand>5%"
 
@@ -47,7 +47,7 @@ class Outcome:
     unjudged: tuple[Comparison, ...]
 
 
-def parse(text: str) -> Gate:
+def parse(text: str, captured: Collection[str] = ()) -> Gate:
     """METRIC, < or >, and a change in percent or as a fraction. Errors: ValueError with what was
     expected.
     """
@@ -55,7 +55,7 @@ def parse(text: str) -> Gate:
     if match is None:
         raise ValueError(f"{text!r} is not a gate; write METRIC, < or >, and a change, {_EXAMPLE}")
     metric, side, sign, number, percent = match.groups()
-    known_metric(metric)
+    known_metric(metric, captured)
     limit = float(number) * (-1 if sign == "-" else 1) / (100 if percent else 1)
     if not math.isfinite(limit) or limit <= -1:
         raise ValueError(
@@ -65,9 +65,13 @@ def parse(text: str) -> Gate:
     return Gate(text, metric, side == "<", limit)
 
 
-def known_metric(name: str) -> str:
-    """The name of a metric that records can give. Errors: ValueError with the nearest."""
+def known_metric(name: str, captured: Collection[str] = ()) -> str:
+    """The name of a metric that records can give; `captured`: those that tools print. Errors:
+    ValueError with the nearest.
+    """
     bare, dot, _ = name.partition(".")
+    if name in captured:
+        return name
     if bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand"))):
         return name
     near = get_close_matches(bare, METRICS, 1)

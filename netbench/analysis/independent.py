@@ -37,7 +37,11 @@ def compared(
         key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
     )
     return corrected(
-        [_independent(m, metric, series, repeat, margin) for m in matching.matches], repeat
+        [
+            _independent(m, metric, series, repeat, margin, b.describe(metric).better)
+            for m in matching.matches
+        ],
+        repeat,
     )
 
 
@@ -47,12 +51,13 @@ def _independent(
     series: Sequence[Mapping[Place, Series]],
     repeat: Repeat,
     margin: float | None,
+    better: int,
 ) -> Comparison:
     """One comparison without its interval."""
     empty = Comparison(
         "result", B, A, m.context, m.pair, metric, 0, "run", confidence=repeat.confidence, against=0
     )
-    empty = replace(empty, margin=margin)
+    empty = replace(empty, margin=margin, better=better)
     base, mine = series[0].get(m.a), series[1].get(m.b)
     if base is None or mine is None:
         return replace(empty, why=f"{A if base is None else B} has no run here")

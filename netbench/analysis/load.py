@@ -106,6 +106,7 @@ class _Reader:
         self.epochs = Epochs(hosts, handled_by(plan))
         self.latest = Latest(self.epochs)
         self.last_row: dict[Stratum, int] = {}
+        self.units: dict[str, str] = {}
 
     def add(self, line: bytes) -> None:
         """Take in a line. Errors: StoreError; ValueError for a record that does not fit the others
@@ -126,6 +127,9 @@ class _Reader:
             record = runs.record
             shared = self.shared(record.pair, record.boot)
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
+            self.units |= {
+                name: each.unit for name, each in record.captures.items() if each.value is not None
+            }
             why = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why)
             for note, times in Counter(runs.notes).items():
@@ -225,6 +229,7 @@ class _Reader:
             },
             used={k: v for each in counted for k, v in each.usage.totals().items()},
             asked=campaign.asked,
+            units=self.units,
             truncated=truncated,
         )
 

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from netbench.analysis.ratios import RATIOS, Ratio
 from netbench.record import SIDES
 
 COUNTERS = "docs/records.md"
+NO_UNITS: Mapping[str, str] = MappingProxyType({})
+BETTER = {"µs": -1, "Gb/s": 1}
+"""Of metrics that tools print: less time is better, and more of a rate."""
 NETPERF = "netperf manual, section CPU Utilization (KB = 1024 bytes)"
 RUSAGE = "getrusage(2)"
 TCP = "tcp(7), TCP_INFO: tcpi_total_retrans"
@@ -188,11 +192,20 @@ METRICS: Mapping[str, Metric] = {
 """All metrics by name, in the order of tables."""
 
 
-def describe(name: str) -> Metric:
-    """The Metric of a name, also of `NAME.METER`. Errors: KeyError for a name that no record can
-    give.
+def _captured(name: str, unit: str) -> Metric:
+    """A metric that a tool prints."""
+    better = BETTER.get(unit, 1 if unit.endswith("/s") else 0)
+    about = "what the pattern of `captures` finds in the output of a tool"
+    return Metric(name, unit, about, "the number, in its base unit", COUNTERS, better)
+
+
+def describe(name: str, units: Mapping[str, str] = NO_UNITS) -> Metric:
+    """The Metric of a name, also of `NAME.METER`. `units`: of the metrics that tools print. Errors:
+    KeyError for a name that no record can give.
     """
     bare, _, meter = name.partition(".")
+    if name in units and bare not in METRICS:
+        return _captured(name, units[name])
     metric = METRICS[bare]
     if not meter:
         return metric

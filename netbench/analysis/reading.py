@@ -13,7 +13,7 @@ import yaml
 @dataclass(frozen=True)
 class CampaignWords:
     """What is taken from campaign.yaml: its `about`, and what it writes of the transfer and of
-    settings (`transfer.chunk` -> `64K`; None where it cannot be read).
+    settings and tools (`transfer.chunk` -> `64K`; None where it cannot be read).
     """
 
     about: str = ""
@@ -28,7 +28,7 @@ def read_campaign(folder: Path) -> CampaignWords:
         return CampaignWords()
     if not isinstance(document, dict):
         return CampaignWords()
-    parts = {name: document.get(name) for name in ("transfer", "settings")}
+    parts = {name: document.get(name) for name in ("transfer", "settings", "tools")}
     asked = {
         f"{name}.{key}": value if isinstance(value, str) else json.dumps(value)
         for name, part in parts.items()

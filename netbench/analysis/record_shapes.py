@@ -23,7 +23,7 @@ import numpy.typing as npt
 from netbench.codec import of_json
 from netbench.record import NO_SETTINGS, Record, Settings, check_time, parse_record
 
-MEASURED = ("run", "block", "sender", "receiver", "proof", "cut")
+MEASURED = ("run", "block", "sender", "receiver", "captures", "proof", "cut")
 """Keys of a record whose numbers differ from run to run."""
 NOTED = ("reason", "settings")
 """Keys whose texts and numbers may do so, too."""
@@ -67,7 +67,7 @@ class Runs:
     @cached_property
     def record(self) -> Record:
         """What the record of each says. A number of MEASURED is an array with one value a run; what
-        `started` and `notes` hold is left out.
+        `started` and `notes` hold, and what tools printed, is left out.
         """
         return _filled(self._layout, self._columns)  # type: ignore[no-any-return]
 
@@ -139,6 +139,21 @@ class _Groups:
         self._of_key = {
             key: [(next(numbers), leaf) for leaf in _leaves(value)] for key, value in raw.items()
         }
+        captures = (
+            (key, leaf)
+            for each in raw.get("captures", {}).values()
+            for key, value in each.items()
+            for leaf in _leaves(value)
+        )
+        self.printed = [
+            group
+            for (group, _), (key, _) in zip(self.of_pairs("captures"), captures, strict=True)
+            if key == "text"
+        ]
+
+    def of_pairs(self, key: str) -> list[tuple[int, str | int | float]]:
+        """The groups of a key with their values."""
+        return self._of_key.get(key, [])
 
     def of(self, *keys: str, kind: tuple[type, ...] = (str, int, float)) -> list[int]:
         """Those of some keys, of all keys without any."""
@@ -159,7 +174,7 @@ class _Shape:
         (self._started,) = groups.of("started")
         self.integers = groups.of(*MEASURED, kind=(int,))
         self.reals = groups.of(*MEASURED, kind=(float,))
-        self._noted = groups.of(*NOTED)
+        self._noted = [*groups.of(*NOTED), *groups.printed]
         apart = {self._started, *self.integers, *self.reals, *self._noted}
         every = groups.of()
         self._constant = [group for group in every if group not in apart]
@@ -299,7 +314,8 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
 
     named = numbered(raw)
     layout = of_json(Record, {key: named[key] for key in named if key not in Record.head})
-    return replace(layout, reason="", settings=NO_SETTINGS), values
+    captures = {name: replace(each, text="") for name, each in layout.captures.items()}
+    return replace(layout, reason="", settings=NO_SETTINGS, captures=captures), values
 
 
 def _filled(value: Any, columns: Sequence[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -14,6 +14,7 @@ import pandas as pd
 
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.meter_choice import Contradiction
+from netbench.analysis.metrics import NO_UNITS, Metric, describe
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.planned import handled_by, has_boots
 from netbench.analysis.proofs import ProofKey, ProofTotal
@@ -36,9 +37,9 @@ class Result:
     in which it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends
     are on one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
     contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
-    of the transfer and of settings, `transfer.chunk` to its words; None without one. truncated: the
-    last line was cut. repeat: where hosts are booted its `max` is its `min`, since nothing stops
-    early there.
+    of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
+    units: of the metrics that tools print. truncated: the last line was cut. repeat: where hosts
+    are booted its `max` is its `min`, since nothing stops early there.
     """
 
     path: Path
@@ -59,7 +60,12 @@ class Result:
     contradicted: Sequence[Contradiction]
     used: Mapping[UsageKey, Used]
     asked: Mapping[str, str] | None = None
+    units: Mapping[str, str] = field(default_factory=lambda: NO_UNITS)
     truncated: bool = False
+
+    def describe(self, metric: str) -> Metric:
+        """What a metric of this result is. Errors: KeyError where it has none of that name."""
+        return describe(metric, self.units)
 
     @property
     def name(self) -> str:

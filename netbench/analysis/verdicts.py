@@ -58,7 +58,9 @@ def judged(comparison: Comparison, level: float) -> Comparison:
     d = math.log(comparison.ratio)
     half = _quantile(comparison.freedom, level) * comparison.error
     low, high = math.exp(d - half), math.exp(d + half)
-    verdict = verdict_of(low, high, describe(comparison.metric).better, comparison.margin)
+    known = comparison.better
+    better = describe(comparison.metric).better if known is None else known
+    verdict = verdict_of(low, high, better, comparison.margin)
     samples = 1 if comparison.against is None else 2
     needed = (
         settling(d, comparison.sd, level, comparison.margin, samples)

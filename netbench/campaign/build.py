@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
+from pydantic_core import PydanticCustomError
+
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys, file_model
-from netbench.campaign.schema.statistics import RepeatKeys
+from netbench.campaign.schema.statistics import METRICS, RepeatKeys, why_no_metric
+from netbench.campaign.schema.tools import is_ready_unseen
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.campaign.settings import is_costly
 from netbench.campaign.tree import Table, find
@@ -32,7 +35,9 @@ from netbench.model import (
     ProfileSpec,
     Repeat,
     SettingLevel,
+    Tool,
 )
+from netbench.tools.base import THROUGHPUT
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
@@ -51,16 +56,18 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     commands = {
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
+    tools = _tools(file, problems)
     reader = Reader(
-        transfer_model(catalogue), commands, file.kernels, readable(catalogue), problems
+        transfer_model(catalogue), commands, file.kernels, readable(catalogue), tools, problems
     )
+    _resolve_tool(base, reader)
     factors = reader.factors(file.sweep)
     settings = _settings(file, reader)
     _bounds(base, factors, problems)
     _useless_sets(tree, factors, problems)
     context = cell_checks.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), settings)
     built = _cells(file, base, factors, reader, context)
-    repeat = _repeat(file.repeat, problems)
+    repeat = _repeat(file.repeat, captured_by(tools), problems)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
     profile = _profile(file, problems)
@@ -81,6 +88,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         verify=file.verify,
         settings=settings,
         commands=commands,
+        tools=tools,
         kernels=_kernels(file, built),
         limit=file.limit,
         lab=file.lab,
@@ -144,6 +152,36 @@ def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -
         for pair in pairs
         if pair.sender == pair.receiver or {pair.sender, pair.receiver} <= local
     )
+
+
+def _tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:
+    """The campaign's own tools, whether a cell uses them or not."""
+    tools = {name: keys.tool(name) for name, keys in file.tools.items()}
+    for name, tool in tools.items():
+        if is_ready_unseen(tool):
+            message = (
+                "expected {port} among its arguments, or `ready`: nothing else tells when it can"
+                " be connected to"
+            )
+            problems.add(("tools", name, "server"), message)
+    return tools
+
+
+def captured_by(tools: Mapping[str, Tool]) -> list[str]:
+    """The metrics that tools print, but for throughput."""
+    names = dict.fromkeys(name for tool in tools.values() for name, _ in tool.captures)
+    return [name for name in names if name != THROUGHPUT]
+
+
+def _resolve_tool(base: dict[str, Any], reader: Reader) -> None:
+    """What the name of a tool below `transfer` means; one that is not known is noted."""
+    if "tool" in base:
+        try:
+            base["tool"] = reader.tool(base["tool"])
+        except PydanticCustomError as error:
+            context = error.context or {}
+            reader.problems.add(("transfer", "tool"), context["text"], context["nearest"])
+            del base["tool"]
 
 
 def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:
@@ -226,15 +264,18 @@ def _only_ip6(context: cell_checks.Context) -> bool:
     return bool(addresses) and all(ip_address(address).version == 6 for address in addresses)
 
 
-def _repeat(keys: RepeatKeys, problems: Problems) -> Repeat:
-    """`min` and `max` left out follow the one that is written where it lies past the other's
-    default.
+def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Repeat:
+    """`captured`: metrics that tools print. `min` and `max` left out follow the one that is written
+    where it lies past the other's default.
     """
     low = keys.min if keys.min is not None else min(Repeat.min, keys.max or Repeat.min)
     high = keys.max if keys.max is not None else max(Repeat.max, low)
     if low > high:
         problems.add(("repeat", "min"), f"expected at most repeat.max, which is {high}, got {low}")
     for i, metric in enumerate(keys.metrics):
+        if (error := why_no_metric(metric, captured)) and problems.clean("tools"):
+            context = error.context or {}
+            problems.add(("repeat", "metrics", i), context["text"], context["nearest"])
         if metric in keys.metrics[:i]:
             problems.add(
                 ("repeat", "metrics", i), f"expected each metric once, got {metric!r} again"
@@ -262,7 +303,12 @@ def _meters(
     usable = [m for m in wanted if m == "soak" or catalogue.meters[m].accounts]
     for i, metric in enumerate(file.repeat.metrics):
         name, _, meter = metric.partition(".")
-        if name != "throughput" and (meter or not usable) and meter not in usable:
+        if (
+            name in METRICS
+            and name != "throughput"
+            and (meter or not usable)
+            and meter not in usable
+        ):
             choices = (
                 listed(usable)
                 if usable

@@ -84,7 +84,7 @@ def _complaints(
     yield from _addresses(transfer, context)
     yield from _one_host(cell, context)
     yield from _needs_setting(cell, context)
-    if transfer.tool.kind != "none":
+    if transfer.tool.external:
         return  # the engine's methods take no part
     send, receive = (
         context.catalogue.send.get(transfer.send),
@@ -109,7 +109,7 @@ def _complaints(
 def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
     """A method that fetches does so by what the setting of its name makes."""
     send = context.catalogue.send.get(cell.transfer.send)
-    if send and send.has("fetches") and cell.transfer.tool.kind == "none":
+    if send and send.has("fetches") and not cell.transfer.tool.external:
         levels = {**context.settings, **cell.settings}
         if not any(
             level.value != "off" for key, level in levels.items() if side_of(key)[1] == send.name

@@ -14,8 +14,9 @@ from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, Plain, compact, describe
-from netbench.model import Command, SettingLevel
+from netbench.model import Command, SettingLevel, Tool
 from netbench.settings.catalogue import parse_level
+from netbench.tools.catalogue import TOOLS
 
 KERNEL = settings.KERNEL
 METERS = "meters"
@@ -42,6 +43,7 @@ class Reader:
         commands: Mapping[str, Command],
         kernels: Collection[str],
         meters: Collection[str],
+        tools: Mapping[str, Tool],
         problems: Problems,
     ) -> None:
         """`meters`: those that may be read in a run."""
@@ -49,6 +51,7 @@ class Reader:
         self.commands = commands
         self.kernels = kernels
         self.meters = meters
+        self.tools = tools
         self.problems = problems
 
     def transfers(self, key: str) -> bool:
@@ -114,7 +117,18 @@ class Reader:
         return tuple(map(str, names))
 
     def _transfer(self, key: str, written: Plain) -> Any:
-        return getattr(self.model.model_validate({key: written}), key)
+        value = getattr(self.model.model_validate({key: written}), key)
+        return self.tool(value) if key == "tool" else value
+
+    def tool(self, named: Tool) -> Tool:
+        """The tool of a name, of the campaign's own or built in. Errors: PydanticCustomError."""
+        if named.client or named.name in ("none", *TOOLS):
+            return named
+        if named.name in self.tools:
+            return self.tools[named.name]
+        names = ["none", *TOOLS, *self.tools]
+        what = f"a tool ({listed(names)}), or {{argv: [...], pattern: '...'}}"
+        raise expected(what, named.name, nearest(named.name, names))
 
     def _kernel(self, written: Plain) -> str:
         if not isinstance(written, str) or (self.kernels and written not in self.kernels):

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from netbench.analysis.soak import SOAK
 from netbench.boot import boot_method
-from netbench.conductor import tool_commands
+from netbench.conductor import external_tool
 from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
-from netbench.conductor.check_files import check_files
+from netbench.conductor.check_files import check_files, has_program
 from netbench.conductor.check_memory import check_memory
 from netbench.conductor.check_root import check_root, needing_root, who_reads
 from netbench.conductor.check_soak import doubts
@@ -31,6 +31,8 @@ from netbench.plan import Plan, Unit
 from netbench.result_files import HostEntry
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find
+from netbench.tools.base import Place
+from netbench.tools.catalogue import adaptor_of
 from netbench.units import listed
 
 ROOT = 0  # the id of its user
@@ -148,7 +150,8 @@ def _unit(
     yield from check_congestion(transfer.congestion, sender, receiver)
     yield from check_files(transfer, sender, receiver, own_sinks)
     yield from check_memory(transfer, sender, receiver)
-    yield from _iperf3(unit, pool)
+    if transfer.tool.external:
+        yield from _tool(unit, pool)
 
 
 def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
@@ -169,27 +172,30 @@ def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iter
         )
 
 
-def _iperf3(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
+def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
+    """What the tool of a cell cannot do, and whether its programs are installed."""
     transfer = unit.cell.transfer
-    if transfer.tool.kind != "iperf3":
-        return
-    why = tool_commands.unable(transfer)
-    if why:
+    sender, receiver = pool.pair_workers(unit.pair)
+    adaptor = adaptor_of(transfer.tool)
+    if why := external_tool.unable(transfer, sender, receiver):
         yield Finding(
             "warning",
             "",
-            f"cell {unit.cell.id}: iperf3 cannot run it: {why}",
+            f"cell {unit.cell.id}: {why}",
             "`exclude:` the cell, or it is reported as unsupported",
         )
-    for worker in pool.pair_workers(unit.pair):
-        try:
-            worker.operate("exec", ["iperf3", "--version"])
-        except EngineError:
+        return
+    lines = adaptor.commands(transfer, Place("", 1))
+    client = receiver if lines.on_receiver else sender
+    for worker, argv in ((client, lines.client), (receiver, lines.server)):
+        program = adaptor.program or argv[0] if argv else ""
+        if program and not has_program(worker, program):
+            how = f"apt-get install {adaptor.package}" if adaptor.package else "or give its path"
             yield Finding(
-                "error",
+                "warning",
                 worker.host,
-                "iperf3 is not installed",
-                "install it (apt-get install iperf3), or `exclude:` its cells",
+                f"{adaptor.name}: there is no program {program}: its runs will fail",
+                f"install it ({how}), or `exclude:` its cells",
             )
 
 

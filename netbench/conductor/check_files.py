@@ -43,6 +43,17 @@ def is_character_device(worker: Worker, path: str) -> bool:
     return _test(worker, "-c", path)
 
 
+def has_program(worker: Worker, program: str) -> bool:
+    """Whether the worker can start a program by this name. Errors: Lost."""
+    if "/" in program:
+        return _test(worker, "-x", program)
+    try:
+        worker.operate("exec", ["sh", "-c", 'command -v "$1" >/dev/null', "sh", program])
+    except EngineError:
+        return False
+    return True
+
+
 def _readable(worker: Worker, path: str) -> Iterator[Finding]:
     host = worker.host
     if not _test(worker, "-e", path):

@@ -18,7 +18,7 @@ def check_memory(transfer: Transfer, sender: Worker, receiver: Worker) -> Iterat
     """Findings about the buffers of a transfer; both sides count where they share a kernel. Errors:
     those of losing a worker.
     """
-    if transfer.tool.kind != "none":
+    if transfer.tool.external:
         return
     sides = [(sender, _sent(transfer, sender)), (receiver, _received(transfer, receiver))]
     if sender.hello.boot_id == receiver.hello.boot_id:

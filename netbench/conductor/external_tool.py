@@ -2,138 +2,254 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from netbench.conductor import job, readings, tool_commands
+from netbench.conductor import job, readings, transfer
 from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.conductor.measurement import Measurement, side_counters
-from netbench.conductor.tool_commands import Commands
+from netbench.conductor.sinks import MadeSinks
+from netbench.conductor.tool_server import ToolServer
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Outcome, Worker
-from netbench.errors import NetbenchError
+from netbench.errors import EngineError, NetbenchError, RequestError
 from netbench.model import Transfer
-from netbench.record import ToolReading
+from netbench.tools.base import Adaptor, Commands, Output, Place, Reading
+from netbench.tools.catalogue import adaptor_of
+
+FIRST_PORT, PORTS = 15201, 1000
+SLOWEST_RATE = 8_000_000  # bits/s that a run of `bytes` is expected to reach
+LOOK_SECONDS = 0.5  # between looks at a server while its client runs
+GRACE_SECONDS = 5.0  # that a client has to exit after its server has
+REPORT_SECONDS = 2.0  # that a server has to print what it says at the end of a connection
+BY_HAND = "run its command by hand on that host"
+KEPT = "samples/ has its command line and what it printed"
 
 
 class ToolFailed(NetbenchError):
-    """A tool failed, or printed no result: `output` is what it printed."""
+    """A tool failed, or printed no result: `output` and `server_output` are what it printed."""
 
-    def __init__(self, message: str, output: str) -> None:
-        self.output = output
-        super().__init__(message)
+    def __init__(self, message: str, output: str = "", server_output: str = "") -> None:
+        self.output, self.server_output = output, server_output
+        super().__init__(" ".join(message.split()))
 
 
-def measure(transfer: Transfer, ends: Ends, run: int, watch: Watch | None = None) -> Measurement:
+@dataclass(frozen=True)
+class _Plan:
+    """A tool's run: on which ends, by which command lines."""
+
+    adaptor: Adaptor
+    lines: Commands
+    client: End
+    server: End | None
+    port: int
+    seconds: float  # that the client may take
+
+
+def measure(
+    cell: Transfer, ends: Ends, sinks: MadeSinks, run: int, watch: Watch | None = None
+) -> Measurement:
     """Run the tool once. `run`: the number of the run, which chooses the port; `watch`: of a tool
     with a window.
 
     Errors: ToolFailed; RequestError for what the tool cannot do; those of a transfer.
     """
-    sender, receiver = ends
-    port = tool_commands.port_of(transfer, run)
-    lines = tool_commands.commands(transfer, receiver.address, port, (sender.cpu, receiver.cpu))
-    client = _options(lines.client, sender, lines.warmup, lines.window)
-    if sender.cpu is not None and transfer.tool.kind != "iperf3":
-        client["cpu"] = sender.cpu
-    server: job.Options = {}
-    if lines.server:
-        server = _options(lines.server, receiver) | {"marks": 1, "await": lines.ready}
-    seconds = tool_commands.seconds_at_most(transfer) + SLACK_SECONDS
-    sent, received = _execute(
-        sender.worker, receiver.worker, client, server, seconds, watch or Watch()
-    )
-    tool, output = _reading(transfer, lines, sender, sent)
-    return Measurement(
-        side_counters(sender, sent.result),
-        side_counters(receiver, received.result if received else (), tool=tool),
-        samples=list(readings.edge_lines("sender", sent.result, sender.worker.catalogue)),
-        output=output,
-    )
-
-
-def _reading(
-    transfer: Transfer, lines: Commands, sender: End, sent: Outcome
-) -> tuple[ToolReading, str]:
-    """What the tool says it moved, and its command line with all that it printed."""
-    read = readings.readbacks(sent.result, sender.worker.catalogue)
-    output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
-    printed = f"$ {' '.join(lines.client)}\n{output}{errors}"
+    plan = _planned(cell, ends, run)
+    size = _source_size(cell, plan.client.worker)
+    if cell.sink.path and plan.lines.on_receiver:
+        transfer.claim_sink(cell, ends.receiver, sinks)
     try:
-        status = int(read.get("tool_status", 0))
-        return tool_commands.reading(transfer, output, errors, status), printed
-    except ValueError as error:
-        raise ToolFailed(str(error), printed) from error
+        sent, received = _execute(plan, watch or Watch())
+    except EngineError as error:
+        raise ToolFailed(f"{plan.adaptor.name}: {error}") from error
+    output = _output(plan, sent, received, size)
+    printed = (
+        f"$ {' '.join(plan.lines.client)}\n{output.text}{output.errors}",
+        f"$ {' '.join(plan.lines.server)}\n{output.server}" if received else "",
+    )
+    reading = _reading(plan, cell, sent, output, printed)
+    results = {"sender": (), "receiver": received.result if received else ()}
+    results[plan.client.side] = sent.result
+    return Measurement(
+        side_counters(ends.sender, results["sender"]),
+        side_counters(ends.receiver, results["receiver"], tool=reading.tool),
+        samples=list(
+            readings.edge_lines(plan.client.side, sent.result, plan.client.worker.catalogue)
+        ),
+        output=printed[0],
+        server_output=printed[1],
+        captures=reading.captures,
+    )
 
 
-def _options(argv: tuple[str, ...], end: End, warmup: int = 0, window: int = 0) -> job.Options:
+def has_window(cell: Transfer) -> bool:
+    """Whether the tool of a cell has a window that is known: others are measured over their whole
+    life.
+    """
+    return adaptor_of(cell.tool).commands(cell, Place("", 1)).window > 0
+
+
+def unable(cell: Transfer, sender: Worker, receiver: Worker) -> str:
+    """Why the tool of a cell cannot do it, in one sentence, or ""."""
+    one_host = sender.hello.boot_id == receiver.hello.boot_id
+    return adaptor_of(cell.tool).unable(cell, one_host)
+
+
+def _planned(cell: Transfer, ends: Ends, run: int) -> _Plan:
+    sender, receiver = ends
+    why = unable(cell, sender.worker, receiver.worker)
+    if why:
+        raise RequestError(f"{why}; `exclude:` the cell")
+    adaptor, port = adaptor_of(cell.tool), _port_of(cell, run)
+    lines = adaptor.commands(cell, Place(receiver.address, port, sender.cpu, receiver.cpu))
+    return _Plan(
+        adaptor,
+        lines,
+        replace(receiver, without_host_wide=False) if lines.on_receiver else sender,
+        receiver if lines.server else None,
+        port,
+        _seconds_at_most(cell) + SLACK_SECONDS,
+    )
+
+
+def _port_of(cell: Transfer, run: int) -> int:
+    """A port for the tool's server: it cannot let the kernel choose one, so each run takes the next
+    of a range.
+    """
+    low, high = cell.port or (FIRST_PORT, FIRST_PORT + PORTS - 1)
+    return low + run % (high - low + 1)
+
+
+def _seconds_at_most(cell: Transfer) -> float:
+    """How long a tool may take for a cell: twice what the cell asks for."""
+    if cell.bytes:
+        return 2 * cell.bytes * 8 / min(cell.rate or SLOWEST_RATE, SLOWEST_RATE)
+    return 2 * (cell.warmup + (cell.duration or 0)) / 1e9
+
+
+def _source_size(cell: Transfer, worker: Worker) -> int | None:
+    """Bytes of the source, where it is a file."""
+    if cell.source.kind == "file":
+        with suppress(EngineError, ValueError):
+            return int(worker.operate("exec", ["stat", "-L", "-c", "%s", cell.source.path])[0])
+    return None
+
+
+def _options(end: End, argv: Sequence[str], lines: Commands) -> job.Options:
     options: job.Options = {
         "role": "tool",
         "argv": "\0".join(argv),
         "sample": 0,
-        "warmup": warmup,
-        "duration": window,
         "address": end.address,
     }
+    if end.cpu is not None and not lines.pinned:
+        options["cpu"] = end.cpu
     return options | end.metering
 
 
-def _execute(
-    sender: Worker,
-    receiver: Worker,
-    client: job.Options,
-    server: job.Options,
-    seconds: float,
-    watch: Watch,
-) -> tuple[Outcome, Outcome | None]:
-    """Run a tool's client, which has so many seconds to exit, and its server unless that is {},
-    with one window over both.
-    """
-    with idle_after_errors(sender, receiver):
-        if server:
-            receiver.prepare(server)
-            receiver.go()
-            receiver.await_edge(Edge.WARM, SLACK_SECONDS)
-        sender.prepare(client)
-        measured = [sender, receiver] if server else [sender]
-        if client["duration"]:
-            sender.go()
-            _measure_window(measured, client, watch)
+def _execute(plan: _Plan, watch: Watch) -> tuple[Outcome, Outcome | None]:
+    """Run the client, and the server where there is one, with one window over both."""
+    client, lines = plan.client.worker, plan.lines
+    server = None
+    workers = [client, *([plan.server.worker] if plan.server else [])]
+    options = _options(plan.client, lines.client, lines)
+    options |= {"warmup": lines.warmup, "duration": lines.window}
+    with idle_after_errors(client, workers[-1]):
+        try:
+            if plan.server:
+                server = ToolServer(plan.server.worker)
+                server.start(_options(plan.server, lines.server, lines), lines.ready, plan.port)
+        except (EngineError, TimeoutError) as error:
+            raise ToolFailed(f"{plan.adaptor.name}: its server: {error}") from error
+        client.prepare(options)
+        if lines.window:
+            client.go()
+            _measure_window(client, server, lines, watch)
         else:
-            _mark(measured)
-            sender.go()
-        sent = _await_exit(sender, str(client["argv"]), seconds)
-        if not server:
+            if server:
+                server.mark()
+            client.go()
+        sent = _await_exit(plan, client, server)
+        if server is None:
             return sent, None
-        # Without a window the server's closes when it leaves with its client.
-        receiver.await_edge(Edge.CLOSE, SLACK_SECONDS)
-        receiver.stop()
-        return sent, receiver.result(SLACK_SECONDS)
+        if not lines.window:
+            _await_report(plan, sent, server)
+            server.mark()
+        return sent, server.end()
 
 
-def _await_exit(sender: Worker, argv: str, seconds: float) -> Outcome:
+def _await_exit(plan: _Plan, client: Worker, server: ToolServer | None) -> Outcome:
     """The client's result. Errors: ToolFailed when it has not exited in time; it is killed then."""
-    try:
-        return sender.result(seconds)
-    except TimeoutError as error:
-        program = argv.partition("\0")[0]
-        what = f"{sender.host}: {program} has not ended within {seconds:.0f} s"
-        raise ToolFailed(f"{what}; {tool_commands.BY_HAND}", "") from error
+    began = time.monotonic()
+    seconds = plan.seconds
+    while True:
+        waited = time.monotonic() - began
+        try:
+            return client.result(max(0.0, min(LOOK_SECONDS, seconds - waited)))
+        except TimeoutError as error:
+            if waited >= seconds:
+                what = f"{plan.adaptor.name}: {plan.lines.client[0]} has not ended"
+                if server and server.ended:
+                    what += f" {GRACE_SECONDS:.0f} s after its server has,"
+                raise ToolFailed(f"{what} within {seconds:.0f} s; {BY_HAND}") from error
+        if server and not server.ended and server.has_ended():
+            seconds = min(seconds, time.monotonic() - began + GRACE_SECONDS)
 
 
-def _measure_window(workers: Sequence[Worker], client: job.Options, watch: Watch) -> None:
+def _await_report(plan: _Plan, sent: Outcome, server: ToolServer) -> None:
+    """Wait until the server has printed what the client has not, as some do when a connection is
+    closed.
+    """
+    deadline = time.monotonic() + REPORT_SECONDS
+    text, errors, _ = _printed(plan.client, sent)
+    with suppress(TimeoutError):
+        while not plan.adaptor.is_complete(Output(text, errors, server.printed)):
+            server.read_more(deadline - time.monotonic())
+
+
+def _measure_window(
+    client: Worker, server: ToolServer | None, lines: Commands, watch: Watch
+) -> None:
     """Open and close the window of the server when the client's does."""
-    sender = workers[0]
-    sender.await_edge(Edge.OPEN, int(client["warmup"]) / 1e9 + SLACK_SECONDS)
-    _mark(workers)
-    watch.begin()
-    sender.await_edge(Edge.CLOSE, int(client["duration"]) / 1e9 + SLACK_SECONDS)
-    watch.end()
-    _mark(workers)
-    sender.stop()
-
-
-def _mark(workers: Sequence[Worker]) -> None:
-    """Tell the server's worker, where there is one, that the client's window opens or closes."""
-    for server in workers[1:]:
+    client.await_edge(Edge.OPEN, lines.warmup / 1e9 + SLACK_SECONDS)
+    if server:
         server.mark()
+    watch.begin()
+    client.await_edge(Edge.CLOSE, lines.window / 1e9 + SLACK_SECONDS)
+    watch.end()
+    if server:
+        server.mark()
+    client.stop()
+
+
+def _printed(end: End, outcome: Outcome) -> tuple[str, str, int]:
+    """What a program printed: output and errors; and its exit status."""
+    read = readings.readbacks(outcome.result, end.worker.catalogue)
+    output, errors = str(read.get("tool_output", "")), str(read.get("tool_errors", ""))
+    return output, errors, int(read.get("tool_status", 0))
+
+
+def _output(plan: _Plan, sent: Outcome, received: Outcome | None, size: int | None) -> Output:
+    """What the programs printed."""
+    text, errors, _ = _printed(plan.client, sent)
+    theirs = "".join(_printed(plan.server, received)[:2]) if plan.server and received else ""
+    edges = readings.counters(sent.result, plan.client.worker.catalogue).get("time_ns")
+    seconds = (edges[1] - edges[0]) / 1e9 if edges else None
+    return Output(text, errors, theirs, seconds, size)
+
+
+def _reading(
+    plan: _Plan, cell: Transfer, sent: Outcome, output: Output, printed: tuple[str, str]
+) -> Reading:
+    """What the tool says. Errors: ToolFailed."""
+    name, status = plan.adaptor.name, _printed(plan.client, sent)[2]
+    if status:
+        why = plan.adaptor.complaint(output)
+        raise ToolFailed(f"{name}: exit status {status}: {why}; {KEPT}", *printed)
+    try:
+        return plan.adaptor.reading(cell, output)
+    except ValueError as error:
+        raise ToolFailed(f"{name}: {error}; {KEPT}", *printed) from error

@@ -12,6 +12,7 @@ from netbench.errors import EngineError
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host
 from netbench.result_files import HostEntry
+from netbench.tools.catalogue import TOOLS
 
 FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {files: ...}`
 
@@ -88,6 +89,11 @@ def _subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[s
         "peer": [campaign.hosts[peer].data_address(campaign.ip)],
         "source": sources,
         "sink": [t.sink.path for t in transfers if receives and t.sink.kind == "file"],
+        "tool": [
+            TOOLS[transfer.tool.name].program
+            for transfer in transfers
+            if transfer.tool.name in TOOLS
+        ],
     }
     with contextlib.suppress(EngineError):
         subjects["interface"] = [data_interface(campaign.hosts[name], worker, campaign.ip)]

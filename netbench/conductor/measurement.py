@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.conductor import readings
 from netbench.conductor.ends import End
 from netbench.engine.binding import Vector
-from netbench.record import NO_PROOF, NO_SETTINGS, Proof, Settings, SideCounters
+from netbench.record import NO_PROOF, NO_SETTINGS, Capture, Proof, Settings, SideCounters
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """`samples`: lines of samples/; `output`: what an external tool printed."""
+    """`samples`: lines of samples/; `output`, `server_output`: what an external tool printed, and
+    `captures` the numbers in it.
+    """
 
     sender: SideCounters
     receiver: SideCounters
@@ -22,6 +24,8 @@ class Measurement:
     proof: Proof = NO_PROOF
     samples: Sequence[Mapping[str, Any]] = ()
     output: str = ""
+    server_output: str = ""
+    captures: Mapping[str, Capture] = field(default_factory=dict)
 
 
 def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCounters:

@@ -37,7 +37,7 @@ class NoiseMonitor:
         self._lost: dict[str, str] = {}
         self._here = own_boot_id()
         self._methods = {
-            cell.transfer.send for cell in campaign.cells if cell.transfer.tool.kind == "none"
+            cell.transfer.send for cell in campaign.cells if not cell.transfer.tool.external
         }
 
     @contextmanager

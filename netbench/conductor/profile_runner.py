@@ -26,9 +26,7 @@ IN_A_FILE = (
     "the sink is a file: a profile run lasts as long as `profile.seconds` says, and would write as"
     " much as fits in that time; profile the cell with `sink: discard`"
 )
-NO_WINDOW = (
-    "the tool has no window that is known: a program of the user's is measured over its whole life"
-)
+NO_WINDOW = "the tool has no window that is known: it is measured over its whole life"
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class ProfileRunner:
         asked = step.unit.cell.transfer
         if asked.sink.kind == "file":
             raise RequestError(IN_A_FILE)
-        if asked.tool.kind == "argv":
+        if asked.tool.external and not external_tool.has_window(_timed(asked, self._spec.duration)):
             raise RequestError(NO_WINDOW)
         ends = self._ends.ends(step.unit)
         ends = Ends(*(replace(end, meters=_without_alone(end.meters)) for end in ends))
@@ -71,7 +69,7 @@ class ProfileRunner:
                 raise self._pool.refused[end.host.name]
         profiler = Profiler(self._pool, ends, self._spec.frequency)
         profiler.prepare()
-        timed = replace(asked, duration=self._spec.duration, bytes=None)
+        timed = _timed(asked, self._spec.duration)
         measured = self._measure(timed, ends, record.run, Watch(profiler.begin, profiler.end))
         sampled = profiler.read()
         profiles: dict[ProfileSide, KernelProfile] = {}
@@ -85,8 +83,8 @@ class ProfileRunner:
         return Profiled(done, stacks)
 
     def _measure(self, timed: Transfer, ends: Ends, number: int, watch: Watch) -> Measurement:
-        if timed.tool.kind != "none":
-            return external_tool.measure(timed, ends, number, watch)
+        if timed.tool.external:
+            return external_tool.measure(timed, ends, self._sinks, number, watch)
         return transfer.measure(timed, ends, self._sinks, watch)
 
 
@@ -104,6 +102,10 @@ def empty_profile_record(step: ProfileRun, number: int) -> ProfileRecord:
         reason="",
         started=now(),
     )
+
+
+def _timed(asked: Transfer, duration: int) -> Transfer:
+    return replace(asked, duration=duration, bytes=None)
 
 
 def _without_alone(meters: tuple[str, ...]) -> tuple[str, ...]:

@@ -143,11 +143,12 @@ def for_terminal() -> Progress:
 
 def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
     """A cell's first chosen metric: its running mean and half-width."""
-    from netbench.analysis.metrics import describe
+    from netbench.analysis.metrics import METRICS
 
     for name in (*metrics, "throughput", *assessment.intervals):
         if name in assessment.intervals:
             interval = assessment.intervals[name]
             width = f" ± {interval.half_width:.2g}" if interval.known else ""
-            return f"{name} {interval.mean:.3g}{width} {describe(name).unit}"
+            unit = METRICS[name.partition(".")[0]].unit if name.partition(".")[0] in METRICS else ""
+            return f"{name} {interval.mean:.3g}{width} {unit}".rstrip()
     return "no metric yet"

@@ -88,6 +88,8 @@ class Recorder:
             self._store.samples(result.record.run, result.samples)
         if result.output:
             self._store.text(result.record.run, result.output)
+        if result.server_output:
+            self._store.text(result.record.run, result.server_output, ".server")
 
     def keep_interrupted(self, record: Record) -> None:
         """Keep the record of a run that Ctrl-C has ended. Errors: StoreError."""

@@ -30,6 +30,7 @@ class RunResult:
     record: Record
     samples: Sequence[Mapping[str, Any]] = ()
     output: str = ""
+    server_output: str = ""
 
 
 class Interrupted(Exception):
@@ -61,7 +62,8 @@ class Runner:
             ends = self._ends.ends(step.unit)
             measured = self._measure(step.unit, ends, number)
         except ToolFailed as error:
-            return RunResult(replace(record, status="failed", reason=str(error)), (), error.output)
+            failed = replace(record, status="failed", reason=str(error))
+            return RunResult(failed, (), error.output, error.server_output)
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
             return RunResult(replace(record, status=status_of(error), reason=str(error)))
         except HostGone:
@@ -78,13 +80,14 @@ class Runner:
             receiver=measured.receiver,
             settings=measured.settings,
             proof=measured.proof,
+            captures=measured.captures,
             cut=_cuts(ends),
         )
-        return RunResult(record, measured.samples, measured.output)
+        return RunResult(record, measured.samples, measured.output, measured.server_output)
 
     def _measure(self, unit: Unit, ends: Ends, number: int) -> Measurement:
-        if unit.cell.transfer.tool.kind != "none":
-            return external_tool.measure(unit.cell.transfer, ends, number)
+        if unit.cell.transfer.tool.external:
+            return external_tool.measure(unit.cell.transfer, ends, self._sinks, number)
         return transfer.measure(unit.cell.transfer, ends, self._sinks)
 
     def why_unverified(self, unit: Unit) -> str:
@@ -97,7 +100,7 @@ class Runner:
         """Show that what arrives is what was sent. What is wrong, or "" (also where that cannot be
         seen: of an external tool). Errors: those of a transfer.
         """
-        if unit.cell.transfer.tool.kind != "none":
+        if unit.cell.transfer.tool.external:
             return ""
         return transfer.verify(unit.cell.transfer, self._ends.ends(unit), self._sinks)
 

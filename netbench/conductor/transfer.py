@@ -10,7 +10,7 @@ from typing import Any
 from netbench.conductor import job, readings
 from netbench.conductor.check_files import is_character_device
 from netbench.conductor.ends import End, Ends
-from netbench.conductor.exchange import Exchange, Watch, exchange
+from netbench.conductor.exchange import Exchange, Watch, exchange, give_up
 from netbench.conductor.measurement import Measurement, side_counters
 from netbench.conductor.sinks import MadeSinks
 from netbench.engine.binding import SAME, Vector
@@ -48,6 +48,20 @@ def measure(
         Proof(*(readings.proofs(one.result, end.worker.catalogue) for end, one in sides)),
         [line for side in sides for line in _lines(*side)],
     )
+
+
+def claim_sink(cell: Transfer, receiver: End, sinks: MadeSinks) -> None:
+    """Make the file of a sink, or see that this campaign may write it, for a program that will.
+    Errors: EngineError where it may not; Lost.
+    """
+    worker = receiver.worker
+    options = job.receiver_options(cell, os.urandom(16), None, (), sinks.on(worker))
+    try:
+        ready = worker.prepare(options | {"address": receiver.address})
+        read = readings.readbacks(ready, worker.catalogue)
+        sinks.add(worker, job.sink_paths(cell), read.get("sink_device"), read.get("sink_inode"))
+    finally:
+        give_up(worker)
 
 
 def why_unverified(transfer: Transfer, ends: Ends) -> str:

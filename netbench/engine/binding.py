@@ -54,6 +54,7 @@ class Frame(IntEnum):
     UNDO = lib.NB_UNDO
     UNDONE = lib.NB_UNDONE
     BYE = lib.NB_BYE
+    PRINTED = lib.NB_PRINTED
 
 
 class Duty(IntEnum):

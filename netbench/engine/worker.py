@@ -180,6 +180,11 @@ class Worker:
         """
         self._order(Frame.MARK, arrived)
 
+    def next_output(self, seconds: float) -> str:
+        """Wait until the tool that runs prints more, and give that, or some of it."""
+        self._order(Frame.PRINTED)
+        return self._await(Frame.PRINTED, seconds).decode("utf-8", "replace")
+
     def stop(self) -> None:
         """Stop moving data, after the window has closed."""
         self._order(Frame.STOP)

@@ -18,7 +18,8 @@ GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 class FactSource:
     """Where a fact is read: an operation of the worker, its target, and the parser of its text.
 
-    In the target `{interface}`, `{peer}`, `{source}` and `{sink}` stand for the host's own. Besides
+    In the target `{interface}`, `{peer}`, `{source}`, `{sink}` and `{tool}` stand for the host's
+    own. Besides
     the worker's operations, `op` can be `files` (every file of a directory, as lines `name: text`),
     `mount` (a path, resolved, followed by /proc/self/mountinfo) and `name` (the target itself).
     `failing` is the text of an error that is an answer, and the fact that it stands for.

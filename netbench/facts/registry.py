@@ -22,7 +22,7 @@ from netbench.facts.cpu import (
 from netbench.facts.network import features, of_maximum, qdiscs, route
 from netbench.facts.storage import mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
-from netbench.facts.text import choice, field, first_words, not_zero, words
+from netbench.facts.text import choice, field, first_line, first_words, not_zero, words
 
 _V4 = "/proc/sys/net/ipv4/"
 _CORE = "/proc/sys/net/core/"
@@ -80,6 +80,12 @@ FACTS: tuple[Fact, ...] = (
         (FactSource("files", (_CPUS + "vulnerabilities",), mitigations),),
     ),
     Fact("engine", "version of the engine", row="engine"),
+    Fact(
+        "tools",
+        "versions of the built-in tools that cells have",
+        (FactSource("exec", ("{tool}", "--version"), first_line),),
+        row="engine",
+    ),
     Fact("layout", "digest of what the engine declares", row="engine"),
     Fact(
         "engine_hash",

@@ -16,6 +16,11 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+def first_line(text: str) -> str:
+    """The first line that says something."""
+    return words(next(filter(str.strip, text.splitlines()), ""))
+
+
 def fields(text: str) -> dict[str, str]:
     """`key: value` lines; of equal keys the first."""
     values: dict[str, str] = {}

@@ -28,7 +28,7 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of
-    rows that carry the mark †.
+    rows that carry the mark †, `marked_values` values that do, each by its row and column.
     """
 
     title: str
@@ -36,6 +36,7 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
     marked: frozenset[int] = frozenset()
+    marked_values: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,17 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios); renderers without pictures
-    leave it out.
+    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix); renderers without
+    pictures leave it out.
 
-    `label` is its title.
+    `label` is its title; `number` says which of several matrices it is of.
     """
 
     kind: str
     metric: str
     caption: str
     label: str = ""
+    number: int = 0
 
 
 Block = Table | Prose | Cautions | Plot

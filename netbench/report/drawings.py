@@ -8,6 +8,7 @@ import numpy as np
 
 from netbench.analysis.cells import rows_by_cell
 from netbench.analysis.layers import ORDER
+from netbench.analysis.pivot import pivots
 from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
 from netbench.report.flame_graph import layer_colour
@@ -45,10 +46,12 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
 
     if plot.kind == "means":
         rows = rows_of(source, plot.metric)
-        return plots.means(rows, plot.metric), sum(len(v) for v in rows.values)
+        return plots.means(rows, source.result.describe(plot.metric)), sum(
+            len(v) for v in rows.values
+        )
     if plot.kind == "order":
         runs = source.result.ok
-        return plots.order(runs, plot.metric), len(runs)
+        return plots.order(runs, source.result.describe(plot.metric)), len(runs)
     if plot.kind == "ratios":
         family = source.comparisons[plot.metric]
         several = len(source.result.plan.pairs) > 1
@@ -56,7 +59,7 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
             " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])
             for c in family
         ]
-        return plots.ratios(family, labels), len(family)
+        return plots.ratios(family, labels, source.result.describe(plot.metric)), len(family)
     if plot.kind == "layers":
         cells = source.profiles.cells
         shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
@@ -64,4 +67,7 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
         colours = {name: layer_colour(name) for name in shown}
         names = [cell_words(source, cell) for cell in cells]
         return plots.layers(names, drawn, colours, f"{units(cells)} per GiB"), len(cells)
+    if plot.kind == "matrix":
+        pivot = pivots(source.result, source.cells)[plot.number]
+        return plots.matrix(pivot, source.result.describe(plot.metric)), len(pivot.cells)
     raise KeyError(plot.kind)

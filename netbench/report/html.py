@@ -99,9 +99,10 @@ def _table(table: Table) -> dict[str, Any]:
         {"name": c.name, "unit": c.unit, "numeric": n, "kind": c.kind}
         for c, n in zip(table.columns, numeric, strict=True)
     ]
+    marked = {(i, last) for i in table.marked} | table.marked_values
     rows = [
         [
-            heads[j] | {"mean": mean, "half": half, "mark": i in table.marked and j == last}
+            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in marked}
             for j, (mean, half) in enumerate(row)
         ]
         for i, row in enumerate(zip(*columns, strict=True))

@@ -103,5 +103,6 @@ def _block(block: Block) -> dict[str, Any]:
         "columns": [{"name": c.name, "unit": c.unit} for c in block.columns],
         "rows": [[_value(value) for value in row] for row in block.rows],
         "marked": sorted(block.marked),
+        "marked_values": sorted(map(list, block.marked_values)),
         "notes": list(block.notes),
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from netbench.control_characters import escape_controls
 from netbench.report.blocks import Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
-from netbench.report.text import MARK, as_words
+from netbench.report.text import as_words
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
@@ -59,9 +59,6 @@ def _table(table: Table) -> Iterator[str]:
         yield f"### {escape(table.title)}"
         yield ""
     rows = as_words(table)
-    last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
-    for i in table.marked:
-        rows[i][last] += f" {MARK}"
     yield _row([f"{escape(c.name)}{f' ({c.unit})' if c.unit else ''}" for c in table.columns])
     yield _row([_rule(column, [row[i] for row in rows]) for i, column in enumerate(table.columns)])
     for row in rows:

@@ -24,8 +24,10 @@ from matplotlib.style.core import STYLE_BLACKLIST
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import Comparison
-from netbench.analysis.metrics import describe
+from netbench.analysis.metrics import Metric
+from netbench.analysis.pivot import Pivot
 from netbench.analysis.words import percent
+from netbench.report.numbers import words
 
 INK, DOT, BAND = "#1f2933", "#7aa6c2", "#eef2f5"
 COLOURS = {
@@ -94,7 +96,7 @@ def shown_axes(height: float) -> Axes:
         return figure.add_subplot()
 
 
-def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
+def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
     """One row a cell: its runs as dots, its mean and interval as a bar."""
     axes = axes or new_axes(height_of(len(rows.labels)))
     jitter = np.random.default_rng(0)
@@ -103,7 +105,7 @@ def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
         -0.3, 0.3, len(dots)
     )
     axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
-    intervals = [cell.intervals[metric] for cell in rows.cells]
+    intervals = [cell.intervals[metric.name] for cell in rows.cells]
     halves = np.nan_to_num([i.half_width for i in intervals])  # one run has a mean and no bar
     few = len(intervals) <= LABELLED
     style: dict[str, Any] = (
@@ -120,20 +122,20 @@ def means(rows: Rows, metric: str, axes: Axes | None = None) -> Axes:
         **style,
     )
     _rows_axis(axes, rows.labels)
-    axes.set_xlabel(f"{describe(metric).title} [{describe(metric).unit}]")
+    axes.set_xlabel(f"{metric.title} [{metric.unit}]" if metric.unit else metric.title)
     return axes
 
 
-def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
+def order(runs: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
     """Runs in order of execution, each against the mean of its cell in percent; blocks alternate in
     shade, boots are parted by lines.
 
     runs: ok runs with run, cell, pair, block, boot and the metric.
     """
     axes = axes or new_axes(FLAT)
-    used = runs.dropna(subset=[metric])
-    means_ = used.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
-    off = (used[metric] / means_ - 1) * 100
+    used = runs.dropna(subset=[metric.name])
+    means_ = used.groupby(["cell", "pair"], observed=True)[metric.name].transform("mean")
+    off = (used[metric.name] / means_ - 1) * 100
     number = used["run"].to_numpy()
     bounds = used.groupby("block")["run"].agg(["min", "max"])
     if len(bounds) <= 60:
@@ -153,11 +155,16 @@ def order(runs: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
         mew=0,
     )
     axes.set_xlabel("run, in order of execution (shaded: every other block)")
-    axes.set_ylabel(f"{describe(metric).title} against\nthe cell's mean [%]")
+    axes.set_ylabel(f"{metric.title} against\nthe cell's mean [%]")
     return axes
 
 
-def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | None = None) -> Axes:
+def ratios(
+    family: Sequence[Comparison],
+    labels: Sequence[str],
+    metric: Metric,
+    axes: Axes | None = None,
+) -> Axes:
     """One row a comparison: the change in percent with its interval, the margin as a band
     around 0.
     """
@@ -185,10 +192,44 @@ def ratios(family: Sequence[Comparison], labels: Sequence[str], axes: Axes | Non
             fontsize=8,
             borderaxespad=0,
         )
-        axes.set_xlabel(
-            f"{describe(family[0].metric).title}: change against {family[0].baseline} [%]"
-        )
+        axes.set_xlabel(f"{metric.title}: change against {family[0].baseline} [%]")
     return axes
+
+
+def matrix(pivot: Pivot, metric: Metric, axes: Axes | None = None) -> Axes:
+    """A heat map: one field a cell with its mean and half-width; † where the mechanism did not
+    engage. What has no mean is left white, with its status.
+    """
+    axes = axes or new_axes(0.9 + 0.42 * len(pivot.rows))
+    cells = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
+    means = np.array([[_mean(cell, metric) for cell in row] for row in cells], dtype=np.float64)
+    least = 0.0 if np.nanmin(means) >= 0 else None
+    axes.imshow(means, cmap="Blues", aspect="auto", vmin=least)
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            dark = means[i, j] > 0.6 * np.nanmax(means)
+            text = _field(cell, metric)
+            axes.text(
+                j, i, text, ha="center", va="center", color="white" if dark else INK, fontsize=8
+            )
+    axes.set_xticks(range(len(pivot.columns)), pivot.columns)
+    axes.set_yticks(range(len(pivot.rows)), pivot.rows)
+    axes.set_xlabel(pivot.across)
+    axes.set_ylabel(pivot.down)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return axes
+
+
+def _mean(cell: CellResult | None, metric: Metric) -> float:
+    known = cell is not None and metric.name in cell.intervals
+    return cell.intervals[metric.name].mean if cell and known else float("nan")
+
+
+def _field(cell: CellResult | None, metric: Metric) -> str:
+    if cell is None or metric.name not in cell.intervals:
+        return cell.status if cell and not cell.n else ""
+    return words(cell.intervals[metric.name]) + (" †" if cell.marked else "")
 
 
 def layers(

@@ -30,7 +30,11 @@ class Plots:
         """
         rows = rows_of(self._source, self._known(metric))
         return self._titled(
-            plots.means(rows, metric, axes or plots.shown_axes(plots.height_of(len(rows.labels))))
+            plots.means(
+                rows,
+                self._source.result.describe(metric),
+                axes or plots.shown_axes(plots.height_of(len(rows.labels))),
+            )
         )
 
     def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
@@ -38,7 +42,7 @@ class Plots:
         return self._titled(
             plots.order(
                 self._source.result.ok,
-                self._known(metric),
+                self._source.result.describe(self._known(metric)),
                 axes or plots.shown_axes(plots.FLAT),
             )
         )

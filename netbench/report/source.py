@@ -48,7 +48,7 @@ class Source:
         """The metrics that tables show.
 
         Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
-        sides apart; then what else `repeat.metrics` asks for.
+        sides apart; then what else `repeat.metrics` asks for, and what tools print.
         """
         together = bool(self.result.shared) and all(self.result.shared.values())
         who = (
@@ -59,7 +59,7 @@ class Source:
             else ("system", "sender", "receiver")
         )
         names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
-        wanted = dict.fromkeys((*names, *self.result.repeat.metrics))
+        wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *self.result.units))
         return tuple(name for name in wanted if name in self.result.metrics)
 
     @property
@@ -111,6 +111,7 @@ class Source:
             margin=margin,
             planned=[cell.factors for cell in result.cells],
             order=result.rounds if factor == KERNEL else None,
+            better=result.describe(metric).better if metric in result.metrics else None,
         )
 
     @cached_property

@@ -97,8 +97,6 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
         yield from title
         yield "-" * len(title[-1])
     rows = as_words(table)
-    for i in table.marked:
-        rows[i][_last_key(table.columns)] += f" {MARK}"
     if table.columns[-1].kind == "prose":
         yield from _with_prose(table.columns, rows, width)
     elif _width(table.columns, rows) <= width:
@@ -110,11 +108,15 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
 
 
 def as_words(table: Table) -> list[list[str]]:
-    """The table's values as text, row by row."""
+    """The table's values as text with their marks, row by row."""
     columns = [
         [joined(part) for part in column_parts(values)] for values in zip(*table.rows, strict=True)
     ]
-    return [list(row) for row in zip(*columns, strict=True)]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    marked = {(i, _last_key(table.columns)) for i in table.marked} | table.marked_values
+    for i, j in marked:
+        rows[i][j] += f" {MARK}"
+    return rows
 
 
 def _last_key(columns: Sequence[Column]) -> int:

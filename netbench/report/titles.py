@@ -22,7 +22,7 @@ def is_of_process(metric: str, *results: Result) -> bool:
 
 def title(metric: str, *results: Result) -> str:
     """`sender CPU`, or `sender CPU (its process alone)`."""
-    name = describe(metric).title
+    name = (results[0].describe(metric) if results else describe(metric)).title
     return f"{name} ({ALONE})" if is_of_process(metric, *results) else name
 
 

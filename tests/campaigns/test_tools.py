@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor, tool_commands
-from netbench.model import Source, Tool, Transfer
-from tests.support.running import stored_records
+from netbench.conductor import conductor, external_tool, tool_server
+from netbench.errors import NetbenchError
+from tests.support.running import Running, stored_records, wait_for
 
 BASE = "netbench: 1\nname: t\nrepeat: {min: 1, max: 1}\n"
 
@@ -97,57 +99,141 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_what_iperf3_cannot_do_is_unsupported_with_the_reason() -> None:
-    transfer = Transfer(
-        send="splice", tool=Tool("iperf3"), source=Source("files", count=3, size=10), preamble=5
-    )
-    why = tool_commands.unable(transfer)
-    assert "it sends by write or sendfile" in why
-    assert "one file as source" in why
-    assert "preamble" in why
-    assert "one size of buffer" in tool_commands.unable(
-        Transfer(tool=Tool("iperf3"), receive_buffer=65536)
-    )
-    assert "page cache" in tool_commands.unable(
-        Transfer(tool=Tool("iperf3"), source=Source("file", "/x"), cache="cold")
-    )
-    assert (
-        tool_commands.unable(Transfer(tool=Tool("iperf3"), send_buffer=65536, receive_buffer=65536))
-        == ""
-    )
+TOOL = "tools: {{mine: {{client: {client}, server: {server}{more}, captures: {{throughput: '(?P<rate>[0-9.]+ Gb/s)'}}}}}}\n"
+USES = "transfer: {tool: mine, duration: 100ms, warmup: 0s}\n"
+SAYS = "[echo, 9.4 Gb/s]"
+LISTENS = "[python3, -c, \"import socket, sys, time; s = socket.create_server(('', int(sys.argv[1]))); time.sleep(1000)\", '{port}']"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "output"),
-    [
-        ("Rate: (?P<rate>.*)", "Rate: "),
-        (r"(?P<bytes>\d+)? in (?P<seconds>\S+)", "lost in 3"),
-        ("(?P<rate>x)|y", "y"),
-    ],
-)
-def test_an_odd_line_of_a_tool_fails_its_run_alone(pattern: str, output: str) -> None:
-    transfer = Transfer(tool=Tool("argv", ("mine",), pattern=pattern))
-    with pytest.raises(ValueError, match="mine: no number where the pattern matches"):
-        tool_commands.reading(transfer, output, "", 0)
+def mine(tmp_path: Path, server: str, client: str = SAYS, more: str = "") -> dict[str, Any]:
+    text = BASE + TOOL.format(client=client, server=server, more=more) + USES
+    path, found = run(text, tmp_path / "r")
+    return {**found[0], "folder": path}
 
 
-def test_the_client_command_line() -> None:
-    transfer = Transfer(
-        send="sendfile", source=Source("file", "/a b"), chunk=131072, send_buffer=65536, congestion="cubic", rate=10**9, streams=4,
-        tool=Tool("iperf3"), duration=1500 * 10**6, warmup=200 * 10**6,
-    )  # fmt: skip
-    made = tool_commands.commands(transfer, "10.0.0.2", 5000, (0, 1))
-    assert " ".join(made.client) == (
-        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 60 -A 0"
+def test_a_server_is_ready_once_it_listens(tmp_path: Path) -> None:
+    """It is connected to by nobody, and sees no connection of netbench's own."""
+    client = (
+        '[python3, -c, "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])));'
+        " print('9.4 Gb/s')\", '{address}', '{port}']"
     )
-    bounded = tool_commands.commands(replace(transfer, bytes=10), "10.0.0.2", 5000, (None, None))
-    words = " ".join(bounded.client)
-    assert " -n 10 " in words
-    assert " -i 60" in words, "with -n and -i 0, iperf3 3.18 never ends"
-    server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
-    assert made.server == (*server, "-A", "1")
-    one = tool_commands.commands(transfer, "10.0.0.2", 5000, (None, 1))
-    assert ("-A" in one.client, one.server) == (False, (*server, "-A", "1"))
-    assert tool_commands.commands(transfer, "10.0.0.2", 5000, (1, None)).server == server, (
-        "the one that is not pinned runs anywhere"
-    )
+    record = mine(tmp_path, LISTENS, client)
+    assert record["status"] == "ok", record["reason"]
+    assert record["receiver"]["tool"] == {"rate": "9.4 Gb/s"}
+    assert record["receiver"]["rusage"]["cpu_ns"][0] > 0, "it ran before the window opened"
+
+
+def test_what_a_server_prints_at_the_end_is_waited_for(tmp_path: Path) -> None:
+    server = "[sh, -c, 'echo up; trap \"\" TERM; sleep 0.3; echo 9.4 Gb/s; exec sleep 1000']"
+    record = mine(tmp_path, server, "[echo, nothing]", ", ready: up")
+    assert record["status"] == "ok", record["reason"]
+    assert "9.4 Gb/s" in (record["folder"] / "samples" / "000001.server.txt").read_text()
+
+
+FAULTS: list[tuple[str, str, str, str, str]] = [
+    # what, server, client, more, the reason's words
+    ("no server's program", "[no-such-server, '{port}']", SAYS, "", "mine: its server: .*no-such-server: No such file.*install it on this host"),
+    ("no client's program", LISTENS, "[no-such-client]", "", "mine: .*no-such-client: No such file.*install it on this host"),
+    ("the server dies at once", "[sh, -c, 'echo why it died >&2; exit 3', '{port}']", SAYS, "", "mine: its server: .*exited with status 3.*why it died"),
+    ("it never listens", "[sleep, '1000', '{port}']", SAYS, "", "mine: its server: .*not ready within 1 s.*listens on port 15202"),
+    ("it never says so", "[sh, -c, 'echo \"\\\\033[31mbusy\"; sleep 1000']", SAYS, ", ready: up", "not ready within 1 s.*prints 'up'.*it printed '.*busy'"),
+    ("a flood of words", "[yes, no]", SAYS, ", ready: up", "not ready within 1 s"),
+    ("the server dies in the run", "[sh, -c, 'echo up; sleep 0.3; exit 3']", "[sleep, '1000']", ", ready: up", "mine: sleep has not ended 1 s after its server has"),
+    ("the client fails", LISTENS, "[sh, -c, 'echo \"\\\\033]0;oh\\\\007 no\" >&2; exit 4']", "", "mine: exit status 4: .*no; samples/ has"),
+    ("nothing to match", LISTENS, "[sh, -c, 'yes no | head -c 5000000']", "", "mine: throughput: its output does not match the pattern .*no no"),
+    ("killed", LISTENS, "[sh, -c, 'kill -9 $$']", "", "mine: exit status 137"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
+def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
+    tmp_path: Path, fault: tuple[str, str, str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "not ready" in fault[4]:
+        monkeypatch.setattr(tool_server, "READY_SECONDS", 1.0)
+    monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
+    _, server, client, more, words = fault
+    tag = f"netbench-{os.getpid()}-{tmp_path.name}"
+    monkeypatch.setenv("NETBENCH_TEST_TAG", tag)
+    record = mine(tmp_path, server, client, more)
+    assert record["status"] == "failed"
+    assert re.search(words, record["reason"]), record["reason"]
+    assert len(record["reason"]) < 1000
+    assert left_behind(tag) == []
+
+
+def left_behind(tag: str) -> list[str]:
+    """The programs that still run with this word in their environment, but for this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(process.name) != os.getpid() and tag in (process / "environ").read_text(
+                errors="replace"
+            ):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def test_output_of_megabytes_is_kept_to_its_end(tmp_path: Path) -> None:
+    client = "[sh, -c, 'yes no | head -c 5000000; echo 9.4 Gb/s']"
+    record = mine(tmp_path, LISTENS, client)
+    assert record["status"] == "ok", record["reason"]
+    kept = (record["folder"] / "samples" / "000001.txt").stat().st_size
+    assert 2**20 <= kept < 2**21 + 1000
+
+
+def test_a_dying_controller_leaves_no_tool_behind(tmp_path: Path) -> None:
+    """Also what a client or a server has started in a session of its own."""
+    tag = f"netbench-{os.getpid()}-{tmp_path.name}"
+    script = "echo up; setsid sleep 1000 & (sleep 1000 &) ; exec sleep 1000"
+    client = f"[sh, -c, 'touch {tmp_path}/began; {script}']"
+    text = BASE + TOOL.format(client=client, server=f"[sh, -c, '{script}']", more=", ready: up")
+    env = {**os.environ, "NETBENCH_TEST_TAG": tag}
+    running = Running(tmp_path, tmp_path / "r", text + USES, env=env)
+    wait_for((tmp_path / "began").exists, lambda: running.process.poll() is None)
+    assert len(left_behind(tag)) >= 6
+    running.process.kill()
+    running.process.communicate()
+    wait_for(lambda: left_behind(tag) == [])
+
+
+def test_the_reads_and_writes_of_dd_are_cells(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(3 * 2**20))
+    for name, more in (("in", ""), ("out", f"sink: {{file: {tmp_path}/out}}")):
+        source = f"source: {{file: {tmp_path}/in}}" if name == "in" else "source: zero"
+        body = f"transfer: {{bytes: 3M, warmup: 0s, tool: dd, {source}{', ' + more if more else ''}}}\n"
+        path, found = run(BASE + body, tmp_path / f"r-{name}")
+        assert [r["status"] for r in found] == ["ok"], found[0]["reason"]
+        assert found[0]["receiver"]["tool"]["bytes"] == 3 * 2**20
+        busy = "receiver" if more else "sender"
+        assert found[0][busy]["rusage"]["cpu_ns"][1] > 0
+        assert json.loads((path / "facts.json").read_text())["hosts"]["here"][0]["facts"][
+            "tools"
+        ].startswith("dd (coreutils)")
+    assert (tmp_path / "out").stat().st_size == 3 * 2**20
+
+
+def test_cp_and_cat_copy_a_file_and_take_no_file_of_others(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(os.urandom(2**20))
+    (tmp_path / "other").write_text("mine")
+    source = f"source: {{file: {tmp_path}/in}}"
+    for sink, status in (("out", "ok"), ("other", "failed")):
+        text = f"transfer: {{{source}, sink: {{file: {tmp_path}/{sink}}}}}\nsweep: {{tool: [cp, cat]}}\n"
+        campaigns = campaign.parse(BASE + text, "t.yaml")
+        if status == "failed":
+            with pytest.raises(NetbenchError, match="other exists"):
+                conductor.start(campaigns, tmp_path / sink)
+            continue
+        path = conductor.start(campaigns, tmp_path / "r").path
+        assert [r["status"] for r in stored_records(path)] == ["ok", "ok"]
+        assert load(path).runs["throughput"].gt(0).all()
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "in").read_bytes()
+    assert (tmp_path / "other").read_text() == "mine"
+
+
+@pytest.mark.skipif(not shutil.which("iperf"), reason="needs iperf (apt-get install iperf)")
+def test_iperf2_runs_as_a_cell(tmp_path: Path) -> None:
+    text = BASE + "transfer: {duration: 1s, tool: iperf2}\nsweep: {streams: [1, 2]}\n"
+    _, found = run(text, tmp_path)
+    assert [r["status"] for r in found] == ["ok", "ok"], [r["reason"] for r in found]
+    assert all(r["receiver"]["tool"]["bytes"] > 0 for r in found)

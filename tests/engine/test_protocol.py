@@ -427,13 +427,12 @@ def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
             {
                 "role": "tool",
                 "argv": f"sh\0-c\0{script}",
-                "await": "is up",
                 "marks": 1,
                 "meters": "rusage",
             }
         )
         one.go()
-        one.await_edge(Edge.WARM, PATIENCE)
+        assert one.next_output(PATIENCE) == "server is up\n"
         one.mark()
         one.await_edge(Edge.OPEN, PATIENCE)
         opened = time.monotonic()
@@ -448,7 +447,7 @@ def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
         - side.vectors["rusage", "cpu_ns", Edge.OPEN].ns
     )
     assert 0 < side.moved("rusage", "cpu_ns") <= window
-    assert side.total("", "tool_status") == 128 + signal.SIGKILL
+    assert side.total("", "tool_status") == 128 + signal.SIGTERM
     assert side.vectors["", "tool_output", Edge.DRAINED].text == "server is up\n"
 
 

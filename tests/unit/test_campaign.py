@@ -204,7 +204,7 @@ def test_what_is_not_built_is_named() -> None:
         ("tool: iperf3", {"tool": Tool("iperf3")}),
         (
             "tool: {argv: [nc, -l], pattern: '(?P<rate>.*)'}",
-            {"tool": Tool("argv", ("nc", "-l"), "(?P<rate>.*)")},
+            {"tool": Tool("nc", ("nc", "-l"), captures=(("throughput", "(?P<rate>.*)"),))},
         ),
         (
             "send: splice, source: zero, pipe: 64K",

@@ -11,7 +11,7 @@ from tests.support.hand_catalogue import catalogue
 
 TOP = (
     "netbench, name, about, hosts, ssh_config, lab, pairs, verify, settings, sweep, include, exclude, kernels, command, "
-    "repeat, order, profile, compare, soak, limit, transfer or meters"
+    "tools, repeat, order, profile, compare, soak, limit, transfer or meters"
 )
 TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "

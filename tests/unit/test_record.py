@@ -15,6 +15,7 @@ from netbench.errors import StoreError
 from netbench.json_lines import to_line
 from netbench.record import (
     STATUSES,
+    Capture,
     Proof,
     Record,
     SettingNote,
@@ -85,6 +86,9 @@ records = st.builds(
         Settings, notes, notes, st.dictionaries(texts, st.tuples(texts, texts), max_size=2)
     ),
     proof=st.builds(Proof, counters(3), counters(3)),
+    captures=st.dictionaries(
+        texts, st.builds(Capture, texts, st.none() | st.floats(0, 1e9), texts), max_size=2
+    ),
     cut=st.dictionaries(st.sampled_from(["sender", "receiver"]), st.floats(0, 1e9), max_size=2),
 )
 SIDE = {

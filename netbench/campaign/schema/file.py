@@ -20,6 +20,7 @@ from netbench.campaign.schema.statistics import (
     RepeatKeys,
     SoakKeys,
 )
+from netbench.campaign.schema.tools import OWN_TOOLS
 from netbench.campaign.schema.transfer import (
     TransferKeys,
     transfer_model,
@@ -135,6 +136,17 @@ class FileKeys(Keys):
                 "apply": ["tc-shape", "{level}"],
                 "read": ["tc-shape", "--show"],
                 "undo": ["tc-shape", "{level}"],
+            }
+        },
+        default={},
+    )
+    tools: OWN_TOOLS = optional(
+        "programs as cells, by name: `tool: NAME`",
+        {
+            "mine": {
+                "client": ["mytool", "{address}", "{port}"],
+                "server": ["mytool", "--listen", "{port}"],
+                "captures": {"throughput": "rate=(?P<rate>.*)"},
             }
         },
         default={},

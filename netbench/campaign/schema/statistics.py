@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Annotated
+
+from pydantic_core import PydanticCustomError
 
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.schema.tools import METRIC_NAME
 from netbench.campaign.tree import Plain
 from netbench.model import Repeat
 
@@ -18,16 +23,24 @@ METRICS = (
 )
 
 
+def why_no_metric(value: str, captured: Collection[str]) -> PydanticCustomError | None:
+    """What is wrong with a name of a metric; `captured`: those that the campaign's tools print."""
+    name, dot, meter = value.partition(".")
+    if (name in METRICS and (not dot or (meter and name != "throughput"))) or value in captured:
+        return None
+    known = [*METRICS, *captured]
+    what = f"a metric that can close cells ({listed(known)}; CPU metrics also as NAME.METER)"
+    return expected(what, value, nearest(value, known))
+
+
 def _metric(value: Plain) -> str:
-    if isinstance(value, str):
-        name, dot, meter = value.partition(".")
-        if name in METRICS and (not dot or (meter and name != "throughput")):
-            return value
-    raise expected(
-        f"a metric that can close cells ({listed(METRICS)}; CPU metrics also as NAME.METER)",
-        value,
-        nearest(value, METRICS),
-    )
+    """A metric of netbench's own, or what may be the name of one that a tool prints."""
+    if isinstance(value, str) and re.fullmatch(METRIC_NAME, value):
+        return value
+    error = why_no_metric(value, ()) if isinstance(value, str) else expected("a metric", value)
+    if error:
+        raise error
+    return str(value)
 
 
 _RUNS = kinds.number("a number of runs", 1, 100_000)
@@ -35,7 +48,10 @@ _CONFIDENCE = kinds.share("a confidence from 50% to below 100%,", "95%", 0.5, 1)
 _PRECISION = kinds.share("a precision above 0% and below 100%,", "2.5%", 0, 1)
 _MARGIN = kinds.share("a margin above 0% and below 100%,", "1%", 0, 1)
 _PROFILED = kinds.choice("cells to profile", ("changed", "all"))
-_METRIC = Kind(_metric, {"type": "string", "pattern": f"^({'|'.join(METRICS)})([.].+)?$"})
+_METRIC = Kind(
+    _metric,
+    {"type": "string", "pattern": f"^({METRIC_NAME}|({'|'.join(METRICS)})[.].+)$"},
+)
 _METRICS = kinds.list_of("a list of metrics such as [throughput]")
 
 

@@ -5,14 +5,19 @@ of ports.
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import Annotated
 
-from netbench.campaign.messages import expected, nearest, wrong
+from netbench.campaign.messages import expected, nearest
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
+from netbench.campaign.schema.tools import TOOL_NAME, pattern_of
 from netbench.campaign.tree import Plain
 from netbench.model import Pin, Sink, Source, Tool
+from netbench.tools.base import THROUGHPUT
+from netbench.tools.captures import groups_wanted
+from netbench.tools.catalogue import TOOLS
 from netbench.units import TIME_PATTERN, parse_time
 
 _ARGUMENT = kinds.text("an argument of the program")
@@ -52,27 +57,14 @@ class CpuPin(Keys):
     receiver: Annotated[int | None, _CPU] = optional("CPU of the receiver; left out: any", 3)
 
 
-def _pattern(value: Plain) -> str:
-    what = "a regular expression with the named groups bytes and seconds, or rate"
-    if not isinstance(value, str):
-        raise expected(what, value)
-    try:
-        groups = set(re.compile(value).groupindex)
-    except re.error as error:
-        raise wrong(f"expected {what}, got {value!r}: {error}") from error
-    if not ({"bytes", "seconds"} <= groups or "rate" in groups):
-        raise expected(what, value)
-    return value
-
-
 class ArgvTool(Keys):
     """{argv: [...], pattern: '...'}"""
 
     argv: Annotated[list[Annotated[str, _ARGUMENT]], _ARGV] = required(
         "a list of words, the program first", ["mytool", "{address}", "{port}"]
     )
-    pattern: Annotated[str, Kind(_pattern, {"type": "string"})] = required(
-        "a regular expression with the named groups bytes and seconds, or rate", "rate=(?P<rate>.*)"
+    pattern: Annotated[str, pattern_of(THROUGHPUT)] = required(
+        f"a regular expression with {groups_wanted(THROUGHPUT)}", "rate=(?P<rate>.*)"
     )
 
 
@@ -120,12 +112,11 @@ def _pin(value: Plain) -> Pin:
 def _tool(value: Plain) -> Tool:
     if isinstance(value, dict) and value:
         tool = ArgvTool.model_validate(value)
-        return Tool("argv", tuple(tool.argv), tool.pattern)
-    if value in ("none", "iperf3"):
+        argv = tuple(tool.argv)
+        return Tool(PurePosixPath(argv[0]).name, argv, captures=((THROUGHPUT, tool.pattern),))
+    if isinstance(value, str) and re.fullmatch(TOOL_NAME, value):
         return Tool(value)
-    raise expected(
-        "none, iperf3 or {argv: [...], pattern: '...'}", value, nearest(value, ("none", "iperf3"))
-    )
+    raise expected("none, the name of a tool, or {argv: [...], pattern: '...'}", value)
 
 
 def _port(value: Plain) -> tuple[int, int]:
@@ -158,7 +149,16 @@ SOURCE = Kind(
 )
 SINK = Kind(_sink, {"anyOf": [{"const": "discard"}, FileSink.model_json_schema()]})
 PIN = Kind(_pin, {"anyOf": [{"enum": ["none", "same", "apart"]}, CpuPin.model_json_schema()]})
-TOOL = Kind(_tool, {"anyOf": [{"enum": ["none", "iperf3"]}, ArgvTool.model_json_schema()]})
+TOOL = Kind(
+    _tool,
+    {
+        "anyOf": [
+            {"enum": ["none", *TOOLS]},
+            {"type": "string", "pattern": f"^({TOOL_NAME})$"},
+            ArgvTool.model_json_schema(),
+        ]
+    },
+)
 PORT = Kind(
     _port,
     {

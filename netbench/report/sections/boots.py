@@ -11,7 +11,6 @@ import numpy as np
 
 from netbench.analysis.boots import KERNEL, Split, pooled, split
 from netbench.analysis.cells import CellResult, rows_by_cell
-from netbench.analysis.metrics import describe
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
@@ -124,8 +123,10 @@ def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
     tables: list[Table] = []
     for kernel in dict.fromkeys(row.cell.factors.get(KERNEL, "") for row in rows):
         mine = [row for row in rows if row.cell.factors.get(KERNEL, "") == kernel]
-        title = f"{describe(metric).title} by boot" + (f", kernel {kernel}" if kernel else "")
-        tables.append(_table(source, describe(metric).unit, title, mine))
+        title = f"{source.result.describe(metric).title} by boot" + (
+            f", kernel {kernel}" if kernel else ""
+        )
+        tables.append(_table(source, source.result.describe(metric).unit, title, mine))
     if tables:
         note = (
             "between, within: standard deviations of boots, and of runs within a boot, in % of the"
@@ -172,7 +173,7 @@ def _parts(split: Split | None) -> tuple[Value, Value, Value]:
     )
 
 
-def _worth(metric: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:
+def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:
     """What more boots, or more runs in each, would buy."""
     whole = pooled(splits)
     if whole is None:
@@ -183,7 +184,7 @@ def _worth(metric: str, splits: Sequence[Split], confidence: float) -> Iterator[
     )
     runs = f"{r:.3g} {'run' if r == 1 else 'runs'}"
     yield (
-        f"{describe(metric).title}: boots differ by {_percent(whole.between)} of the mean, runs"
+        f"{title}: boots differ by {_percent(whole.between)} of the mean, runs"
         f" within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
         f" interval over {k} boots of {runs} is then ±{_percent(now)}; {2 * k} boots would make it"
         f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}:"

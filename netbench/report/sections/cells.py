@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from netbench.analysis.cells import CellResult
-from netbench.analysis.metrics import describe
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
@@ -14,7 +13,10 @@ def cells(source: Source) -> Section:
     """One row a cell and pair."""
     metrics = source.metrics
     columns = [Column(name, kind="key") for name in source.keys]
-    columns += [Column(describe(name).title, describe(name).unit) for name in metrics]
+    columns += [
+        Column(source.result.describe(name).title, source.result.describe(name).unit)
+        for name in metrics
+    ]
     columns += [Column("n"), Column("status")]
     rows: list[tuple[Value, ...]] = []
     mixed = len({c.unit for c in source.cells if c.n}) > 1
@@ -30,7 +32,11 @@ def cells(source: Source) -> Section:
     marked = frozenset(i for i, c in enumerate(source.cells) if c.marked)
     table = Table("", tuple(columns), tuple(rows), tuple(_notes(source, bool(marked))), marked)
     plots = [
-        Plot("means", name, f"{describe(name).title}: every run (dots), mean and interval")
+        Plot(
+            "means",
+            name,
+            f"{source.result.describe(name).title}: every run (dots), mean and interval",
+        )
         for name in _drawn(source)
     ]
     parted = "; dotted lines part boots" if len(source.result.kernels) > 1 else ""
@@ -38,8 +44,8 @@ def cells(source: Source) -> Section:
         Plot(
             "order",
             name,
-            f"{describe(name).title}: runs in order of execution, against their cell's"
-            f" mean{parted}",
+            f"{source.result.describe(name).title}: runs in order of execution, against their"
+            f" cell's mean{parted}",
         )
         for name in _drawn(source)[:1]
     ]
@@ -56,7 +62,7 @@ def _units(c: CellResult, mixed: bool) -> Value:
 
 
 def _drawn(source: Source) -> list[str]:
-    asked = source.result.repeat.metrics
+    asked = (*source.result.repeat.metrics, *source.result.units)
     return [name for name in source.metrics if name in asked or not name.endswith("_cpu")]
 
 
@@ -100,7 +106,7 @@ def _meters(source: Source) -> str:
     for name in (name for name in source.metrics if name.endswith("_cpu")):
         order = source.result.meters[name]
         there = (m for m in order if f"{name}.{m}" in source.result.metrics)
-        names_of.setdefault(next(there, ""), []).append(describe(name).title)
+        names_of.setdefault(next(there, ""), []).append(source.result.describe(name).title)
     names_of.pop("", None)
     if len(names_of) == 1:
         return f"CPU by {next(iter(names_of))}"

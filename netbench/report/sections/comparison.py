@@ -69,9 +69,8 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ..
 
 def _notes(family: Sequence[Comparison]) -> list[str]:
     c = family[0]
-    aim = {1: "more is better", -1: "less is better", 0: "neither is better"}[
-        describe(c.metric).better
-    ]
+    better = describe(c.metric).better if c.better is None else c.better
+    aim = {1: "more is better", -1: "less is better", 0: "neither is better"}[better]
     margin = (
         f"margin {share(c.margin)}"
         if c.margin is not None

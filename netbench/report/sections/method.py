@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, runs_a_boot
+from netbench.analysis.cells import metric_order
 from netbench.analysis.intervals import sequential_confidence
-from netbench.analysis.metrics import METRICS
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
@@ -74,9 +74,8 @@ def _pairing(source: Source) -> str:
 
 def _definitions(source: Source) -> list[Table]:
     names = dict.fromkeys(name.partition(".")[0] for name in source.result.metrics)
-    rows = tuple(
-        (name, METRICS[name].unit, METRICS[name].about) for name in METRICS if name in names
-    )
+    known = (source.result.describe(name) for name in metric_order(list(names)))
+    rows = tuple((metric.name, metric.unit, metric.about) for metric in known)
     columns = (Column("metric", kind="key"), Column("unit"), Column("definition", kind="prose"))
     note = (
         "CPU metrics exist also by meter, as NAME.METER (CSV, notebooks); the bare name is by the"

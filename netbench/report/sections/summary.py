@@ -9,7 +9,6 @@ from netbench.analysis import offered
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import VERDICTS, Comparison
 from netbench.analysis.meter_choice import LEAST
-from netbench.analysis.metrics import describe
 from netbench.analysis.words import amount
 from netbench.report.blocks import Block, Prose, Section
 from netbench.report.label import label_of
@@ -96,7 +95,7 @@ def _overview(source: Source) -> Iterator[str]:
         measured = [c for c in source.cells if metric in c.intervals]
         if not measured:
             continue
-        unit = describe(metric).unit
+        unit = source.result.describe(metric).unit
         ranked = sorted(measured, key=lambda c: c.intervals[metric].mean)
         low, high = ranked[0], ranked[-1]
         what = title(metric, source.result)

@@ -64,7 +64,13 @@ def refusal(lines: Sequence[bytes]) -> str:
 @given(st.lists(records, max_size=3))
 def test_columns_say_what_each_line_says(made: list[Record]) -> None:
     lines = [to_line(record.to_json()) for record in made for _ in range(2)]
-    assert read(lines) == [parse_record(line, "x") for line in lines]
+    assert read(lines) == [without_prints(parse_record(line, "x")) for line in lines]
+
+
+def without_prints(record: Record) -> Record:
+    """What tools printed is in no column: the numbers in it are."""
+    captures = {name: replace(each, text="") for name, each in record.captures.items()}
+    return replace(record, captures=captures)
 
 
 GOOD = [json.dumps(WHOLE).encode() + b"\n"] * 2

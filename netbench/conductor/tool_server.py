@@ -1,0 +1,73 @@
+"""The server of an external tool, which lives as long as one run."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from netbench.conductor import job
+from netbench.conductor.exchange import SLACK_SECONDS
+from netbench.engine.binding import Edge
+from netbench.engine.worker import Outcome, Worker
+from netbench.tools.base import shown
+from netbench.tools.captures import SEARCHED
+
+READY_SECONDS = 10.0
+LOOK_SECONDS = 0.05  # for what has arrived to be read
+
+
+class ToolServer:
+    """A program on a worker. `printed`: the end of what it printed, as far as that was read;
+    `ended`: it is known to have exited.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self.printed = ""
+        self.ended = False
+
+    def start(self, options: job.Options, ready: str, port: int) -> None:
+        """Start it, and wait until its output matches `ready`; "": until it listens on the port.
+        Errors: EngineError where it ends before; TimeoutError.
+        """
+        listens: job.Options = {} if ready else {"await_port": port}
+        self._worker.prepare(options | {"marks": 1} | listens)
+        self._worker.go()
+        deadline = time.monotonic() + READY_SECONDS
+        try:
+            if not ready:
+                self._worker.await_edge(Edge.WARM, READY_SECONDS)
+            while ready and not re.search(ready, self.printed):
+                self.read_more(deadline - time.monotonic())
+        except TimeoutError as error:
+            what = f"it listens on port {port}" if not ready else f"it prints {ready!r}"
+            raise TimeoutError(
+                f"{self._worker.host}: not ready within {READY_SECONDS:.0f} s, that is, until"
+                f" {what}; it printed {shown(self.printed)}; write `ready`, a pattern of what it"
+                " prints then, or correct it"
+            ) from error
+
+    def read_more(self, seconds: float) -> None:
+        """Wait until it prints more. Errors: TimeoutError; EngineError where it ends before."""
+        text = self._worker.next_output(max(0.0, seconds))
+        self.printed = (self.printed + text)[-SEARCHED:]
+
+    def mark(self) -> None:
+        """Open its window, or close it."""
+        self._worker.mark()
+
+    def has_ended(self) -> bool:
+        """Look whether it has exited, by itself."""
+        try:
+            self._worker.await_edge(Edge.CLOSE, LOOK_SECONDS)
+        except TimeoutError:
+            return False
+        self.ended = True
+        return True
+
+    def end(self) -> Outcome:
+        """End it, after its window was closed, and get its result."""
+        if not self.ended:
+            self._worker.await_edge(Edge.CLOSE, SLACK_SECONDS)
+        self._worker.stop()
+        return self._worker.result(SLACK_SECONDS)

@@ -1,0 +1,115 @@
+"""What a tool is to the conductor: limits, command lines, and a parser."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from netbench.model import Transfer
+from netbench.record import Capture, ToolReading
+
+THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run of a tool is: the receiver's data address, a port, and the CPUs of the two sides
+    (None: not pinned).
+    """
+
+    address: str
+    port: int
+    sender_cpu: int | None = None
+    receiver_cpu: int | None = None
+
+
+@dataclass(frozen=True)
+class Commands:
+    """A tool's command lines. `server` is () where it needs none; it is ready once its output
+    matches `ready`, or, where that is "", once it listens on the run's port. `warmup`, `window`:
+    of the client, in ns; without a window it is measured over its whole life. `pinned`: the command
+    lines name the CPUs themselves. `on_receiver`: the client runs there.
+    """
+
+    client: tuple[str, ...]
+    server: tuple[str, ...] = ()
+    ready: str = ""
+    warmup: int = 0
+    window: int = 0
+    pinned: bool = False
+    on_receiver: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a tool printed: its client's output and errors, its server's, and what netbench saw of
+    the client: its life in seconds, and the size of the cell's source file (None: not known).
+    """
+
+    text: str
+    errors: str = ""
+    server: str = ""
+    seconds: float | None = None
+    source_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a tool's output says: what it moved, and what patterns found, by metric."""
+
+    tool: ToolReading | None = None
+    captures: Mapping[str, Capture] = field(default_factory=dict)
+
+
+class Adaptor(ABC):
+    """One tool. `program` is what it needs ("": the first word of its command lines), and
+    `package` the Debian package that has it.
+    """
+
+    name: str
+    program: str = ""
+    package: str = ""
+
+    @abstractmethod
+    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+        """Why it cannot do a cell, reason by reason. `one_host`: sender and receiver are one
+        machine.
+        """
+
+    @abstractmethod
+    def commands(self, transfer: Transfer, place: Place) -> Commands:
+        """Its command lines for a cell that it can do."""
+
+    @abstractmethod
+    def reading(self, transfer: Transfer, output: Output) -> Reading:
+        """What it says. Errors: ValueError with what it printed."""
+
+    def complaint(self, output: Output) -> str:
+        """What it printed about why it failed."""
+        return (output.errors.strip() or output.text.strip() or "it printed nothing")[-200:]
+
+    def is_complete(self, output: Output) -> bool:
+        """Whether there is nothing that its server still has to print."""
+        return True
+
+    def unable(self, transfer: Transfer, one_host: bool) -> str:
+        """Why it cannot do a cell, in one sentence, or ""."""
+        why = "; ".join(self.limits(transfer, one_host))
+        return f"{self.name} cannot do this cell: {why}" if why else ""
+
+
+def chosen(reasons: Mapping[str, bool]) -> Iterator[str]:
+    """The reasons that hold."""
+    return (reason for reason, holds in reasons.items() if holds)
+
+
+def seconds_of(transfer: Transfer) -> str:
+    """The duration of a cell in seconds, as a command line has it: `10`, `0.5`."""
+    return f"{(transfer.duration or 0) / 1e9:g}"
+
+
+def shown(text: str) -> str:
+    """The end of an output, in quotes, for a message."""
+    return repr(re.sub(r"\s+", " ", text).strip()[-200:])

@@ -1,0 +1,90 @@
+"""Patterns over the output of programs, and what they find as numbers. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from netbench.record import Capture, ToolReading
+from netbench.tools.base import THROUGHPUT, Reading, shown
+from netbench.units import printed, printed_microseconds, printed_rate, printed_size, printed_time
+
+TEXT_MAX = 200  # characters of a match that a record keeps
+SEARCHED = 32 * 1024  # characters at the end of an output that are searched
+GROUPS = "the named groups bytes and seconds, or rate"
+
+
+def groups_wanted(metric: str) -> str:
+    """What the pattern of a metric has to have, in words."""
+    return GROUPS if metric == THROUGHPUT else "the named group value"
+
+
+def lacks_groups(metric: str, pattern: str) -> bool:
+    """Whether a pattern has not the groups that its metric needs. Errors: re.error."""
+    groups = set(re.compile(pattern).groupindex)
+    if metric == THROUGHPUT:
+        return not ({"bytes", "seconds"} <= groups or "rate" in groups)
+    return "value" not in groups
+
+
+def found(pattern: str, *texts: str) -> re.Match[str] | None:
+    """The first match of a pattern in what the texts end with."""
+    matches = (re.search(pattern, text[-SEARCHED:]) for text in texts)
+    return next((match for match in matches if match), None)
+
+
+def read(captures: Iterable[tuple[str, str]], *texts: str) -> Reading:
+    """What patterns find, by metric. Errors: ValueError."""
+    tool = None
+    by_metric = {}
+    for metric, pattern in captures:
+        match = found(pattern, *texts)
+        if match is None:
+            output = shown(next(filter(str.strip, texts), ""))
+            raise ValueError(
+                f"{metric}: its output does not match the pattern {pattern!r}: {output}"
+            )
+        try:
+            if metric == THROUGHPUT:
+                tool, by_metric[metric] = _throughput(match), Capture(match[0][:TEXT_MAX])
+            else:
+                by_metric[metric] = _value(match)
+        except ValueError as error:
+            raise ValueError(
+                f"{metric}: no number where the pattern matches {shown(match[0])}: {error}"
+            ) from error
+    return Reading(tool, by_metric)
+
+
+def _group(match: re.Match[str], name: str) -> str:
+    """A group with its unit, where that is in a group of its own."""
+    groups = match.groupdict()
+    return " ".join(filter(None, (groups.get(name), groups.get("unit"))))
+
+
+def _throughput(match: re.Match[str]) -> ToolReading:
+    if match.groupdict().get("rate") is not None:
+        rate = _group(match, "rate")
+        printed_rate(rate)  # a rate that cannot be read fails the run
+        return ToolReading(rate=rate)
+    groups = match.groupdict()
+    seconds = printed_time(groups.get("seconds") or "")
+    if seconds <= 0:
+        raise ValueError(f"expected a time above 0, got {groups['seconds']!r}")
+    return ToolReading(printed_size(_group(match, "bytes")), seconds)
+
+
+def _value(match: re.Match[str]) -> Capture:
+    """Times in µs and rates in Gb/s, so that all runs have one unit; what else there is, as it was
+    printed.
+    """
+    text, quantity = match[0][:TEXT_MAX], _group(match, "value")
+    number, unit = printed(quantity)
+    if not unit:
+        return Capture(text, number)
+    for parse, divisor, base in ((printed_microseconds, 1.0, "µs"), (printed_rate, 1e9, "Gb/s")):
+        try:
+            return Capture(text, parse(quantity) / divisor, base)
+        except ValueError:
+            continue
+    return Capture(text, number, unit[:20])

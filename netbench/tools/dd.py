@@ -1,0 +1,50 @@
+"""dd(1) of coreutils: the baselines of reading and of writing a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from netbench.model import Transfer
+from netbench.record import Capture, ToolReading
+from netbench.tools import copies
+from netbench.tools.base import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, shown
+
+_REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s", re.MULTILINE)
+
+
+class Dd(Adaptor):
+    """It copies `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink."""
+
+    name = "dd"
+    program, package = "dd", "coreutils"
+
+    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+        yield from copies.limits(transfer, one_host, ("zero", "memory", "file"))
+        if not transfer.bytes:
+            yield "it copies so many bytes, not for a time: write `bytes`"
+        if not transfer.chunk:
+            yield "its calls have a size"
+
+    def commands(self, transfer: Transfer, place: Place) -> Commands:
+        words = (
+            f"if={copies.source_path(transfer)}",
+            f"of={copies.sink_path(transfer)}",
+            f"bs={transfer.chunk}",
+            f"count={transfer.bytes}",
+            "iflag=count_bytes,fullblock",
+        )
+        # its report is in the language of the login
+        return Commands(
+            ("env", "LC_ALL=C", "dd", *words), on_receiver=copies.runs_on_receiver(transfer)
+        )
+
+    def reading(self, transfer: Transfer, output: Output) -> Reading:
+        match = _REPORT.search(output.errors)
+        if match is None or not float(match["seconds"]):
+            raise ValueError(f"it printed no result: {shown(output.errors)}")
+        copied = int(match["bytes"])
+        if copied != transfer.bytes:
+            raise ValueError(f"it copied {copied} of {transfer.bytes} bytes: the source is shorter")
+        said = ToolReading(copied, float(match["seconds"]))
+        return Reading(said, {THROUGHPUT: Capture(match[0])})

@@ -1,0 +1,109 @@
+"""A tool of the campaign's own: programs with placeholders, and patterns of their output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from netbench.model import Tool, Transfer
+from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, seconds_of
+from netbench.tools.captures import found, read
+
+PLACEHOLDERS: Mapping[str, str] = {
+    "address": "the receiver's data address",
+    "port": "a TCP port of the run",
+    "seconds": "the cell's duration",
+    "bytes": "the cell's bytes",
+    "chunk": "bytes a call",
+    "streams": "the number of streams",
+    "file": "the source's path for the client, the sink's for the server",
+    "sender_cpu": "the CPU that the cell pins the sender to",
+    "receiver_cpu": "the CPU that it pins the receiver to",
+    "congestion": "the cell's congestion control",
+}
+"""Placeholder -> what stands in its place."""
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+class OwnTool(Adaptor):
+    """What `tools:` describes."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self.name = tool.name
+
+    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+        words = {**_words(transfer, Place("", 1, transfer.pin.sender, transfer.pin.receiver))}
+        pins = transfer.pin.kind
+        words |= {side: "1" for side in ("sender_cpu", "receiver_cpu") if pins in ("same", "apart")}
+        for argv, file in (
+            (self._tool.client, transfer.source.path),
+            (self._tool.server, transfer.sink.path),
+        ):
+            for name in placeholders(argv):
+                if not (words | {"file": file})[name]:
+                    yield f"its command line has {{{name}}}, and the cell has no {_LACKING[name]}"
+
+    def commands(self, transfer: Transfer, place: Place) -> Commands:
+        words = _words(transfer, place)
+        return Commands(
+            _filled(self._tool.client, words | {"file": transfer.source.path}),
+            _filled(self._tool.server, words | {"file": transfer.sink.path}),
+            self._tool.ready,
+        )
+
+    def is_complete(self, output: Output) -> bool:
+        texts = output.text, output.errors, output.server
+        return all(found(pattern, *texts) for _, pattern in self._tool.captures)
+
+    def reading(self, transfer: Transfer, output: Output) -> Reading:
+        return read(self._tool.captures, output.text, output.errors, output.server)
+
+
+_LACKING = {
+    "seconds": "duration",
+    "bytes": "`bytes`",
+    "chunk": "size of a call",
+    "file": "file there",
+    "sender_cpu": "CPU for the sender (`pin`)",
+    "receiver_cpu": "CPU for the receiver (`pin`)",
+    "congestion": "`congestion`",
+}
+
+
+def placeholders(argv: tuple[str, ...]) -> Iterator[str]:
+    """The placeholders in a command line."""
+    for word in argv:
+        yield from (name for name in _PLACEHOLDER.findall(word) if name in PLACEHOLDERS)
+
+
+def unknown_placeholders(argv: tuple[str, ...]) -> Iterator[str]:
+    """Words in braces that stand for nothing."""
+    for word in argv:
+        yield from (name for name in _PLACEHOLDER.findall(word) if name not in PLACEHOLDERS)
+
+
+def _words(transfer: Transfer, place: Place) -> dict[str, str]:
+    """What stands in place of each; "": the cell has none."""
+
+    def cpu(number: int | None) -> str:
+        return "" if number is None else str(number)
+
+    return {
+        "address": place.address or "address",
+        "port": str(place.port),
+        "seconds": seconds_of(transfer) if transfer.duration else "",
+        "bytes": str(transfer.bytes or ""),
+        "chunk": str(transfer.chunk or ""),
+        "streams": str(transfer.streams),
+        "sender_cpu": cpu(place.sender_cpu),
+        "receiver_cpu": cpu(place.receiver_cpu),
+        "congestion": transfer.congestion or "",
+    }
+
+
+def _filled(argv: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
+    """A command line with all placeholders replaced at once: what replaces one is not looked at
+    again.
+    """
+    return tuple(_PLACEHOLDER.sub(lambda m: words.get(m[1], m[0]), word) for word in argv)

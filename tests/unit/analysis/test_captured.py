@@ -1,0 +1,59 @@
+"""Numbers that tools print are metrics: in frames, comparisons, reports and CSV."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import load
+from netbench.api import compare
+from netbench.errors import RequestError
+from netbench.report import csv
+from tests.support.synthetic import Synth
+
+SLOW = {"readwrite": 40.0, "sendfile": 20.0}
+
+
+def captured(record: dict[str, Any]) -> dict[str, Any]:
+    value = SLOW[record["factors"]["send"]] + record["run"] % 3 / 10
+    said = {"text": f"p99={value} us", "value": value, "unit": "µs"}
+    return record | {"captures": {"latency_p99": said, "throughput": {"text": "9 Gb/s"}}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    factors = {"send": tuple(SLOW)}
+    compared = {"factor": "send", "baseline": "readwrite"}
+    synth = Synth(factors=factors, compare=compared, edit=captured, pairs=("snd>rcv",))
+    return synth.write(tmp_path_factory.mktemp("captured"))
+
+
+def test_a_captured_number_is_a_column_with_its_unit(folder: Path) -> None:
+    result = load(folder)
+    assert result.units["latency_p99"] == "µs"
+    expected = [SLOW[str(r.send)] + r.run % 3 / 10 for r in result.runs.itertuples()]
+    assert result.runs["latency_p99"].tolist() == pytest.approx(expected)
+    cells = result.cells[result.cells["metric"] == "latency_p99"]
+    assert cells["unit"].tolist() == ["µs", "µs"]
+    assert cells["n"].tolist() == [10, 10]
+
+
+def test_it_is_compared_and_less_time_is_better(folder: Path) -> None:
+    (row,) = load(folder).compare("send", metric="latency_p99").to_dict("records")
+    assert row["ratio"] == pytest.approx(0.5, rel=0.01)
+    assert row["verdict"] == "better"
+    text = load(folder).text()
+    assert "less latency_p99 than send=readwrite" in " ".join(text.split())
+    rows = list(csv_module.DictReader(io.StringIO(csv.render(load(folder).report))))
+    assert {r["unit"] for r in rows if r["metric"] == "latency_p99"} == {"µs"}
+
+
+def test_a_gate_can_be_of_it(folder: Path) -> None:
+    fallen = compare(folder, gates=["latency_p99>5%", "latency_p99<-5%"])
+    assert [bool(outcome.fell) for outcome in fallen.outcomes] == [False, True]
+    with pytest.raises(RequestError, match="no metric 'latency_p98'"):
+        compare(folder, gates=["latency_p98>5%"])

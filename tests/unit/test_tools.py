@@ -1,0 +1,247 @@
+"""Tools as data: units that programs print, patterns, placeholders, limits and parsers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from netbench.model import Pin, Sink, Source, Tool, Transfer
+from netbench.record import ToolReading
+from netbench.tools.base import Output, Place
+from netbench.tools.captures import TEXT_MAX, read
+from netbench.tools.catalogue import TOOLS, adaptor_of
+from netbench.tools.own import OwnTool
+from netbench.units import printed_rate, printed_size, printed_time
+
+PLACE = Place("10.0.0.2", 5000, 0, 1)
+FILE = Source("file", "/srv/in")
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("9.41 Gb/s", 9.41e9),
+        ("9.41 Gbits/sec", 9.41e9),
+        ("9.41Gbps", 9.41e9),
+        ("941 Mbit/s", 941e6),
+        ("9415.03 10^6bits/s", 9415.03e6),
+        ("7 bits/second", 7),
+        ("112 MB/s", 112e6 * 8),
+        ("112 kB/s", 112e3 * 8),
+        ("112 MiB/s", 112 * 2**20 * 8),
+        ("112 MBytes/sec", 112 * 2**20 * 8),
+        ("1.5e3 KBytes/sec", 1500 * 1024 * 8),
+    ],
+)
+def test_rates_as_programs_print_them(text: str, bits: float) -> None:
+    assert printed_rate(text) == pytest.approx(bits)
+
+
+@pytest.mark.parametrize(
+    "text", ["9.41", "fast", "", "9.41 Gb", "1 s", "-1 Gb/s", "nan Gb/s", "1 Xb/s"]
+)
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a"):
+        printed_rate(text)
+
+
+def test_sizes_and_times_as_programs_print_them() -> None:
+    assert [printed_size(t) for t in ("7", "1 kB", "1K", "1 KBytes", "1.5 MiB", "2 bytes")] == [
+        7, 1000, 1024, 1024, 3 * 2**19, 2,
+    ]  # fmt: skip
+    assert [printed_time(t) for t in ("10.00", "5 ms", "5 msec", "2 us", "2 µs", "1 min")] == [
+        10.0, 0.005, 0.005, 2e-6, 2e-6, 60.0,
+    ]  # fmt: skip
+    for parse, text in ((printed_size, "5 Mb"), (printed_size, "-1"), (printed_time, "5 parsecs")):
+        with pytest.raises(ValueError, match="expected a"):
+            parse(text)
+
+
+def test_captures_are_numbers_in_base_units_with_what_was_printed() -> None:
+    captures = (
+        ("throughput", r"rate (?P<rate>\S+ \S+)"),
+        ("latency_p99", r"p99=(?P<value>[\d.]+)(?P<unit>\w+)"),
+        ("requests", r"(?P<value>\d+) (?P<unit>req/s)"),
+        ("flows", r"flows: (?P<value>\d+)"),
+    )
+    said = read(captures, "rate 9.4 Gbits/sec\np99=2.5ms 7 req/s\n", "", "flows: 3")
+    assert said.tool == ToolReading(rate="9.4 Gbits/sec")
+    found = {name: (c.text, c.value, c.unit) for name, c in said.captures.items()}
+    assert found == {
+        "throughput": ("rate 9.4 Gbits/sec", None, ""),
+        "latency_p99": ("p99=2.5ms", 2500.0, "µs"),
+        "requests": ("7 req/s", 7.0, "req/s"),
+        "flows": ("flows: 3", 3.0, ""),
+    }
+
+
+def test_a_unit_may_stand_in_a_group_of_its_own() -> None:
+    pattern = r"(?m)^throughput=(?P<rate>[\d.]+)\s+throughput_units=(?P<unit>\S+)"
+    said = read([("throughput", pattern)], "throughput=941.20\nthroughput_units=Mbit/s\n")
+    assert said.tool == ToolReading(rate="941.20 Mbit/s")
+    both = read(
+        [("throughput", r"(?P<bytes>\S+ \w+) in (?P<seconds>\S+ s)")], "1.5 MBytes in 0.5 s"
+    )
+    assert both.tool == ToolReading(3 * 2**19, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output"),
+    [
+        ("Rate: (?P<rate>.*)", "Rate: "),
+        (r"(?P<bytes>\d+)? in (?P<seconds>\S+)", "lost in 3"),
+        (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 0"),
+        ("(?P<rate>x)|y", "y"),
+        ("(?P<rate>.+)", "941"),
+    ],
+)
+def test_an_odd_line_fails_its_run_alone(pattern: str, output: str) -> None:
+    with pytest.raises(ValueError, match="throughput: no number where the pattern matches"):
+        read([("throughput", pattern)], output)
+
+
+def test_what_a_message_and_a_record_keep_of_megabytes_is_short() -> None:
+    flood = "\x1b[31m" + "x" * 2_000_000
+    with pytest.raises(ValueError, match="does not match") as error:
+        read([("throughput", "(?P<rate>.*never)")], flood)
+    assert len(str(error.value)) < 400
+    assert "\x1b" not in str(error.value)
+    assert len(read([("n", r"x+(?P<value>\d)")], flood + "7").captures["n"].text) == TEXT_MAX
+
+
+MINE = Tool(
+    "mine",
+    ("mine", "--to={address}:{port}", "{seconds}", "{chunk}", "{streams}", "{file}", "{other}"),
+    ("serve", "{port}", "{file}", "{receiver_cpu}"),
+    captures=(("throughput", "(?P<rate>.*)"),),
+)
+
+
+def test_placeholders_are_replaced_once() -> None:
+    cell = Transfer(
+        tool=MINE, source=Source("file", "/a {port}"), sink=Sink("file", "/out"), streams=3,
+        duration=500 * 10**6, pin=Pin("same"),
+    )  # fmt: skip
+    lines = adaptor_of(MINE).commands(cell, PLACE)
+    assert lines.client == (
+        "mine",
+        "--to=10.0.0.2:5000",
+        "0.5",
+        "65536",
+        "3",
+        "/a {port}",
+        "{other}",
+    )
+    assert lines.server == ("serve", "5000", "/out", "1")
+    assert adaptor_of(MINE).unable(cell, False) == ""
+
+
+def test_a_cell_without_what_a_placeholder_stands_for_is_unsupported() -> None:
+    why = OwnTool(MINE).unable(Transfer(tool=MINE, bytes=5, duration=None), False)
+    assert why.startswith("mine cannot do this cell: its command line has {seconds}")
+    assert "{file}, and the cell has no file there" in why
+    assert "{receiver_cpu}, and the cell has no CPU for the receiver" in why
+
+
+LIMITS = [
+    ("iperf3", {"send": "splice"}, "it sends by write or sendfile"),
+    ("iperf3", {"source": Source("files", count=3, size=10)}, "one file as source"),
+    ("iperf3", {"preamble": 5}, "preamble"),
+    ("iperf3", {"receive_buffer": 65536}, "one size of buffer"),
+    ("iperf3", {"source": FILE, "cache": "cold"}, "page cache"),
+    ("iperf3", {"send_buffer": 65536, "receive_buffer": 65536}, ""),
+    ("iperf2", {"send": "sendfile"}, "it sends by write"),
+    ("iperf2", {"receive": "trunc"}, "it receives by read"),
+    ("iperf2", {"send_buffer": 1, "receive_buffer": 2}, ""),
+    ("dd", {}, "write `bytes`"),
+    ("dd", {"bytes": 5, "streams": 2}, "one stream"),
+    ("dd", {"bytes": 5, "rate": 10}, "no rate"),
+    ("dd", {"bytes": 5, "source": FILE, "sink": Sink("file", "/o")}, "files of two"),
+    ("dd", {"bytes": 5, "source": Source("zero"), "sink": Sink("file", "/o")}, ""),
+    ("cp", {}, "its source is file"),
+    ("cp", {"source": FILE, "receive": "splice"}, "by read and write"),
+    ("cat", {"source": FILE}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "cell", "reason"), LIMITS)
+def test_what_a_tool_cannot_do_is_said_before_a_run(
+    tool: str, cell: dict[str, object], reason: str
+) -> None:
+    transfer = replace(Transfer(tool=Tool(tool)), **cell)  # type: ignore[arg-type]
+    why = TOOLS[tool].unable(transfer, one_host=False)
+    assert reason in why
+    assert why.startswith(f"{tool} cannot do this cell: ") if reason else not why
+
+
+def test_the_command_lines_of_iperf3() -> None:
+    transfer = Transfer(
+        send="sendfile", source=Source("file", "/a b"), chunk=131072, send_buffer=65536, congestion="cubic", rate=10**9, streams=4,
+        tool=Tool("iperf3"), duration=1500 * 10**6, warmup=200 * 10**6,
+    )  # fmt: skip
+    iperf3 = TOOLS["iperf3"]
+    made = iperf3.commands(transfer, PLACE)
+    assert " ".join(made.client) == (
+        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 60 -A 0"
+    )
+    words = " ".join(iperf3.commands(replace(transfer, bytes=10), Place("10.0.0.2", 5000)).client)
+    assert " -n 10 " in words
+    assert " -i 60" in words, "with -n and -i 0, iperf3 3.18 never ends"
+    server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
+    assert made.server == (*server, "-A", "1")
+    one = iperf3.commands(transfer, Place("10.0.0.2", 5000, None, 1))
+    assert ("-A" in one.client, one.server) == (False, (*server, "-A", "1"))
+    other = iperf3.commands(transfer, Place("10.0.0.2", 5000, 1, None))
+    assert other.server == server, "the one that is not pinned runs anywhere"
+
+
+def test_the_command_lines_of_iperf2_and_dd() -> None:
+    cell = Transfer(tool=Tool("iperf2"), streams=2, duration=500 * 10**6, receive_buffer=4096, ip=6)
+    made = TOOLS["iperf2"].commands(cell, PLACE)
+    assert " ".join(made.client) == "iperf -c 10.0.0.2 -p 5000 -y C -V -l 65536 -P 2 -t 0.5"
+    assert " ".join(made.server) == "iperf -s -B 10.0.0.2 -p 5000 -V -l 65536 -w 4096"
+    copy = Transfer(tool=Tool("dd"), bytes=100, duration=None, source=Source("zero"))
+    reads = TOOLS["dd"].commands(replace(copy, source=FILE), PLACE)
+    assert " ".join(reads.client) == (
+        "env LC_ALL=C dd if=/srv/in of=/dev/null bs=65536 count=100 iflag=count_bytes,fullblock"
+    )
+    writes = TOOLS["dd"].commands(replace(copy, sink=Sink("file", "/out")), PLACE)
+    assert (reads.on_receiver, writes.on_receiver) == (False, True)
+    assert "of=/out" in writes.client
+
+
+IPERF2 = "20261122093001,10.0.0.1,{port},10.0.0.2,5000,{stream},0.0-{end},{bytes},1"
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "said"),
+    [
+        ("iperf3", Output('{"end": {"sum_received": {"bytes": 9, "seconds": 2}}}'), (9, 2.0)),
+        ("iperf2", Output(IPERF2.format(port=1, stream=3, end="1.5", bytes=9) + "\n"), (9, 1.5)),
+        (
+            "iperf2",
+            Output("\n".join(
+                IPERF2.format(port=p, stream=s, end="2.0", bytes=b) for p, s, b in ((1, 3, 4), (2, 4, 5), (0, -1, 9))
+            )),
+            (9, 2.0),
+        ),
+        ("dd", Output("", "1+0 records in\n1+0 records out\n9 bytes copied, 0.5 s, 18 B/s\n"), (9, 0.5)),
+        ("dd", Output("", "9 bytes (9 B, 9 B) copied, 1.5e-05 s, 6 kB/s\n"), (9, 1.5e-05)),
+        ("cp", Output("", seconds=0.25, source_size=9), (9, 0.25)),
+    ],
+)  # fmt: skip
+def test_what_tools_print(tool: str, output: Output, said: tuple[int, float]) -> None:
+    cell = Transfer(tool=Tool(tool), bytes=9, duration=None, streams=1)
+    assert TOOLS[tool].reading(cell, output).tool == ToolReading(*said)
+
+
+@pytest.mark.parametrize("tool", list(TOOLS))
+@pytest.mark.parametrize(
+    "text", ["", "[" * 5000, '{"end": 5}', "\x00\x1b]0;\x07", "9 bytes copied, 0 s"]
+)
+def test_output_that_is_no_result_fails_the_run(tool: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"no result|no time|is not known") as error:
+        TOOLS[tool].reading(Transfer(tool=Tool(tool), bytes=9), Output(text, text))
+    assert not re.search("[\x00-\x08\x1b]", str(error.value))
