@@ -15,6 +15,7 @@ from netbench.report.source import Source
 SECTIONS = (
     "summary",
     "cells",
+    "matrix",
     "comparison",
     "boots",
     "cautions",

@@ -1,0 +1,125 @@
+"""The matrix of two methods: Schutt's table, with intervals, marks, and what stands beside it."""
+
+from __future__ import annotations
+
+from json import loads
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.analysis.intervals import Interval
+from netbench.report import csv, html, json, markdown, text
+from netbench.report.blocks import Plot, Table
+from netbench.report.build import Report, build
+from tests.support.synthetic import Synth
+
+SENDS, RECEIVES = ("readwrite", "splice", "zerocopy"), ("read", "mmap", "vmsplice")
+
+
+def edited(record: dict[str, Any]) -> dict[str, Any]:
+    """What a kernel copied although it should not, and what could not run."""
+    factors = record["factors"]
+    if factors["send"] == "zerocopy" and factors["receive"] == "read":
+        record["proof"]["sender"]["copied"] = [[0], [5], [5]]
+    if factors["receive"] == "vmsplice" and factors["send"] == "splice":
+        return record | {"status": "unsupported", "reason": "no", "sender": None, "receiver": None}
+    return record
+
+
+def written(folder: Path, **more: Any) -> Report:
+    factors = {"send": SENDS, "receive": RECEIVES, **more.pop("factors", {})}
+    return build(
+        Synth(factors=factors, runs=5, pairs=("snd>rcv",), edit=edited, **more).write(folder)
+    )
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return written(tmp_path_factory.mktemp("matrix"))
+
+
+def tables(report: Report) -> list[Table]:
+    return [b for b in report.section("matrix").blocks if isinstance(b, Table)]
+
+
+def test_send_methods_stand_down_and_receive_methods_across(report: Report) -> None:
+    first, *others = tables(report)
+    assert first.title == "throughput [Gb/s]"
+    assert [column.name for column in first.columns] == ["send \\ receive", *RECEIVES]
+    assert [row[0] for row in first.rows] == list(SENDS)
+    by_cell = {cell.cell: cell for cell in report.source.cells}
+    for row in first.rows:
+        for receive, value in zip(RECEIVES, row[1:], strict=True):
+            cell = by_cell[f"send={row[0]},receive={receive}"]
+            assert value == cell.intervals.get("throughput", "unsupported")
+    assert first.rows[1][3] == "unsupported"
+    assert first.marked_values == {(2, 1)}
+    assert [table.title for table in others] == ["sender demand [µs/KB]", "receiver demand [µs/KB]"]
+
+
+def test_every_form_shows_the_matrix(report: Report) -> None:
+    first = tables(report)[0]
+    value = first.rows[2][1]
+    assert isinstance(value, Interval)
+    mean = f"{value.mean:.1f}"
+    plain = text.render(report, 80)
+    (line,) = [x for x in plain.splitlines() if x.startswith("zerocopy  ") and "†" in x][:1]
+    assert mean in line
+    assert line.index("†") < line.rindex("±"), "the mark is at the value, not at the row"
+    assert max(map(len, plain.splitlines())) <= 80
+    assert "† the mechanism did not engage in some runs" in plain
+    assert any(
+        x.startswith("| zerocopy |") and "† |" in x for x in markdown.render(report).splitlines()
+    )
+    page = html.render(report)
+    assert 'id="matrix"' in page
+    assert "</span> †</td>" in page
+    section = next(s for s in loads(json.render(report))["sections"] if s["key"] == "matrix")
+    assert section["blocks"][0]["marked_values"] == [[2, 1]]
+    assert "matrix" not in csv.render(report)
+
+
+def test_the_heat_map_has_a_field_for_each_cell(report: Report) -> None:
+    from netbench.report.drawings import draw
+
+    plot = next(b for b in report.section("matrix").blocks if isinstance(b, Plot))
+    axes, dots = draw(report.source, plot)
+    words = [t.get_text() for t in axes.texts]
+    assert (dots, len(words)) == (9, 9)
+    assert [word for word in words if word.endswith("†")] == [words[6]]
+    assert words[5] == "unsupported"
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(RECEIVES)
+
+
+def test_other_factors_make_a_matrix_each_and_what_is_alone_stands_beside(tmp_path: Path) -> None:
+    report = written(tmp_path, factors={"pin": ("none", "same")})
+    titles = [table.title for table in tables(report)]
+    assert titles[:2] == ["throughput [Gb/s], pin=none", "throughput [Gb/s], pin=same"]
+    plots = [b for b in report.section("matrix").blocks if isinstance(b, Plot)]
+    assert [plot.number for plot in plots[:2]] == [0, 1]
+
+
+def test_a_campaign_that_sweeps_one_method_has_no_matrix(tmp_path: Path) -> None:
+    report = build(Synth(pairs=("snd>rcv",)).write(tmp_path))
+    assert "matrix" not in [section.key for section in report.sections]
+
+
+def test_baselines_stand_beside_the_matrix(tmp_path: Path) -> None:
+    synth = Synth(factors={"send": SENDS, "receive": RECEIVES, "tool": ("none", "dd")}, runs=3)
+    kept = synth.cells
+
+    def cells() -> list[dict[str, Any]]:
+        return [
+            cell
+            for cell in kept()
+            if cell["factors"]["tool"] == "none"
+            or cell["cell"].startswith("send=readwrite,receive=read,")
+        ]
+
+    object.__setattr__(synth, "cells", cells)
+    report = build(synth.write(tmp_path))
+    beside = tables(report)[-1]
+    assert beside.title == "Beside the matrix"
+    assert [row[:3] for row in beside.rows] == [("readwrite", "read", "dd")]
+    assert all("tool" not in table.title for table in tables(report)[:-1])
