@@ -61,7 +61,7 @@ docs: .make/built
 	rm -rf site
 	$(BIN)/python -m tools.docs site
 
-# PARTS="peers orchestration ledger lab kernels instructions conclusion"; left out: all
+# PARTS="peers ledger meters" or others of tools/bench/__main__.py; left out: all
 bench: .make/built
 	$(BIN)/python -m tools.bench $(PARTS)
 

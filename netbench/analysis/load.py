@@ -215,7 +215,7 @@ class _Reader:
             compare=compare_of(self.plan),
             factors=factors_of(self.plan),
             metrics=self.columns.metrics,
-            runs=by_best_meter(runs, meters) if contradicted else runs,
+            runs=by_best_meter(runs, meters),
             meters=meters,
             contradicted=contradicted,
             proofs={k: v for each in counted for k, v in each.proofs.totals().items()},

@@ -74,14 +74,20 @@ def order_of(metric: str, contradicted: Iterable[Contradiction]) -> tuple[str, .
 
 
 def by_best_meter(runs: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame of runs, its bare CPU and demand metrics by the first meter that a cell's runs
-    have. `orders`: by CPU metric, the meters, the best first.
+    """The frame of runs, its bare CPU and demand metrics by the first meter that any of a cell's
+    runs has: a run of it that lacks this meter has none. `orders`: by CPU metric, the meters, the
+    best first.
     """
+    places = [runs["cell"], runs["pair"]]
     columns: dict[str, pd.Series[float]] = {}
     for metric, order in orders.items():
         for name in (metric, metric.replace("_cpu", "_demand")):
             there = [f"{name}.{meter}" for meter in order if f"{name}.{meter}" in runs.columns]
             for column in there:
                 known = columns.get(name)
-                columns[name] = runs[column] if known is None else known.fillna(runs[column])
+                if known is None:
+                    columns[name] = runs[column]
+                elif known.isna().any():
+                    counted = known.notna().groupby(places, observed=True).transform("any")
+                    columns[name] = known.where(counted, runs[column])
     return runs.assign(**columns)

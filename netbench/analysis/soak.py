@@ -12,7 +12,7 @@ then. All shares are fractions of 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import quantiles
 from typing import NamedTuple
 
@@ -161,6 +161,16 @@ def slow_down(quantum: float | None, alone: float | None) -> float | None:
     not known.
     """
     return None if quantum is None or alone is None else quantum / alone - 1
+
+
+def quieter(now: Soaked, before: Soaked | None) -> Soaked:
+    """A window on an idle CPU, with no more of other processes than there were in an earlier one:
+    otherwise a small load that goes on becomes part of what an idle CPU loses.
+    """
+    if before is None or now.switched * before.elapsed <= before.switched * now.elapsed:
+        return now
+    least = before.switched * now.elapsed // before.elapsed
+    return replace(now, taken=max(0, now.taken - now.switched + least), switched=least)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from netbench.analysis.counters import Number, delta, where, window_seconds
 from netbench.analysis.soak import SOAK, cpu_busy
 from netbench.record import SIDES, SideCounters, SideName
@@ -39,7 +41,7 @@ def who_paid(
             continue
         for who, one in zip(SIDES, own, strict=True):
             yield f"{who}_paid", one / positive
-        yield "others_paid", (total - own[0] - own[1]) / positive
+        yield "others_paid", np.round((total - own[0] - own[1]) / positive, 9) + 0.0  # no -0.0
         return
 
 

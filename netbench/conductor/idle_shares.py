@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 
-from netbench.analysis.soak import Soaked
+from netbench.analysis.soak import Soaked, quieter
 from netbench.errors import StoreError
 from netbench.ownership import refuse_foreign
 from netbench.signing import key_file
@@ -49,8 +49,9 @@ def _soaked(numbers: Sequence[int]) -> Soaked:
 
 
 def keep(boot_id: str, footprint: int, cpus: Mapping[int, Soaked]) -> None:
-    """Keep what was counted on idle CPUs."""
-    known = {**read(boot_id, footprint), **cpus}
+    """Keep what was counted on idle CPUs, with no more of other processes than was kept before."""
+    before = read(boot_id, footprint)
+    known = {**before, **{cpu: quieter(now, before.get(cpu)) for cpu, now in cpus.items()}}
     text = json.dumps(
         {
             "boot_id": boot_id,

@@ -23,6 +23,7 @@ SECTIONS = (
     "meters",
     "interrupts",
     "who_paid",
+    "counters",
     "processes",
     "profile",
     "proof",

@@ -42,6 +42,21 @@ def test_a_meter_that_missed_what_processes_used_is_passed_over_in_all_cells(
     assert result.runs["receiver_cpu"].equals(result.runs["receiver_cpu.procstat"])
 
 
+def test_a_cell_is_by_one_meter(tmp_path: Path) -> None:
+    """A run in which the better one failed has no number, and none of another meter."""
+
+    def edit(record: Record) -> Record:
+        if record["run"] % 3 == 0 and record["factors"]["send"] == "sendfile":
+            del record["sender"]["procstat"]["softirq"]
+        return record
+
+    runs = load(Synth(pairs=TWO, edit=edit).write(tmp_path)).runs
+    for name in ("sender_cpu", "sender_demand"):
+        assert runs[name].equals(runs[f"{name}.procstat"])
+        assert runs[name].isna().sum() == runs.eval("run % 3 == 0 and send == 'sendfile'").sum() > 0
+    assert runs["receiver_cpu"].notna().all()
+
+
 @pytest.mark.parametrize("n", [2, 3, 12])
 def test_short_is_what_a_one_sided_t_test_of_all_places_finds(n: int) -> None:
     def frame(shift: float) -> pd.DataFrame:

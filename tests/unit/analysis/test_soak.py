@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.soak import Soaked, busy, idle_of, quiet
+from netbench.analysis.soak import Soaked, busy, idle_of, quiet, quieter
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 
 MS = 10**6
@@ -51,6 +51,17 @@ def test_bursts_of_interrupts_are_left_out() -> None:
     found = quiet([slice_of(0.2, 0.02)] * 10 + [slice_of(0.2, 0.5)] * 10)
     assert found is not None
     assert found.share == pytest.approx(0.02, abs=1e-4)
+
+
+def test_a_small_load_that_goes_on_does_not_become_idle() -> None:
+    """Of processes the quietest window counts, of interrupts the latest."""
+    kept = None
+    for load in (0.003, 0.009, 0.009, 0.001, 0.009):
+        kept = quieter(slice_of(load, 0.02), kept)
+    assert kept is not None
+    assert kept.switched / kept.elapsed == pytest.approx(0.001, rel=1e-3)
+    assert kept.interrupted == pytest.approx(0.02, rel=0.02)
+    assert quieter(slice_of(0.009, 0.03), kept).interrupted == pytest.approx(0.03, rel=0.02)
 
 
 def test_what_processes_take_of_an_idle_cpu_is_known_from_earlier() -> None:
