@@ -24,9 +24,11 @@ static int send_preamble(struct nb_flow *flow)
 	size_t length = (size_t)flow->job->preamble, done = 0;
 
 	while (done < length) {
-		ssize_t sent = send(flow->socket, header + done, length - done, MSG_NOSIGNAL);
+		ssize_t sent;
 
-		if (sent < 0 && errno == EINTR)
+		nb_flow_await(flow, POLLOUT);
+		sent = send(flow->socket, header + done, length - done, MSG_NOSIGNAL);
+		if (sent < 0 && nb_flow_again(flow))
 			continue;
 		if (sent < 0)
 			return (int)nb_flow_fail(flow, "send preamble",
@@ -55,9 +57,10 @@ static int wait_closed(struct nb_flow *flow)
 	char byte;
 	ssize_t got;
 
-	do
+	do {
+		nb_flow_poll(flow, POLLIN);
 		got = recv(flow->socket, &byte, 1, 0);
-	while ((got < 0 && errno == EINTR) || got > 0);
+	} while (got > 0 || (got < 0 && nb_flow_again(flow)));
 	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error",
 					   "waiting for the receiver to close")
 		       : 0;
@@ -78,8 +81,16 @@ static int end_stream(struct nb_flow *flow)
 
 static int drain_warmup(struct nb_flow *flow)
 {
-	wait_acknowledged(flow);
-	return flow->method->drain ? flow->method->drain(flow) : 0;
+	int status = flow->method->drain ? flow->method->drain(flow) : 0;
+
+	if (!status)
+		wait_acknowledged(flow);
+	return status;
+}
+
+static int begin(struct nb_flow *flow)
+{
+	return flow->method->begin ? flow->method->begin(flow) : 0;
 }
 
 /* Do something with every flow that has not failed. */
@@ -119,6 +130,7 @@ static void *drive(void *argument)
 	int sends = flows->job->role == NB_ROLE_SEND, bounded = flows->job->bytes != 0;
 
 	nb_run_control_wait(flows->control, NB_GATE_WARM);
+	each(flows, begin);
 	if (sends && bounded)
 		warm_up(flows);
 	if (sends && !(bounded && flows->job->warmup))

@@ -26,6 +26,30 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
+void nb_flow_poll(const struct nb_flow *flow, short events)
+{
+	struct pollfd look = { .fd = flow->socket, .events = events };
+
+	poll(&look, 1, -1);
+}
+
+int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation)
+{
+	const struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
+				       .tv_nsec = (long)(ns % 1000000000) };
+	struct pollfd look = { .fd = flow->socket };
+	int ready = ppoll(&look, 1, &time, NULL), reason = 0;
+	socklen_t length = sizeof(reason);
+
+	if (ready <= 0)
+		return 0;
+	if (getsockopt(flow->socket, SOL_SOCKET, SO_ERROR, &reason, &length) || !reason)
+		reason = EPIPE;
+	errno = reason;
+	return (int)nb_flow_fail(flow, operation, "look at the other side's error",
+				 "on the connection");
+}
+
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size_t)flow->job->align + size;

@@ -5,6 +5,7 @@
 #define NB_FLOW_H
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -16,6 +17,9 @@
 #include "sink.h"
 #include "source.h"
 
+/* How a call on the connection waits; the words of the option `wait`. */
+enum nb_wait { NB_WAIT_BLOCK, NB_WAIT_POLL, NB_WAIT_SPIN };
+
 struct nb_flow {
 	/* Written by the flow's thread, read by the serving thread at edges: relaxed. */
 	_Atomic uint64_t bytes;
@@ -25,6 +29,8 @@ struct nb_flow {
 	_Atomic int ended; /* set last, with release: error and the rest may be read */
 
 	int socket;
+	int ready; /* what epoll(7) waits for in a thread group, 0: the connection */
+	int wait;  /* enum nb_wait; the connection is non-blocking where it is not NB_WAIT_BLOCK */
 	uint32_t index;
 	const struct nb_method *method;
 	const struct nb_job *job;
@@ -53,6 +59,12 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 	atomic_store_explicit(&flow->proof[proof], now + by, memory_order_relaxed);
 }
 
+/* For what a method counts elsewhere: the proof is so much now. */
+static inline void nb_set_count(struct nb_flow *flow, unsigned int proof, uint64_t count)
+{
+	atomic_store_explicit(&flow->proof[proof], count, memory_order_relaxed);
+}
+
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
  * pattern. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
@@ -64,6 +76,43 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
 
+/* Wait so long, or until the connection is no more, which is an error of the operation: nothing
+ * leaves it any longer. 0, or <0. */
+int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation);
+
+/* poll(2) the connection until it is ready for `events`. */
+void nb_flow_poll(const struct nb_flow *flow, short events);
+
+/* Before each call on the connection. */
+static inline void nb_flow_await(const struct nb_flow *flow, short events)
+{
+	if (__builtin_expect(flow->wait == NB_WAIT_POLL, 0))
+		nb_flow_poll(flow, events);
+}
+
+/* After a call that failed: whether to make it again. */
+static inline int nb_flow_again(const struct nb_flow *flow)
+{
+	return errno == EINTR || (errno == EAGAIN && flow->wait != NB_WAIT_BLOCK);
+}
+
+/* Write all of it to the sink; counts calls in a proof. Returns 0, or <0. */
+static inline int nb_flow_write_sink(struct nb_flow *flow, const void *bytes, size_t length,
+				     unsigned int calls)
+{
+	for (size_t done = 0; done < length;) {
+		ssize_t written =
+			nb_write(flow->sink.fd, (const char *)bytes + done, length - done);
+
+		nb_count(flow, calls, 1);
+		if (written < 0 && errno != EINTR)
+			return (int)nb_flow_fail_sink(flow, "write sink");
+		if (written > 0)
+			done += (size_t)written;
+	}
+	return 0;
+}
+
 /* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
 static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length,
 				    unsigned int calls, unsigned int shorts)
@@ -71,10 +120,12 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t written = nb_write(flow->socket, (const char *)bytes + done, length - done);
+		ssize_t written;
 
+		nb_flow_await(flow, POLLOUT);
+		written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 		nb_count(flow, calls, 1);
-		if (written < 0 && errno == EINTR)
+		if (written < 0 && nb_flow_again(flow))
 			continue;
 		if (written < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
 			return nb_flow_fail_source(

@@ -140,6 +140,7 @@ static int check_ends(const struct nb_job *job, struct nb_error *error)
 static int check_whole(struct nb_job *job, struct nb_error *error)
 {
 	int moves = job->role == NB_ROLE_SEND || job->role == NB_ROLE_RECEIVE;
+	const struct nb_row *row;
 
 	if (job->align + job->chunk > GIB + 65536)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use a smaller chunk",
@@ -153,6 +154,11 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 			       "run `netbench list methods` to see the methods",
 			       "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive",
 			       job->method_name);
+	row = nb_row(nb_row_of_method(job->method));
+	if (row->why[0])
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
+			       "run `netbench list methods` to see the methods", "%s: %s",
+			       job->method_name, row->why);
 	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
 			       "an option belongs to another method than %s", job->method_name);

@@ -10,7 +10,7 @@
 
 #include "flow.h"
 
-enum { NB_PROOFS_MAX = 8 };
+enum { NB_PROOFS_MAX = 8, NB_NOTHING = -1000 };
 
 struct nb_method {
 	const char *name;
@@ -27,9 +27,14 @@ struct nb_method {
 	int (*open)(struct nb_flow *flow, struct nb_error *error);
 	/* The flow has its connection now: set what the method needs of it. Optional. */
 	int (*connected)(struct nb_flow *flow, struct nb_error *error);
+	/* In the thread that steps, before the first step. 0, or negative with flow->error filled.
+	 * Optional. */
+	int (*begin)(struct nb_flow *flow);
 	/*
 	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream
-	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock.
+	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock. In a thread
+	 * group: NB_NOTHING if flow->ready was ready, but not with data. NULL: the method is only
+	 * looked for, and its probe says why it cannot run.
 	 */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
 	/* Read all notices from the connection's error queue, without waiting: while it holds any,

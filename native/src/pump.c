@@ -160,6 +160,11 @@ static void fail_thread_group(struct nb_flow *flows, const char *what)
 				     "for its streams");
 }
 
+static int ready_fd(const struct nb_flow *flow)
+{
+	return flow->ready ? flow->ready : flow->socket;
+}
+
 /* The loop of several flows: a step of each that is ready, over and over. */
 static void pump_ready(struct nb_flow *flows, int until)
 {
@@ -174,7 +179,7 @@ static void pump_ready(struct nb_flow *flows, int until)
 		struct epoll_event event = { .events = events, .data.u32 = i };
 
 		if (!flows[i].failed && flows[i].left &&
-		    !epoll_ctl(set, EPOLL_CTL_ADD, flows[i].socket, &event))
+		    !epoll_ctl(set, EPOLL_CTL_ADD, ready_fd(&flows[i]), &event))
 			open++;
 	}
 	if (set < 0)
@@ -184,13 +189,17 @@ static void pump_ready(struct nb_flow *flows, int until)
 
 		for (int i = 0; i < count; i++) {
 			struct nb_flow *flow = &flows[ready[i].data.u32];
+			ssize_t moved;
 
-			flow->moved = reap_or_step(flow, ready[i].events);
+			moved = reap_or_step(flow, ready[i].events);
+			if (moved == NB_NOTHING)
+				continue;
+			flow->moved = moved;
 			if (flow->moved > 0 && unseen && see_first_data(flow->control))
 				unseen = 0;
 			if (flow->moved > 0 && flow->left)
 				continue;
-			epoll_ctl(set, EPOLL_CTL_DEL, flow->socket, NULL);
+			epoll_ctl(set, EPOLL_CTL_DEL, ready_fd(flow), NULL);
 			open--;
 			if (flow->moved < 0)
 				nb_pump_fail(flow);

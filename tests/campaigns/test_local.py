@@ -361,12 +361,16 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
     assert conclusion.exit_code == 0
 
 
-def test_what_is_not_built_is_refused_not_ignored(tmp_path: Path) -> None:
-    text = BASE + "transfer: {send: uring}\n"
-    with pytest.raises(RequestError) as caught:
-        run(text, tmp_path)
-    assert "uring" in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
+def test_a_method_that_cannot_run_is_unsupported_and_the_others_run(tmp_path: Path) -> None:
+    text = BASE + "sweep: {receive: [uring_zc, read, devmem]}\n"
+    found = {record["factors"]["receive"]: record for record in run(text, tmp_path)}
+    assert {name: record["status"] for name, record in found.items()} == {
+        "uring_zc": "unsupported",
+        "read": "ok",
+        "devmem": "unsupported",
+    }
+    assert "IORING_OP_RECV_ZC" in found["uring_zc"]["reason"]
+    assert "SO_DEVMEM_DONTNEED" in found["devmem"]["reason"]
 
 
 def test_ipv6(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from netbench.engine.catalogue import Named
 from netbench.engine.local import local
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
 
-BYTES = 64 * 2**20 + 1
+BYTES = 64 * 2**20 + 1  # of the pairs in which each method comes once
+FEWER = 8 * 2**20 + 1  # of all others
 CHUNK = 60_013  # odd: no multiple of a page, nor of the receiver's
 FILES, FILE_SIZE = 7, 300 * 1024 + 5
 NAMED_SIZE = 5 * 2**20 + 123
@@ -105,15 +106,22 @@ def sends_from_buffer(send: str, source: str) -> bool:
     )
 
 
-def delivering() -> list[tuple[str, str, str]]:
-    """Every send method, receive method and source whose descriptors say that real bytes arrive."""
+def delivering() -> list[tuple[str, str, str, int]]:
+    """Every send method, receive method and source whose descriptors say that real bytes arrive,
+    and how many of them.
+    """
     catalogue = local()
     receives = [
         r for r in data_methods(catalogue, "receive") if catalogue.receive[r].has("delivers")
     ]
     sends = [s for s in data_methods(catalogue, "send") if catalogue.send[s].has("delivers")]
+    pairs = max(len(sends), len(receives))
+    once = {(sends[i % len(sends)], receives[i % len(receives)]) for i in range(pairs)}
     return [
-        (s, r, source) for s in sends for r in receives for source in sources(catalogue.send[s])
+        (s, r, source, BYTES if (s, r) in once else FEWER)
+        for s in sends
+        for r in receives
+        for source in sources(catalogue.send[s])
     ]
 
 
@@ -122,24 +130,24 @@ def same_digest(sides: tuple[Side, Side]) -> bool:
     return bool(sent) and sent == received
 
 
-@pytest.mark.parametrize(("send", "receive", "source"), delivering())
+@pytest.mark.parametrize(("send", "receive", "source", "length"), delivering())
 def test_what_is_sent_arrives(
-    pair: Pair, content: Content, tmp_path: Path, send: str, receive: str, source: str
+    pair: Pair, content: Content, tmp_path: Path, send: str, receive: str, source: str, length: int
 ) -> None:
     method = local().receive[receive]
     from_buffer = sends_from_buffer(send, source)
     to_sender = {"chunk": CHUNK, **content.options(source)}
     if method.has("to_discard"):
-        sides = pair.run(send, receive, to_sender, bytes=BYTES, verify=1)
-        assert sides[1].moved("flow", "bytes") == BYTES
+        sides = pair.run(send, receive, to_sender, bytes=length, verify=1)
+        assert sides[1].moved("flow", "bytes") == length
         assert same_digest(sides)
     if method.has("to_file"):
         sink = tmp_path / "sink"
         sides = pair.run(
-            send, receive, to_sender, {"sink": "file", "sink_path": str(sink)}, bytes=BYTES
+            send, receive, to_sender, {"sink": "file", "sink_path": str(sink)}, bytes=length
         )
-        expected = content.of(source, BYTES, from_buffer)
-        assert sink.stat().st_size == BYTES
+        expected = content.of(source, length, from_buffer)
+        assert sink.stat().st_size == length
         assert sink.read_bytes() == expected
 
 
@@ -163,6 +171,38 @@ ODD = [
     ("zerocopy", "splice", "file", 2, 4097, 65536, 0, 77, 0),
     ("zerocopy", "read", "files", 1, 0, 65536, 0, 512, 3),
     ("zerocopy", "read", "file", 2, 0, 65536, 0, 0, 0),
+    ("mmap", "mmap", "file", 4, 4095, 8191, 0, 1, 3),
+    ("vmsplice", "vmsplice", "memory", 4, 100_001, 8191, 13, 70_000, 3),
+    ("vmsplice", "readv", "files", 3, 4097, 4095, 0, 5, 0),
+    ("write", "mmap", "memory", 1, 1, 65536, 1, 0, 0),
+    ("uring", "uring", "memory", 4, 60_013, 8191, 3, 77, 3),
+    ("uring", "vmsplice", "files", 2, 100_001, 4097, 0, 333, 3),
+    ("uring_zc", "zerocopy", "memory", 4, 60_013, 65536, 5, 77, 3),
+    ("uring_zc", "uring", "zero", 3, 999, 1_000_003, 0, 0, 3),
+    ("zerocopy", "zerocopy", "files", 4, 100_001, 131_072, 0, 4096, 3),
+    ("write", "zerocopy", "memory", 2, 65_536, 100, 0, 5, 3),
+    ("write", "uring", "memory", 1, 65_536, 1, 8, 5, 0),
+]
+# What the options of methods change: who sends, its options, who receives, its options.
+OPTIONS: list[tuple[str, dict[str, int | str], str, dict[str, int | str]]] = [
+    ("mmap", {"map": "whole"}, "readv", {"vectors": 1}),
+    ("mmap", {"map": "window", "wait": "poll"}, "readv", {"vectors": 1000, "wait": "spin"}),
+    ("mmap", {"map": "whole", "wait": "spin"}, "mmap", {"wait": "poll"}),
+    ("vmsplice", {"gift": 1, "queue_depth": 1}, "vmsplice", {"gift": 1, "pipe_size": 4096}),
+    ("vmsplice", {"pipe_size": 4096, "queue_depth": 100}, "vmsplice", {"wait": "poll"}),
+    ("vmsplice", {"splice_more": 1, "wait": "spin"}, "splice", {"wait": "spin"}),
+    ("splice", {"pipe_size": 4096, "splice_more": 1}, "splice", {"pipe_size": 4096}),
+    ("splice", {"wait": "poll"}, "splice", {"wait": "poll"}),
+    ("sendfile", {"wait": "poll", "nodelay": 1}, "read", {"wait": "poll"}),
+    ("sendfile", {"wait": "spin", "notsent_lowat": 16384}, "read", {"wait": "spin"}),
+    ("readwrite", {"wait": "spin"}, "vmsplice", {"wait": "spin"}),
+    ("write", {"wait": "poll", "nodelay": 1, "notsent_lowat": 1}, "mmap", {"wait": "spin"}),
+    ("zerocopy", {"batch": 1, "msg_more": 1}, "zerocopy", {}),
+    ("zerocopy", {"batch": 1000, "nodelay": 1}, "read", {}),
+    ("uring", {"queue_depth": 1}, "uring", {"queue_depth": 1}),
+    ("uring", {"queue_depth": 100, "msg_more": 1}, "uring", {"queue_depth": 1024}),
+    ("uring_zc", {"queue_depth": 1}, "uring", {"queue_depth": 2}),
+    ("uring_zc", {"queue_depth": 64, "nodelay": 1}, "read", {}),
 ]
 
 
@@ -205,3 +245,42 @@ def test_odd_sizes_arrive_too(
             source, length - preamble, from_buffer, chunk or 1, align, (stream, streams)
         )
         assert path.read_bytes() == bytes(preamble) + body, f"stream {stream}"
+
+
+@pytest.mark.parametrize(
+    "pinned", [False, True], ids=["unpinned", "pinned"]
+)  # pinned streams share one thread
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda o: f"{o[0]}-{o[2]}-" + "-".join(map(str, {**o[1], **o[3]}))
+)
+def test_options_change_no_byte(
+    pair: Pair,
+    content: Content,
+    tmp_path: Path,
+    options: tuple[str, dict[str, int | str], str, dict[str, int | str]],
+    pinned: bool,
+) -> None:
+    """The same bytes arrive, and those of the warm-up are none of the window's."""
+    send, to_sender, receive, to_receiver = options
+    pin = {"cpu": min(os.sched_getaffinity(0))} if pinned else {}
+    for source in sources(local().send[send]):
+        sink = tmp_path / f"{source}-sink"
+        sides = pair.run(
+            send,
+            receive,
+            {"chunk": 20_011, **content.options(source), **to_sender},
+            {"receive_chunk": 30_011, "sink": "file", "sink_path": str(sink), **to_receiver},
+            bytes=1_000_003,
+            streams=2,
+            warmup=2 * MS,
+            verify=1,
+            **pin,
+        )
+        assert sides[1].moved("flow", "bytes") == 1_000_003
+        assert same_digest(sides)
+        for stream, length in enumerate(sides[1].numbers("flow", "bytes")):
+            path = sink.with_name(f"{sink.name}.{stream}") if stream else sink
+            body = content.of(
+                source, length, sends_from_buffer(send, source), 20_011, 0, (stream, 2)
+            )
+            assert path.read_bytes() == body, f"{source}, stream {stream}"

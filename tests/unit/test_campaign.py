@@ -160,18 +160,6 @@ def test_the_whole_format_is_understood() -> None:
     assert campaign.text == FULL
 
 
-def test_what_is_not_built_is_named() -> None:
-    assert read(FULL).unbuilt == ()
-    planned = (
-        H
-        + "transfer: {send: vmsplice, receive: uring}\ncommand: {m: {apply: [a], read: [b], undo: [c]}}\ninclude: [{m: 1}]\n"
-    )
-    assert read(planned).unbuilt == (
-        "send: vmsplice is not built yet",
-        "receive: uring is not built yet",
-    )
-
-
 @pytest.mark.parametrize(
     ("written", "expected"),
     [

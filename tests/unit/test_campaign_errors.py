@@ -17,8 +17,8 @@ TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "
     "receive_buffer, streams, pin, congestion, rate, ip, duration, bytes, warmup, cache, tool, port, sample or pipe"
 )
-SEND = "null, write, readwrite, sendfile, splice, mmap, vmsplice or uring"
-RECEIVE = "null, read, trunc, splice, mmap, vmsplice, zerocopy or uring"
+SEND = "null, write, readwrite, sendfile, splice or mmap"
+RECEIVE = "null, read, trunc or splice"
 CLOSING = {
     "throughput",
     *("sender_cpu", "receiver_cpu", "system_cpu"),

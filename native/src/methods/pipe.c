@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error)
+int nb_pipe_open(struct nb_flow *flow, size_t room, uint64_t asked, size_t size,
+		 struct nb_error *error)
 {
-	struct nb_pipe *pipe = malloc(sizeof(*pipe));
+	struct nb_pipe *pipe = calloc(1, room);
 	int ends[2];
 
 	if (!pipe)
@@ -21,12 +22,31 @@ int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error)
 				     "raise the limit on open files (ulimit -n)", "pipe");
 	pipe->out = ends[0];
 	pipe->in = ends[1];
-	if ((size_t)fcntl(pipe->in, F_GETPIPE_SZ) < size &&
+	if (asked)
+		size = (size_t)asked;
+	if ((asked || (size_t)fcntl(pipe->in, F_GETPIPE_SZ) < size) &&
 	    fcntl(pipe->in, F_SETPIPE_SZ, (int)size) < 0)
-		return nb_fail_errno(error, "prepare run",
-				     "use a smaller chunk, or raise /proc/sys/fs/pipe-max-size",
-				     "a pipe of %zu bytes", size);
+		return nb_fail_errno(
+			error, "prepare run",
+			"use a smaller chunk or pipe_size, or raise /proc/sys/fs/pipe-max-size",
+			"a pipe of %zu bytes", size);
+	pipe->size = (size_t)fcntl(pipe->in, F_GETPIPE_SZ);
 	return 0;
+}
+
+int nb_pipe_open_to_sink(struct nb_flow *flow, uint64_t asked, size_t size, struct nb_error *error)
+{
+	struct nb_pipe *pipe;
+	int status = nb_pipe_open(flow, sizeof(*pipe), asked, size, error);
+
+	if (status || flow->sink.fd >= 0)
+		return status;
+	pipe = flow->state;
+	pipe->discard = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return pipe->discard >= 0 ? 0
+				  : nb_fail_errno(error, "open sink",
+						  "create it again (mknod -m 666 /dev/null c 1 3)",
+						  "/dev/null");
 }
 
 void nb_pipe_close(struct nb_flow *flow)

@@ -9,14 +9,51 @@
 #include "../flow.h"
 
 struct nb_pipe {
-	int in;	     /* written to */
-	int out;     /* read from */
-	int discard; /* /dev/null, or -1 */
+	int in;		    /* written to */
+	int out;	    /* read from */
+	int discard;	    /* /dev/null, or -1 */
+	size_t size;	    /* in bytes */
+	int turn;	    /* of two buffers, which one is filled next */
+	unsigned int flags; /* SPLICE_F_... of what is spliced out of it */
 };
 
-/* Make flow->state a pipe that holds at least `size` bytes. */
-int nb_pipe_open(struct nb_flow *flow, size_t size, struct nb_error *error);
+/* The options of the methods with a pipe. */
+#define NB_PIPE_SIZE                                                                               \
+	{ .name = "pipe_size",                                                                     \
+	  .about = "size of the pipe (F_SETPIPE_SZ); left out: what a chunk needs",                \
+	  .flags = NB_USER,                                                                        \
+	  .type = NB_SIZE,                                                                         \
+	  .minimum = 4096,                                                                         \
+	  .maximum = 1U << 30 }
+#define NB_SPLICE_MORE                                                                             \
+	{ .name = "splice_more",                                                                   \
+	  .about = "splice(2) to the socket with SPLICE_F_MORE",                                   \
+	  .flags = NB_USER,                                                                        \
+	  .type = NB_FLAG,                                                                         \
+	  .maximum = 1 }
+#define NB_GIFT                                                                                    \
+	{ .name = "gift",                                                                          \
+	  .about = "vmsplice(2) with SPLICE_F_GIFT",                                               \
+	  .flags = NB_USER,                                                                        \
+	  .type = NB_FLAG,                                                                         \
+	  .maximum = 1 }
+
+/* Make flow->state a pipe of `asked` bytes, or, where that is 0, one that holds at least `size`. It
+ * is the first part of `room` bytes of zeros that are freed with it. */
+int nb_pipe_open(struct nb_flow *flow, size_t room, uint64_t asked, size_t size,
+		 struct nb_error *error);
+/* The same for a receiver, which empties it to nb_pipe_sink(). */
+int nb_pipe_open_to_sink(struct nb_flow *flow, uint64_t asked, size_t size, struct nb_error *error);
 void nb_pipe_close(struct nb_flow *flow);
+
+/* Where a receiver's pipe is emptied to: the sink, or /dev/null. */
+static inline int nb_pipe_sink(const struct nb_flow *flow)
+{
+	const struct nb_pipe *pipe = flow->state;
+
+	return flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard;
+}
+
 /* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs. Returns
  * bytes or <0. */
 static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls,
@@ -26,10 +63,15 @@ static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length,
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
+		ssize_t moved;
+
+		if (fd == flow->socket)
+			nb_flow_await(flow, POLLOUT);
+		moved = nb_splice(pipe->out, NULL, fd, NULL, length - done,
+				  SPLICE_F_MOVE | pipe->flags);
 
 		nb_count(flow, calls, 1);
-		if (moved < 0 && errno == EINTR)
+		if (moved < 0 && nb_flow_again(flow))
 			continue;
 		if (moved < 0 && fd != flow->socket)
 			return nb_flow_fail_sink(flow, "splice");

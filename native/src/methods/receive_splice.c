@@ -2,13 +2,20 @@
 /* splice(2) from the connection to a pipe, and from the pipe to the sink (/dev/null for discard).
  */
 #include <errno.h>
-#include <fcntl.h>
 
 #include "../direct.h"
 #include "../method.h"
 #include "pipe.h"
+#include "socket_options.h"
 
+enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1 };
 enum { IN, OUT, SHORT };
+
+static const struct nb_field options[] = {
+	NB_RECEIVER_OPTIONS,
+	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
+	[PIPE_SIZE] = NB_PIPE_SIZE,
+};
 
 static const struct nb_field proofs[] = {
 	NB_CALLS("splice_in_calls", "splice(2) calls from the socket to the pipe", NB_MUST_MOVE),
@@ -18,17 +25,7 @@ static const struct nb_field proofs[] = {
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
 {
-	struct nb_pipe *pipe;
-	int status = nb_pipe_open(flow, flow->job->chunk, error);
-
-	if (status || flow->sink.fd >= 0)
-		return status;
-	pipe = flow->state;
-	pipe->discard = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	return pipe->discard >= 0 ? 0
-				  : nb_fail_errno(error, "open sink",
-						  "create it again (mknod -m 666 /dev/null c 1 3)",
-						  "/dev/null");
+	return nb_pipe_open_to_sink(flow, flow->job->extra[PIPE_SIZE], flow->job->chunk, error);
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -37,25 +34,28 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
+		nb_flow_await(flow, POLLIN);
 		got = nb_splice(flow->socket, NULL, pipe->in, NULL, most, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
-	} while (got < 0 && errno == EINTR);
+	} while (got < 0 && nb_flow_again(flow));
 	if (got < 0)
 		return nb_flow_fail(flow, "splice", "look at the sender's error",
 				    "from the connection to the pipe");
 	if (got == 0)
 		return 0;
-	return nb_pipe_empty(flow, flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard, (size_t)got,
-			     OUT, SHORT);
+	return nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)got, OUT, SHORT);
 }
 
 const struct nb_method nb_receive_splice = {
 	.name = "splice",
 	.about = "splice(2) socket to pipe, pipe to sink",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_pipe,
+	.connected = nb_socket_options_set_wait,
 	.step = step,
 	.close = nb_pipe_close,
 };

@@ -1,34 +1,77 @@
 /* SPDX-License-Identifier: MIT */
-/* mmap(2) a section of the source, write(2) it to the connection, munmap(2) it. */
+/*
+ * write(2) to the connection from a mapping of the source. `map: window` maps a section with
+ * mmap(2) for each chunk and lets it go with munmap(2); `map: whole` maps all of it once, before
+ * the run.
+ */
+#include <stdlib.h>
 #include <sys/mman.h>
 
+#include "../direct.h"
 #include "../method.h"
+#include "areas.h"
+#include "socket_options.h"
 
-enum { MAPS, WRITES, SHORT, MAPPED };
+enum { MAP = NB_SENDER_WAIT + 1 };
+enum { WINDOW, WHOLE };
+enum { MAPS, WRITES, SHORT };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+	[MAP] = { .name = "map",
+		  .about = "what is mapped: a window for each chunk, or the whole source once",
+		  .words = "window whole",
+		  .flags = NB_USER,
+		  .type = NB_WORD },
+};
 
 static const struct nb_field proofs[] = {
-	NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2)", NB_MUST_MOVE),
-	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
-	NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
-	{ .name = "mapped_bytes",
-	  .about = "bytes mapped",
-	  .unit = NB_UNIT_BYTES,
-	  .flags = NB_MUST_MOVE },
+	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2), in the run", 0),
+	[WRITES] = NB_CALLS("write_calls", "write(2) calls from a mapping", NB_MUST_MOVE),
+	[SHORT] = NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 };
+
+static int open_areas(struct nb_flow *flow, struct nb_error *error)
+{
+	struct nb_areas *areas;
+
+	if (flow->job->extra[MAP] != WHOLE)
+		return 0;
+	areas = calloc(1, sizeof(*areas));
+	flow->state = areas;
+	if (!areas)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
+			       "no memory for mappings");
+	return nb_areas_open(areas, flow, error);
+}
+
+static ssize_t step_whole(struct nb_flow *flow, size_t most)
+{
+	size_t length;
+	const unsigned char *from = nb_areas_next(flow->state, flow, most, &length);
+	ssize_t written = nb_flow_write(flow, from, length, WRITES, SHORT);
+
+	if (written > 0)
+		nb_source_advance(&flow->source, (size_t)written);
+	return written;
+}
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	size_t length = nb_source_clamp(&flow->source, most);
-	size_t into = (size_t)flow->source.offset & (flow->page - 1);
-	off_t offset = (off_t)(flow->source.offset - into);
-	char *map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source),
-			 offset);
+	size_t length, into;
 	ssize_t written;
+	char *map;
 
+	if (flow->state)
+		return step_whole(flow, most);
+	length = nb_source_clamp(&flow->source, most);
+	into = (size_t)flow->source.offset & (flow->page - 1);
+	map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source),
+		   (off_t)(flow->source.offset - into));
 	if (map == MAP_FAILED)
 		return nb_flow_fail_source(flow, "mmap", "use a source that can be mapped");
 	nb_count(flow, MAPS, 1);
-	nb_count(flow, MAPPED, length);
 	written = nb_flow_write(flow, map + into, length, WRITES, SHORT);
 	if (munmap(map, into + length))
 		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench",
@@ -38,11 +81,24 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return written;
 }
 
+static void close_areas(struct nb_flow *flow)
+{
+	if (flow->state)
+		nb_areas_close(flow->state, flow);
+	free(flow->state);
+	flow->state = NULL;
+}
+
 const struct nb_method nb_send_mmap = {
 	.name = "mmap",
-	.about = "mmap(2) a section, write(2) it, munmap(2)",
+	.about = "write(2) from a mapping: mmap(2) and munmap(2) for each chunk, or once",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
+	.open = open_areas,
+	.connected = nb_socket_options_set_wait,
 	.step = step,
+	.close = close_areas,
 };

@@ -5,8 +5,14 @@
 
 #include "../direct.h"
 #include "../method.h"
+#include "socket_options.h"
 
 enum { READS, WRITES, SHORT };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+};
 
 static const struct nb_field proofs[] = {
 	NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
@@ -50,8 +56,11 @@ const struct nb_method nb_send_readwrite = {
 	.about = "read(2) into a buffer, then write(2)",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE |
 		 NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_buffer,
+	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

@@ -4,8 +4,14 @@
 #include <sys/sendfile.h>
 
 #include "../method.h"
+#include "socket_options.h"
 
 enum { CALLS, SHORT };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+};
 
 static const struct nb_field proofs[] = {
 	NB_CALLS("sendfile_calls", "sendfile(2) calls", NB_MUST_MOVE),
@@ -19,9 +25,10 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t moved;
 
 	do {
+		nb_flow_await(flow, POLLOUT);
 		moved = sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
 		nb_count(flow, CALLS, 1);
-	} while (moved < 0 && errno == EINTR);
+	} while (moved < 0 && nb_flow_again(flow));
 	if (moved < 0)
 		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
 				    "from the source to the connection");
@@ -35,7 +42,10 @@ const struct nb_method nb_send_sendfile = {
 	.name = "sendfile",
 	.about = "sendfile(2) from page cache to socket",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
+	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

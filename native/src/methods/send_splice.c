@@ -6,8 +6,17 @@
 #include "../direct.h"
 #include "../method.h"
 #include "pipe.h"
+#include "socket_options.h"
 
+enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE };
 enum { IN, OUT, SHORT };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+	[PIPE_SIZE] = NB_PIPE_SIZE,
+	[MORE] = NB_SPLICE_MORE,
+};
 
 static const struct nb_field proofs[] = {
 	NB_CALLS("splice_in_calls", "splice(2) calls from the source to the pipe", NB_MUST_MOVE),
@@ -18,7 +27,13 @@ static const struct nb_field proofs[] = {
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
 {
 	/* One page more: a chunk that does not start at a page touches one more. */
-	return nb_pipe_open(flow, (size_t)flow->job->chunk + 4096, error);
+	int status = nb_pipe_open(flow, sizeof(struct nb_pipe), flow->job->extra[PIPE_SIZE],
+				  (size_t)flow->job->chunk + 4096, error);
+	struct nb_pipe *pipe = flow->state;
+
+	if (!status && flow->job->extra[MORE])
+		pipe->flags = SPLICE_F_MORE;
+	return status;
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -46,9 +61,12 @@ const struct nb_method nb_send_splice = {
 	.name = "splice",
 	.about = "splice(2) source to pipe, pipe to socket",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_pipe,
+	.connected = nb_socket_options_set_wait,
 	.step = step,
 	.close = nb_pipe_close,
 };

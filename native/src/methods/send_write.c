@@ -3,8 +3,14 @@
 #include <string.h>
 
 #include "../method.h"
+#include "socket_options.h"
 
 enum { CALLS, SHORT };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+};
 
 static const struct nb_field proofs[] = {
 	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
@@ -29,8 +35,11 @@ const struct nb_method nb_send_write = {
 	.name = "write",
 	.about = "write(2) from a buffer in memory",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.open = open_buffer,
+	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

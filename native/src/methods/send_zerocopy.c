@@ -14,21 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../method.h"
-#include "../pattern.h"
+#include "areas.h"
 #include "errqueue.h"
+#include "socket_options.h"
 
 enum {
-	LOOK_EVERY = 16, /* sends between two looks at the error queue */
+	BATCH_DEFAULT = 16,
 	POLL_MS = 100,
 	POLLS = 50,    /* without one completion */
 	BARREN = 2000, /* waits of 1 ms for memory that others have pinned */
 };
+enum { BATCH = NB_SENDER_OWN, MORE };
 enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[BATCH] = { .name = "batch",
+		    .about = "sends between two looks at the error queue; left out: 16",
+		    .flags = NB_USER,
+		    .minimum = 1,
+		    .maximum = 65536 },
+	[MORE] = NB_MSG_MORE_OPTION,
+};
 
 static const struct nb_field proofs[] = {
 	[SENDS] = NB_CALLS("send_calls", "send(2) calls with MSG_ZEROCOPY", NB_MUST_MOVE),
@@ -51,14 +62,10 @@ static const struct nb_field proofs[] = {
 		     .flags = NB_MUST_NOT_MOVE },
 };
 
-struct area {
-	unsigned char *start;
-	size_t length;
-};
-
-struct areas {
-	struct area *each; /* a file each, or the user's buffer */
-	size_t count;
+struct state {
+	struct nb_areas areas;
+	int flags;	     /* MSG_... of each send */
+	unsigned int batch;  /* sends between two looks at the error queue */
 	unsigned int unseen; /* sends since the error queue was looked at */
 	unsigned int barren; /* refused sends while nothing of this connection was pending */
 };
@@ -87,70 +94,27 @@ static int probe(char *why, size_t room)
 	return status;
 }
 
-static int map_buffer(struct nb_flow *flow, struct area *area, struct nb_error *error)
-{
-	size_t length = (size_t)(flow->job->align + flow->job->chunk);
-
-	area->start =
-		mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (area->start == MAP_FAILED)
-		return nb_fail_errno(error, "prepare run", "use a smaller chunk",
-				     "a buffer of %zu bytes", length);
-	area->length = length;
-	if (flow->job->source == NB_SOURCE_ZERO)
-		memset(area->start, 0, length); /* pages of its own, not the one that stands for
-						   every page of zeros */
-	else
-		nb_pattern(area->start, length, 0);
-	flow->buffer = area->start + flow->job->align;
-	return 0;
-}
-
-static int map_file(struct nb_flow *flow, uint32_t file, struct area *area, struct nb_error *error)
-{
-	size_t length = (size_t)flow->source.ranges[file].end;
-
-	area->start = mmap(NULL, length, PROT_READ, MAP_SHARED, flow->source.ranges[file].fd, 0);
-	if (area->start == MAP_FAILED)
-		return nb_fail_errno(error, "prepare run",
-				     "use a source that can be mapped, or fewer files",
-				     "mmap of %zu bytes", length);
-	area->length = length;
-	return 0;
-}
-
 static int open_areas(struct nb_flow *flow, struct nb_error *error)
 {
-	size_t wanted = flow->source.count ? flow->source.count : 1;
-	struct areas *areas = calloc(1, sizeof(*areas));
-	int status = 0;
+	struct state *state = calloc(1, sizeof(*state));
 
-	flow->state = areas;
-	if (areas)
-		areas->each = calloc(wanted, sizeof(*areas->each));
-	if (!areas || !areas->each)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer files",
-			       "no memory for %zu mappings", wanted);
-	for (; !status && areas->count < wanted; areas->count += !status) {
-		struct area *area = &areas->each[areas->count];
-
-		status = flow->source.count ? map_file(flow, (uint32_t)areas->count, area, error)
-					    : map_buffer(flow, area, error);
-	}
-	return status;
+	flow->state = state;
+	if (!state)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
+			       "no memory for the state of a stream");
+	state->flags = MSG_ZEROCOPY | MSG_NOSIGNAL | (flow->job->extra[MORE] ? MSG_MORE : 0);
+	state->batch =
+		flow->job->extra[BATCH] ? (unsigned int)flow->job->extra[BATCH] : BATCH_DEFAULT;
+	return nb_areas_open(&state->areas, flow, error);
 }
 
 static void close_areas(struct nb_flow *flow)
 {
-	struct areas *areas = flow->state;
+	struct state *state = flow->state;
 
-	if (!areas)
-		return;
-	for (size_t i = 0; i < areas->count; i++)
-		munmap(areas->each[i].start, areas->each[i].length);
-	flow->buffer = NULL;
-	free(areas->each);
-	free(areas);
+	if (state)
+		nb_areas_close(&state->areas, flow);
+	free(state);
 	flow->state = NULL;
 }
 
@@ -164,7 +128,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 				     "use Linux 4.19 or later, which accepts it on a connected "
 				     "socket, or another send method",
 				     "on stream %u", flow->index);
-	return 0;
+	return nb_socket_options_set(flow, error);
 }
 
 static uint64_t pending(const struct nb_flow *flow)
@@ -200,10 +164,10 @@ static int take_notice(struct nb_flow *flow)
 /* What is there, and more is not waited for: 1 if there was something, 0 if not, or negative. */
 static int take_notices(struct nb_flow *flow)
 {
-	struct areas *areas = flow->state;
+	struct state *state = flow->state;
 	int status, some = 0;
 
-	areas->unseen = 0;
+	state->unseen = 0;
 	do {
 		status = take_notice(flow);
 		some |= status > 0;
@@ -242,7 +206,7 @@ static int await_notice(struct nb_flow *flow, int timeout_ms)
  */
 static int await_room(struct nb_flow *flow, size_t length)
 {
-	struct areas *areas = flow->state;
+	struct state *state = flow->state;
 	int status = take_notices(flow);
 
 	nb_count(flow, REFUSED, 1);
@@ -250,7 +214,7 @@ static int await_room(struct nb_flow *flow, size_t length)
 		return status < 0 ? status : 0;
 	if (pending(flow))
 		return await_notice(flow, POLL_MS);
-	if (++areas->barren <= BARREN)
+	if (++state->barren <= BARREN)
 		return await_notice(flow, 1);
 	errno = ENOBUFS;
 	return nb_fail_errno(&flow->error, "send",
@@ -261,12 +225,11 @@ static int await_room(struct nb_flow *flow, size_t length)
 
 static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t length)
 {
-	struct areas *areas = flow->state;
+	struct state *state = flow->state;
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t sent = nb_send(flow->socket, from + done, length - done,
-				       MSG_ZEROCOPY | MSG_NOSIGNAL);
+		ssize_t sent = nb_send(flow->socket, from + done, length - done, state->flags);
 		int status = 0;
 
 		nb_count(flow, SENDS, 1);
@@ -284,11 +247,11 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 			status = await_room(flow, length - done);
 		} else {
 			nb_count(flow, OWED, 1);
-			areas->barren = 0;
+			state->barren = 0;
 			done += (size_t)sent;
 			if (done < length)
 				nb_count(flow, SHORT, 1);
-			if (++areas->unseen >= LOOK_EVERY)
+			if (++state->unseen >= state->batch)
 				status = take_notices(flow);
 		}
 		if (status < 0)
@@ -299,15 +262,13 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	struct areas *areas = flow->state;
-	ssize_t sent;
+	const struct state *state = flow->state;
+	size_t length;
+	const unsigned char *from = nb_areas_next(&state->areas, flow, most, &length);
+	ssize_t sent = send_all(flow, from, length);
 
-	if (!flow->source.count)
-		return send_all(flow, flow->buffer, most);
-	sent = send_all(flow, areas->each[flow->source.at].start + flow->source.offset,
-			nb_source_clamp(&flow->source, most));
 	if (sent > 0)
-		nb_source_advance(&flow->source, (size_t)sent);
+		nb_areas_advance(flow, (size_t)sent);
 	return sent;
 }
 
@@ -350,6 +311,8 @@ const struct nb_method nb_send_zerocopy = {
 	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
 		 NB_WHOLE_FILE | NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
 	.proofs_count = NB_LENGTH(proofs),
 	.probe = probe,

@@ -13,14 +13,24 @@
 	row(sendfile) \
 	row(splice) \
 	row(mmap) \
+	row(vmsplice) \
 	row(zerocopy) \
+	row(uring) \
+	row(uring_zc) \
 	row(nfs)
 
 #define RECEIVE_METHODS(row) \
 	row(null) \
 	row(read) \
+	row(readv) \
 	row(trunc) \
 	row(splice) \
+	row(mmap) \
+	row(vmsplice) \
+	row(zerocopy) \
+	row(uring) \
+	row(uring_zc) \
+	row(devmem) \
 	row(nfs)
 /* clang-format on */
 

@@ -24,7 +24,6 @@ from netbench.campaign.schema.tools import OWN_TOOLS
 from netbench.campaign.schema.transfer import (
     TransferKeys,
     transfer_model,
-    with_planned,
 )
 from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
@@ -185,7 +184,7 @@ class FileKeys(Keys):
 def _model(rows: tuple[Row, ...]) -> type[FileKeys]:
     catalogue = Catalogue.of(rows)
     transfer = transfer_model(catalogue)
-    meter = kinds.choice("a meter", with_planned(catalogue.meters, ()))
+    meter = kinds.choice("a meter", list(catalogue.meters))
     meters = Annotated[
         list[Annotated[str, meter]],
         list_of("a list of meters such as [rusage, procstat]", empty=True),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* readv(2) from the connection into parts of a buffer; with a file as sink, write(2) from there. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "../direct.h"
+#include "../method.h"
+#include "socket_options.h"
+
+enum { VECTORS = NB_RECEIVER_WAIT + 1 };
+enum { READS, WRITES };
+enum { VECTORS_DEFAULT = 4 };
+
+static const struct nb_field options[] = {
+	NB_RECEIVER_OPTIONS,
+	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
+	[VECTORS] = { .name = "vectors",
+		      .about = "parts of the buffer that one readv(2) fills; left out: 4",
+		      .flags = NB_USER,
+		      .minimum = 1,
+		      .maximum = 1024 },
+};
+
+static const struct nb_field proofs[] = {
+	[READS] = NB_CALLS("readv_calls", "readv(2) calls", NB_MUST_MOVE),
+	[WRITES] = NB_CALLS("sink_write_calls", "write(2) calls to the sink", 0),
+};
+
+struct parts {
+	size_t length; /* of all */
+	int count;
+	struct iovec each[];
+};
+
+/* Equal parts, the first of them longer where `length` does not divide. */
+static void divide(struct parts *parts, unsigned char *buffer, size_t length)
+{
+	size_t share = length / (size_t)parts->count, rest = length % (size_t)parts->count;
+
+	parts->length = length;
+	for (int i = 0; i < parts->count; i++) {
+		struct iovec *part = &parts->each[i];
+
+		part->iov_base = buffer;
+		part->iov_len = share + ((size_t)i < rest);
+		buffer += part->iov_len;
+	}
+}
+
+static int open_parts(struct nb_flow *flow, struct nb_error *error)
+{
+	uint64_t asked = flow->job->extra[VECTORS];
+	size_t count = asked ? (size_t)asked : VECTORS_DEFAULT;
+	struct parts *parts = calloc(1, sizeof(*parts) + count * sizeof(parts->each[0]));
+
+	flow->state = parts;
+	if (!parts)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer vectors",
+			       "no memory for %zu vectors", count);
+	parts->count = (int)count;
+	return nb_flow_buffer(flow, flow->job->chunk, error);
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	struct parts *parts = flow->state;
+	ssize_t got;
+
+	if (parts->length != most)
+		divide(parts, flow->buffer, most);
+	do {
+		nb_flow_await(flow, POLLIN);
+		got = nb_readv(flow->socket, parts->each, parts->count);
+		nb_count(flow, READS, 1);
+	} while (got < 0 && nb_flow_again(flow));
+	if (got < 0)
+		return nb_flow_fail(flow, "readv", "look at the sender's error",
+				    "from the connection");
+	if (got > 0 && flow->sink.fd >= 0 &&
+	    nb_flow_write_sink(flow, flow->buffer, (size_t)got, WRITES))
+		return -1;
+	return got;
+}
+
+static void close_parts(struct nb_flow *flow)
+{
+	free(flow->state);
+	flow->state = NULL;
+}
+
+const struct nb_method nb_receive_readv = {
+	.name = "readv",
+	.about = "readv(2) into parts of a buffer; write(2) to a file sink",
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.open = open_parts,
+	.connected = nb_socket_options_set_wait,
+	.step = step,
+	.close = close_parts,
+};

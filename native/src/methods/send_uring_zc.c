@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * IORING_OP_SEND_ZC of an io_uring(7), in chains (chain.h), from a buffer that is registered before
+ * the run: the kernel sends the user's pages themselves. Each send has a notification when the
+ * kernel no longer needs them; with IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the
+ * kernel made a copy after all.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include <sys/socket.h>
+
+#include "../method.h"
+#include "chain.h"
+#include "socket_options.h"
+
+enum { DEPTH = NB_SENDER_OWN, MORE };
+enum { ENTERS, SENDS, SHORT, OWED, GIVEN, COPIED };
+enum {
+	WAIT_NS = 100000000,
+	WAITS = 50, /* without one notification, when the other side has everything */
+};
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[DEPTH] = NB_CHAIN_OPTION,
+	[MORE] = NB_MSG_MORE_OPTION,
+};
+
+static const struct nb_field proofs[] = {
+	[ENTERS] = NB_CALLS("io_uring_enter_calls", "io_uring_enter(2) calls", NB_MUST_MOVE),
+	[SENDS] = { .name = "sends",
+		    .about = "IORING_OP_SEND_ZC requests that sent all of their chunk",
+		    .flags = NB_MUST_MOVE },
+	[SHORT] = { .name = "short_sends",
+		    .about = "requests that sent less than asked, and broke their chain" },
+	[OWED] = { .name = "zerocopy_sends",
+		   .about = "sends for which the kernel owes a notification",
+		   .flags = NB_MUST_MOVE },
+	[GIVEN] = { .name = "notifications",
+		    .about = "sends whose pages the kernel no longer needs",
+		    .flags = NB_MUST_MOVE },
+	[COPIED] = { .name = "copied",
+		     .about = "notifications that say that the data was copied after all",
+		     .flags = NB_MUST_NOT_MOVE },
+};
+
+static int probe(char *why, size_t room)
+{
+	static const struct nb_uring_operation operations[] = { { IORING_OP_SEND_ZC,
+								  "IORING_OP_SEND_ZC", "6.0" } };
+
+	return nb_uring_probe(operations, NB_LENGTH(operations), why, room);
+}
+
+static int open_chain(struct nb_flow *flow, struct nb_error *error)
+{
+	int status = nb_chain_open(flow, IORING_OP_SEND_ZC, flow->job->extra[DEPTH],
+				   flow->job->extra[MORE] ? MSG_MORE : 0, error);
+	struct nb_chain *chain = flow->state;
+	struct iovec buffer;
+
+	if (status)
+		return status;
+	buffer = (struct iovec){ chain->areas.each[0].start, chain->areas.each[0].length };
+	chain->how = IORING_RECVSEND_FIXED_BUF | IORING_SEND_ZC_REPORT_USAGE;
+	if (nb_uring_register(&chain->ring, IORING_REGISTER_BUFFERS, &buffer, 1))
+		return nb_fail_errno(error, "prepare run",
+				     "use a smaller chunk, or raise `ulimit -l`, or use "
+				     "CAP_IPC_LOCK",
+				     "registering a buffer of %zu bytes", buffer.iov_len);
+	return 0;
+}
+
+static void show(struct nb_flow *flow)
+{
+	const struct nb_chain *chain = flow->state;
+
+	nb_set_count(flow, ENTERS, chain->ring.calls);
+	nb_set_count(flow, SENDS, chain->sends);
+	nb_set_count(flow, SHORT, chain->shorts);
+	nb_set_count(flow, OWED, chain->owed);
+	nb_set_count(flow, GIVEN, chain->given);
+	nb_set_count(flow, COPIED, chain->copied);
+}
+
+static int unacknowledged(const struct nb_flow *flow)
+{
+	int queued;
+
+	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
+}
+
+/*
+ * Until at most `most` notifications are owed. A peer or a network may take any time; but what has
+ * arrived is done with, and should the kernel not say so, it never will.
+ */
+static int await_notifications(struct nb_flow *flow, uint64_t most)
+{
+	struct nb_chain *chain = flow->state;
+
+	for (int waits = 0; chain->owed - chain->given > most; waits++) {
+		uint64_t before = chain->given;
+
+		if (nb_uring_submit(&chain->ring, 1, WAIT_NS) && errno != ETIME)
+			return (int)nb_flow_fail(flow, "wait for notifications",
+						 "look at `dmesg` on this host",
+						 "from the io_uring");
+		nb_chain_take(chain);
+		if (nb_flow_pause(flow, 0, "wait for notifications"))
+			return -1;
+		if (chain->given != before || unacknowledged(flow))
+			waits = 0;
+		if (waits > WAITS)
+			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for notifications",
+				       "the driver may hold sent packets (virtio_net without "
+				       "napi_tx): use another method",
+				       "the receiver has everything, but %llu of %llu sends have "
+				       "no notification",
+				       (unsigned long long)(chain->owed - chain->given),
+				       (unsigned long long)chain->owed);
+	}
+	return 0;
+}
+
+/* The queue of completions has room for the notifications of some chains. */
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	struct nb_chain *chain = flow->state;
+	ssize_t sent = nb_chain_step(flow, most);
+
+	if (sent > 0 && !chain->count && await_notifications(flow, 4 * chain->depth))
+		sent = -1;
+	show(flow);
+	return sent;
+}
+
+static int drain(struct nb_flow *flow)
+{
+	int status = nb_chain_flush(flow);
+
+	if (!status)
+		status = await_notifications(flow, 0);
+	show(flow);
+	return status;
+}
+
+const struct nb_method nb_send_uring_zc = {
+	.name = "uring_zc",
+	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.probe = probe,
+	.open = open_chain,
+	.connected = nb_socket_options_set,
+	.begin = nb_chain_begin,
+	.step = step,
+	.drain = drain,
+	.close = nb_chain_close,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vmsplice(2) of the user's pages to a pipe, splice(2) from there to the connection: nothing is
+ * copied. The connection has the pages themselves until the other side has acknowledged them, so
+ * the user's memory is a ring of chunks, and one is used again only once SIOCOUTQ (tcp(7)) says
+ * that it has left. Files are mapped whole before the run; nothing changes in their pages.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "../direct.h"
+#include "../method.h"
+#include "../pattern.h"
+#include "areas.h"
+#include "pipe.h"
+#include "socket_options.h"
+
+enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, GIFT, DEPTH };
+enum { IN, OUT, SHORT, LOOKS, POLLS, GIFTED };
+enum { DEPTH_DEFAULT = 16, WAIT_NS = 50000 };
+
+static const struct nb_field options[] = {
+	NB_SENDER_OPTIONS,
+	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
+	[PIPE_SIZE] = NB_PIPE_SIZE,
+	[MORE] = NB_SPLICE_MORE,
+	[GIFT] = NB_GIFT,
+	[DEPTH] = { .name = "queue_depth",
+		    .about = "chunks of memory that are sent in turn; left out: 16",
+		    .flags = NB_USER,
+		    .minimum = 1,
+		    .maximum = 1024 },
+};
+
+static const struct nb_field proofs[] = {
+	[IN] = NB_CALLS("vmsplice_calls", "vmsplice(2) calls from memory to the pipe",
+			NB_MUST_MOVE),
+	[OUT] = NB_CALLS("splice_out_calls", "splice(2) calls from the pipe to the socket",
+			 NB_MUST_MOVE),
+	[SHORT] =
+		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
+	[LOOKS] = NB_CALLS("ioctl_calls", "ioctl(2) calls for what has not left (SIOCOUTQ)", 0),
+	[POLLS] = NB_CALLS("poll_calls", "ppoll(2) calls that waited for a chunk to leave", 0),
+	[GIFTED] = { .name = "gifted_bytes",
+		     .about = "bytes given to the pipe with SPLICE_F_GIFT",
+		     .unit = NB_UNIT_BYTES },
+};
+
+struct state {
+	struct nb_pipe pipe; /* first: nb_pipe_empty() and others take flow->state for it */
+	struct nb_areas areas;
+	size_t stride;	/* from one chunk of the ring to the next */
+	size_t slots;	/* in the ring */
+	size_t slot;	/* to send next */
+	uint64_t sent;	/* bytes that the connection has been given */
+	uint64_t left;	/* bytes of them that have left, when it was last asked */
+	uint64_t *ends; /* of each slot: `sent` after it was sent last */
+};
+
+/* A ring of chunks, all of the same content. */
+static int open_ring(struct nb_flow *flow, struct nb_error *error)
+{
+	enum { LARGEST = 8 * 1024 * 1024 }; /* that is taken without being asked for */
+	struct state *state = flow->state;
+	const struct nb_job *job = flow->job;
+	size_t page = flow->page;
+	int status;
+
+	state->stride = ((size_t)(job->align + job->chunk) + page - 1) / page * page;
+	state->slots = (size_t)job->extra[DEPTH];
+	if (!state->slots)
+		state->slots = state->stride * DEPTH_DEFAULT <= LARGEST ? DEPTH_DEFAULT : 2;
+	state->ends = calloc(state->slots, sizeof(*state->ends));
+	if (!state->ends)
+		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller queue_depth",
+			       "no memory for %zu chunks", state->slots);
+	status = nb_flow_buffer(flow, state->slots * state->stride, error);
+	for (size_t i = 0; !status && i < state->slots; i++) {
+		unsigned char *slot = (unsigned char *)flow->allocated + i * state->stride;
+
+		if (job->source == NB_SOURCE_ZERO)
+			memset(slot, 0, state->stride);
+		else
+			nb_pattern(slot, state->stride, 0);
+	}
+	return status;
+}
+
+static int open_memory(struct nb_flow *flow, struct nb_error *error)
+{
+	/* One page more: a chunk that does not start at a page touches one more. */
+	int status = nb_pipe_open(flow, sizeof(struct state), flow->job->extra[PIPE_SIZE],
+				  (size_t)flow->job->chunk + flow->page, error);
+	struct state *state = flow->state;
+
+	if (status)
+		return status;
+	state->pipe.flags = flow->job->extra[MORE] ? SPLICE_F_MORE : 0;
+	return flow->source.count ? nb_areas_open(&state->areas, flow, error)
+				  : open_ring(flow, error);
+}
+
+/* Wait until the chunk that is to be used again has left. */
+static int await_slot(struct nb_flow *flow, struct state *state)
+{
+	while (state->left < state->ends[state->slot]) {
+		int queued = 0;
+
+		nb_count(flow, LOOKS, 1);
+		if (ioctl(flow->socket, SIOCOUTQ, &queued))
+			return (int)nb_flow_fail(flow, "SIOCOUTQ",
+						 "report it as a defect of netbench",
+						 "of the connection");
+		state->left = state->sent -
+			      ((uint64_t)queued < state->sent ? (uint64_t)queued : state->sent);
+		if (state->left >= state->ends[state->slot])
+			break;
+		nb_count(flow, POLLS, 1);
+		if (nb_flow_pause(flow, WAIT_NS, "wait for acknowledgements"))
+			return -1;
+	}
+	return 0;
+}
+
+/* Through the pipe, as much at a time as it holds. */
+static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
+{
+	const struct nb_pipe *pipe = flow->state;
+	unsigned int flags = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
+
+	for (size_t done = 0; done < length;) {
+		size_t left = length - done,
+		       room = pipe->size - ((uintptr_t)(from + done) & (flow->page - 1));
+		struct iovec part = { .iov_base = from + done,
+				      .iov_len = left < room ? left : room };
+		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, flags);
+
+		nb_count(flow, IN, 1);
+		if (moved < 0 && errno == EINTR)
+			continue;
+		if (moved < 0) /* a mapped page is beyond the source's end */
+			return nb_flow_fail_source(
+				flow, "vmsplice",
+				"it was cut short: keep the source as it is during a run");
+		if (nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT) < 0)
+			return -1;
+		if (flags)
+			nb_count(flow, GIFTED, (uint64_t)moved);
+		done += (size_t)moved;
+	}
+	return (ssize_t)length;
+}
+
+static ssize_t step_ring(struct nb_flow *flow, size_t most)
+{
+	struct state *state = flow->state;
+
+	if (await_slot(flow, state) ||
+	    pass_on(flow, flow->buffer + state->slot * state->stride, most) < 0)
+		return -1;
+	state->sent += most;
+	state->ends[state->slot] = state->sent;
+	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
+	return (ssize_t)most;
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	const struct state *state = flow->state;
+	unsigned char *from;
+	ssize_t sent;
+	size_t length;
+
+	if (!flow->source.count)
+		return step_ring(flow, most);
+	from = nb_areas_next(&state->areas, flow, most, &length);
+	sent = pass_on(flow, from, length);
+	if (sent > 0)
+		nb_areas_advance(flow, (size_t)sent);
+	return sent;
+}
+
+static void close_memory(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+
+	if (state) {
+		nb_areas_close(&state->areas, flow);
+		free(state->ends);
+	}
+	nb_pipe_close(flow);
+}
+
+const struct nb_method nb_send_vmsplice = {
+	.name = "vmsplice",
+	.about = "vmsplice(2) memory, or a file mapped before the run, to a pipe; splice(2) to the "
+		 "socket",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
+		 NB_BUFFERS,
+	.options = options,
+	.options_count = NB_LENGTH(options),
+	.proofs = proofs,
+	.proofs_count = NB_LENGTH(proofs),
+	.open = open_memory,
+	.connected = nb_socket_options_set_wait,
+	.step = step,
+	.close = close_memory,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "socket_options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/* One that this user may not choose is no failure of the run. */
+static int fail_option(const char *name, uint64_t value, struct nb_error *error)
+{
+	int status = errno == EPERM ? NB_ERR_UNSUPPORTED : NB_ERR_SYSTEM;
+
+	nb_fail_errno(error, "set socket option",
+		      "choose another level, or use CAP_NET_ADMIN (for busy_poll)", "%s %llu", name,
+		      (unsigned long long)value);
+	error->code = (uint32_t)status;
+	return -status;
+}
+
+static int set(struct nb_flow *flow, int level, int option, const char *name, uint64_t value,
+	       struct nb_error *error)
+{
+	int number = (int)value;
+
+	if (!value || !setsockopt(flow->socket, level, option, &number, sizeof(number)))
+		return 0;
+	return fail_option(name, value, error);
+}
+
+int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
+{
+	const uint64_t *options = flow->job->extra;
+	int status = set(flow, SOL_SOCKET, SO_BUSY_POLL, "busy_poll", options[NB_BUSY_POLL] / 1000,
+			 error);
+
+	if (status || flow->job->role != NB_ROLE_SEND)
+		return status;
+	status = set(flow, IPPROTO_TCP, TCP_NODELAY, "nodelay", options[NB_NODELAY], error);
+	if (!status)
+		status = set(flow, IPPROTO_TCP, TCP_NOTSENT_LOWAT, "notsent_lowat",
+			     options[NB_NOTSENT_LOWAT], error);
+	return status;
+}
+
+int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error)
+{
+	int sends = flow->job->role == NB_ROLE_SEND, status = nb_socket_options_set(flow, error);
+
+	flow->wait = (int)flow->job->extra[sends ? NB_SENDER_WAIT : NB_RECEIVER_WAIT];
+	if (!status && flow->wait && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
+		status = nb_fail_errno(error, "set socket option",
+				       "report it as a defect of netbench", "O_NONBLOCK");
+	return status;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options of the connection, which every method that moves data over it has, before its own. Those
+ * of a sender and those of a receiver begin alike, so that one function sets both.
+ */
+#ifndef NB_SOCKET_OPTIONS_H
+#define NB_SOCKET_OPTIONS_H
+
+#include "../flow.h"
+
+/* Places in job->extra. */
+enum {
+	NB_BUSY_POLL,
+	NB_RECEIVER_WAIT, /* of receive methods that can wait in more than one way */
+	NB_RECEIVER_OWN = NB_RECEIVER_WAIT,
+	NB_NODELAY = NB_BUSY_POLL + 1,
+	NB_NOTSENT_LOWAT,
+	NB_SENDER_WAIT, /* of send methods that can */
+	NB_SENDER_OWN = NB_SENDER_WAIT,
+};
+
+#define NB_RECEIVER_OPTIONS                                                                        \
+	[NB_BUSY_POLL] = { .name = "busy_poll",                                                    \
+			   .about = "SO_BUSY_POLL: how long a call looks for packets itself",      \
+			   .flags = NB_USER,                                                       \
+			   .type = NB_TIME,                                                        \
+			   .minimum = 1000,                                                        \
+			   .maximum = 1000000000 }
+
+#define NB_SENDER_OPTIONS                                                                          \
+	NB_RECEIVER_OPTIONS,                                                                       \
+		[NB_NODELAY] = { .name = "nodelay",                                                \
+				 .about = "TCP_NODELAY: short segments leave at once",             \
+				 .flags = NB_USER,                                                 \
+				 .type = NB_FLAG,                                                  \
+				 .maximum = 1 },                                                   \
+		[NB_NOTSENT_LOWAT] = { .name = "notsent_lowat",                                    \
+				       .about = "TCP_NOTSENT_LOWAT: the socket takes more while "  \
+						"less than this is not sent yet",                  \
+				       .flags = NB_USER,                                           \
+				       .type = NB_SIZE,                                            \
+				       .minimum = 1,                                               \
+				       .maximum = 1U << 31 }
+
+#define NB_WAIT_OPTION                                                                             \
+	{ .name = "wait",                                                                          \
+	  .about = "how a call waits: in it (block), in poll(2) before it (poll), or not: it is "  \
+		   "made again and again (spin)",                                                  \
+	  .words = "block poll spin",                                                              \
+	  .flags = NB_USER,                                                                        \
+	  .type = NB_WORD }
+
+/* Of send methods whose calls have flags. */
+#define NB_MSG_MORE_OPTION                                                                         \
+	{ .name = "msg_more",                                                                      \
+	  .about = "sends with MSG_MORE: TCP waits for what follows",                              \
+	  .flags = NB_USER,                                                                        \
+	  .type = NB_FLAG,                                                                         \
+	  .maximum = 1 }
+
+/* Set them on a flow's connection: `connected` of a method, without `wait` and with it. */
+int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);
+int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An io_uring(7) of one flow, by its system calls themselves: the worker is static and needs no
+ * liburing. It is made by the serving thread and enabled by the flow's, which alone submits: then
+ * the kernel completes requests only while that thread waits (IORING_SETUP_DEFER_TASKRUN).
+ */
+#ifndef NB_URING_H
+#define NB_URING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../fail.h"
+#include "uring_abi.h"
+
+/* Something that requests ask for. */
+struct nb_uring_operation {
+	uint8_t number; /* IORING_OP_... */
+	const char *name;
+	const char *since; /* release of Linux */
+};
+
+struct nb_completion {
+	uint64_t user_data;
+	int32_t res;
+	uint32_t flags; /* IORING_CQE_F_... */
+};
+
+struct nb_uring {
+	int fd;
+	void *rings; /* NULL: not open */
+	size_t rings_size;
+	struct io_uring_sqe *entries;
+	size_t entries_size;
+	uint32_t *submitted; /* shared with the kernel: tail of the submissions */
+	uint32_t *flags;     /* IORING_SQ_... */
+	uint32_t *taken;     /* head of the completions */
+	uint32_t *completed; /* tail of the completions */
+	uint32_t *lost;	     /* completions that found no room and no memory */
+	uint32_t *places;    /* of submissions in `entries` */
+	struct io_uring_cqe *completions;
+	uint32_t mask;
+	uint32_t completions_mask;
+	uint32_t prepared;  /* tail of what is prepared */
+	uint32_t unsent;    /* prepared, not yet submitted */
+	uint64_t calls;	    /* io_uring_enter(2) calls */
+	uint64_t overflows; /* waits at which the kernel kept completions back for want of room */
+};
+
+/* Whether this host has an io_uring with these operations. 0, or -1 with the reason. */
+int nb_uring_probe(const struct nb_uring_operation *operations, size_t count, char *why,
+		   size_t room);
+/* `polled`: epoll(7) waits for its completions, which with IORING_SETUP_DEFER_TASKRUN it does not
+ * see (Linux 6.18). 0, or negative with *error filled. */
+int nb_uring_open(struct nb_uring *ring, uint32_t entries, uint32_t completions, int polled,
+		  struct nb_error *error);
+/* Take the ring for the calling thread. 0, or -1 with errno. */
+int nb_uring_enable(struct nb_uring *ring);
+void nb_uring_close(struct nb_uring *ring);
+/* io_uring_register(2). 0, or -1 with errno. */
+int nb_uring_register(struct nb_uring *ring, unsigned int operation, const void *argument,
+		      unsigned int count);
+
+/* A request to fill, all zero. Never more than `entries` between two calls of nb_uring_submit. */
+struct io_uring_sqe *nb_uring_prepare(struct nb_uring *ring);
+/* Submit what is prepared and wait until `wanted` completions are there, or for timeout_ns, 0: for
+ * ever. Returns 0, or -1 with errno: ETIME after the timeout, EOVERFLOW when completions are lost.
+ */
+int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns);
+
+/* How many completions are there. */
+static inline uint32_t nb_uring_ready(const struct nb_uring *ring)
+{
+	return __atomic_load_n(ring->completed, __ATOMIC_ACQUIRE) - *ring->taken;
+}
+
+/* The next completion, which nb_uring_ready() has said to be there; it is taken. */
+static inline struct nb_completion nb_uring_take(struct nb_uring *ring)
+{
+	uint32_t at = *ring->taken;
+	const struct io_uring_cqe *entry = &ring->completions[at & ring->completions_mask];
+	struct nb_completion completion = { entry->user_data, entry->res, entry->flags };
+
+	__atomic_store_n(ring->taken, at + 1, __ATOMIC_RELEASE);
+	return completion;
+}
+
+#endif
