@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -59,6 +60,18 @@ static inline long nb_direct(long number, long a, long b, long c, long d, long e
 }
 
 #endif
+
+/* mmap(2) of a file to read; 64-bit kernels take the offset in bytes, others have another call. */
+static inline void *nb_map_to_read(size_t length, int fd, off_t offset)
+{
+#if defined(__x86_64__)
+	long start = nb_direct(SYS_mmap, 0, (long)length, PROT_READ, MAP_PRIVATE, fd, offset, 6);
+
+	return (void *)start; /* -1 is MAP_FAILED */
+#else
+	return mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, offset);
+#endif
+}
 
 static inline ssize_t nb_read(int fd, void *bytes, size_t length)
 {

@@ -26,6 +26,15 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
+ssize_t nb_flow_fail_write(struct nb_flow *flow)
+{
+	if (errno == EFAULT) /* a mapped page is beyond the source's end */
+		return nb_flow_fail_source(
+			flow, "write", "it was cut short: keep the source as it is during a run");
+	return nb_flow_fail(flow, "write", "check the path between the data addresses",
+			    "to the connection");
+}
+
 void nb_flow_poll(const struct nb_flow *flow, short events)
 {
 	struct pollfd look = { .fd = flow->socket, .events = events };

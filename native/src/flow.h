@@ -113,6 +113,9 @@ static inline int nb_flow_write_sink(struct nb_flow *flow, const void *bytes, si
 	return 0;
 }
 
+/* Fail a write(2) to the socket. */
+ssize_t nb_flow_fail_write(struct nb_flow *flow);
+
 /* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
 static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length,
 				    unsigned int calls, unsigned int shorts)
@@ -127,14 +130,8 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 		nb_count(flow, calls, 1);
 		if (written < 0 && nb_flow_again(flow))
 			continue;
-		if (written < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_source(
-				flow, "write",
-				"it was cut short: keep the source as it is during a run");
 		if (written < 0)
-			return nb_flow_fail(flow, "write",
-					    "check the path between the data addresses",
-					    "to the connection");
+			return nb_flow_fail_write(flow);
 		done += (size_t)written;
 		if (done < length)
 			nb_count(flow, shorts, 1);

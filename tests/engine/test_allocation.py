@@ -18,7 +18,7 @@ import pytest
 from netbench.engine import build_native
 from netbench.engine.binding import Edge
 from netbench.engine.local import local
-from tests.support.engine_pair import MS, Side, open_pair, pairs
+from tests.support.engine_pair import MS, Side, covering, open_pair
 from tests.support.paths import ROOT
 
 RUNS = 5
@@ -104,7 +104,7 @@ def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("send", "receive"), pairs(local()))
+@pytest.mark.parametrize(("send", "receive"), [*covering(local()), ("null", "null")])
 def test_nothing_is_allocated_in_the_window(
     built: Build, tmp_path: Path, send: str, receive: str
 ) -> None:

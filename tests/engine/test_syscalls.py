@@ -18,7 +18,7 @@ import pytest
 
 from netbench.engine.catalogue import Named
 from netbench.engine.local import local
-from tests.support.engine_pair import WORKER, Side, data_methods, open_pair
+from tests.support.engine_pair import WORKER, Side, covering, open_pair
 
 CHUNK, CHUNKS, FIXED = 64 * 1024, 512, 40
 MEMORY_FILE = (
@@ -119,12 +119,6 @@ def receives(name: str) -> dict[str, tuple[str, ...]]:
     return RECEIVES.get(name) or promised(local().receive[name])
 
 
-def covering() -> list[tuple[str, str]]:
-    """Pairs in which every method that can run here comes at least once."""
-    out, into = data_methods(local(), "send"), data_methods(local(), "receive")
-    return [(out[i % len(out)], into[i % len(into)]) for i in range(max(len(out), len(into)))]
-
-
 def test_proofs_are_named_after_their_calls() -> None:
     """The rule that new methods are held to gives for the old ones what the tables say."""
     catalogue = local()
@@ -187,7 +181,7 @@ def check(
     assert sum(others.values()) <= FIXED, f"{owner} makes other calls too: {others}"
 
 
-@pytest.mark.parametrize(("send", "receive"), covering())
+@pytest.mark.parametrize(("send", "receive"), covering(local()))
 def test_a_method_makes_its_calls_and_no_others(tmp_path: Path, send: str, receive: str) -> None:
     (sent, sender), (received, receiver) = traced(tmp_path, send, receive)
     plan = sends(send)

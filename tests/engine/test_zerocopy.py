@@ -235,3 +235,19 @@ def test_a_source_that_is_cut_short_is_named(tmp_path: Path) -> None:
         pair.between = lambda _: os.truncate(path, 2**20)
         with pytest.raises(EngineError, match=r"source: .*cut short"):
             pair.run(METHOD, "read", {"source": "file", "source_path": str(path)}, bytes=8 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("send", "least", "most"),
+    [("zerocopy", 0.9, 1), ("uring_zc", 0.9, 1), ("write", 0, 0), ("sendfile", 0, 0)],
+)
+def test_over_loopback_only_what_zerocopy_sends_can_be_mapped(
+    pair: Pair, send: str, least: float, most: float
+) -> None:
+    """The kernel copies it to pages of their own there, which belong to nobody else."""
+    if pair.sender.catalogue.send[send].row.why:
+        pytest.skip(pair.sender.catalogue.send[send].row.why)
+    _, received = pair.run(send, METHOD, bytes=32 * 2**20)
+    mapped, copied = (received.total(METHOD, name) for name in ("mapped_bytes", "copied_bytes"))
+    assert mapped + copied == 32 * 2**20
+    assert least <= mapped / (mapped + copied) <= most

@@ -46,7 +46,7 @@ static int open_areas(struct nb_flow *flow, struct nb_error *error)
 	return nb_areas_open(areas, flow, error);
 }
 
-static ssize_t step_whole(struct nb_flow *flow, size_t most)
+static __attribute__((noinline)) ssize_t step_whole(struct nb_flow *flow, size_t most)
 {
 	size_t length;
 	const unsigned char *from = nb_areas_next(flow->state, flow, most, &length);
@@ -57,27 +57,47 @@ static ssize_t step_whole(struct nb_flow *flow, size_t most)
 	return written;
 }
 
+/* After a write(2) that took less than asked, or failed. Returns bytes in all, or <0. */
+static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const char *from,
+						    size_t length, ssize_t written)
+{
+	size_t done = written > 0 ? (size_t)written : 0;
+	ssize_t rest;
+
+	if (written < 0 && !nb_flow_again(flow))
+		return nb_flow_fail_write(flow);
+	if (written > 0)
+		nb_count(flow, SHORT, 1);
+	rest = nb_flow_write(flow, from + done, length - done, WRITES, SHORT);
+	return rest < 0 ? rest : (ssize_t)(done + (size_t)rest);
+}
+
+/* The usual case is one call of each kind, and is what a chunk costs. */
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	size_t length, into;
+	struct nb_source *source = &flow->source;
+	const struct nb_range *range = &source->ranges[source->at];
+	size_t into = (size_t)source->offset & (flow->page - 1), length;
 	ssize_t written;
 	char *map;
 
 	if (flow->state)
 		return step_whole(flow, most);
-	length = nb_source_clamp(&flow->source, most);
-	into = (size_t)flow->source.offset & (flow->page - 1);
-	map = mmap(NULL, into + length, PROT_READ, MAP_PRIVATE, nb_source_fd(&flow->source),
-		   (off_t)(flow->source.offset - into));
+	length = nb_source_clamp(source, most);
+	map = nb_map_to_read(into + length, range->fd, (off_t)(source->offset - into));
 	if (map == MAP_FAILED)
 		return nb_flow_fail_source(flow, "mmap", "use a source that can be mapped");
 	nb_count(flow, MAPS, 1);
-	written = nb_flow_write(flow, map + into, length, WRITES, SHORT);
-	if (munmap(map, into + length))
+	nb_flow_await(flow, POLLOUT);
+	written = nb_write(flow->socket, map + into, length);
+	nb_count(flow, WRITES, 1);
+	if (__builtin_expect(written != (ssize_t)length, 0))
+		written = write_rest(flow, map + into, length, written);
+	if (nb_munmap(map, into + length))
 		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench",
 				    "of the source");
 	if (written > 0)
-		nb_source_advance(&flow->source, (size_t)written);
+		nb_source_advance(source, (size_t)written);
 	return written;
 }
 

@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
@@ -47,12 +49,36 @@ static const struct nb_field proofs[] = {
 		     .flags = NB_MUST_NOT_MOVE },
 };
 
+/* Registered memory is locked: with no limit for that left, even a page is refused. */
+static int probe_buffer(char *why, size_t room)
+{
+	static unsigned char page[4096];
+	const struct iovec buffer = { page, sizeof(page) };
+	struct nb_uring ring = { 0 };
+	struct nb_error error;
+	int status = nb_uring_open(&ring, 1, 2, 0, &error);
+
+	if (status) {
+		snprintf(why, room, "%s", error.message);
+		return -1;
+	}
+	status = nb_uring_register(&ring, IORING_REGISTER_BUFFERS, &buffer, 1);
+	if (status)
+		snprintf(why, room,
+			 "no buffer may be registered (%s): raise `ulimit -l`, or use CAP_IPC_LOCK",
+			 strerror(errno));
+	nb_uring_close(&ring);
+	return status;
+}
+
 static int probe(char *why, size_t room)
 {
 	static const struct nb_uring_operation operations[] = { { IORING_OP_SEND_ZC,
 								  "IORING_OP_SEND_ZC", "6.0" } };
 
-	return nb_uring_probe(operations, NB_LENGTH(operations), why, room);
+	return nb_uring_probe(operations, NB_LENGTH(operations), why, room)
+		       ? -1
+		       : probe_buffer(why, room);
 }
 
 static int open_chain(struct nb_flow *flow, struct nb_error *error)
@@ -109,9 +135,13 @@ static int await_notifications(struct nb_flow *flow, uint64_t most)
 						 "look at `dmesg` on this host",
 						 "from the io_uring");
 		nb_chain_take(chain);
+		if (chain->given != before) {
+			waits = 0;
+			continue;
+		}
 		if (nb_flow_pause(flow, 0, "wait for notifications"))
 			return -1;
-		if (chain->given != before || unacknowledged(flow))
+		if (unacknowledged(flow))
 			waits = 0;
 		if (waits > WAITS)
 			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for notifications",
