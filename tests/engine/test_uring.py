@@ -66,8 +66,7 @@ def test_a_host_that_disables_io_uring_says_so() -> None:
 @pytest.mark.root
 def test_a_host_that_locks_no_memory_says_so() -> None:
     found = reasons((*UNPRIVILEGED, "prlimit", "--memlock=0:0", *WORKER))
-    assert "ulimit -l" in found["send uring_zc"]
-    assert "IORING_OP_RECV_ZC" in found["receive uring_zc"]
+    assert all("ulimit -l" in why for why in found.values()), found
 
 
 def traced(
@@ -100,5 +99,5 @@ def test_a_call_waits_as_it_is_told(tmp_path: Path) -> None:
         (tmp_path / wait).mkdir()
         _, calls[wait], _ = traced(tmp_path / wait, "write", {"wait": wait})
     assert calls["block"]["poll"] <= 2, "but for the end of the run"
-    assert calls["poll"]["poll"] >= calls["poll"]["write"] - 4 >= CHUNKS
+    assert calls["poll"]["poll"] >= CHUNKS
     assert calls["spin"]["poll"] <= 2
