@@ -63,10 +63,10 @@ NOTE = (
     "libc's recv, write and splice take a longer way, with two locked instructions a call, in any"
     " program that has threads. The budget is held against a loop that calls them in a thread, as"
     " one would write it in a program like the engine; the engine itself makes them by the"
-    " processor's instruction, and that makes up for much of what its own code costs. The same loop in"
-    " a program without threads, where libc takes the short way too, is shown beside it without a"
-    " budget. Neither loop has a flag that stops it, a source that wraps, or counters that another"
-    " thread reads."
+    " processor's instruction, and that makes up for much of what its own code costs. The same loop"
+    " in a program without threads, where libc takes the short way too, is shown beside it without"
+    " a budget. Neither loop has a flag that stops it, a source that wraps, or counters that"
+    " another thread reads."
 )
 
 
