@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from pydantic_core import PydanticCustomError
-
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
@@ -17,9 +15,9 @@ from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.statistics import METRICS, RepeatKeys, why_no_metric
-from netbench.campaign.schema.tools import is_ready_unseen
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.campaign.settings import is_costly
+from netbench.campaign.tools import captured_by, own_tools, resolve_tool
 from netbench.campaign.tree import Table, find
 from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
@@ -35,9 +33,7 @@ from netbench.model import (
     ProfileSpec,
     Repeat,
     SettingLevel,
-    Tool,
 )
-from netbench.tools.base import THROUGHPUT
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
 BOUNDS = {"duration": "bytes", "bytes": "duration"}
@@ -56,11 +52,11 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     commands = {
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
-    tools = _tools(file, problems)
+    tools = own_tools(file, problems)
     reader = Reader(
         transfer_model(catalogue), commands, file.kernels, readable(catalogue), tools, problems
     )
-    _resolve_tool(base, reader)
+    resolve_tool(base, reader)
     factors = reader.factors(file.sweep)
     settings = _settings(file, reader)
     _bounds(base, factors, problems)
@@ -152,36 +148,6 @@ def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -
         for pair in pairs
         if pair.sender == pair.receiver or {pair.sender, pair.receiver} <= local
     )
-
-
-def _tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:
-    """The campaign's own tools, whether a cell uses them or not."""
-    tools = {name: keys.tool(name) for name, keys in file.tools.items()}
-    for name, tool in tools.items():
-        if is_ready_unseen(tool):
-            message = (
-                "expected {port} among its arguments, or `ready`: nothing else tells when it can"
-                " be connected to"
-            )
-            problems.add(("tools", name, "server"), message)
-    return tools
-
-
-def captured_by(tools: Mapping[str, Tool]) -> list[str]:
-    """The metrics that tools print, but for throughput."""
-    names = dict.fromkeys(name for tool in tools.values() for name, _ in tool.captures)
-    return [name for name in names if name != THROUGHPUT]
-
-
-def _resolve_tool(base: dict[str, Any], reader: Reader) -> None:
-    """What the name of a tool below `transfer` means; one that is not known is noted."""
-    if "tool" in base:
-        try:
-            base["tool"] = reader.tool(base["tool"])
-        except PydanticCustomError as error:
-            context = error.context or {}
-            reader.problems.add(("transfer", "tool"), context["text"], context["nearest"])
-            del base["tool"]
 
 
 def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:

@@ -1,0 +1,83 @@
+"""`tools:` of a campaign: what it means, and errors that name the place."""
+
+from __future__ import annotations
+
+import pytest
+
+from netbench.campaign import parse
+from netbench.errors import CampaignError
+from netbench.model import Tool
+
+HEAD = "netbench: 1\nname: t\n"
+RATE = "captures: {throughput: '(?P<rate>.*)'}"
+MINE = f"tools: {{mine: {{client: [a, '{{address}}'], server: 'b {{port}}', {RATE}}}}}\n"
+MORE = RATE.replace("}", ", p99: '(?P<value>.)'}")
+
+
+def test_a_tool_is_a_level_by_its_name_wherever_tool_can_stand() -> None:
+    mine = Tool("mine", ("a", "{address}"), ("b", "{port}"), "", (("throughput", "(?P<rate>.*)"),))
+    for use in (
+        "transfer: {tool: mine}\n",
+        "sweep: {tool: [mine, dd]}\n",
+        "sweep: {send: [write]}\ninclude: [{send: write, tool: mine}]\n",
+    ):
+        read = parse(HEAD + MINE + use, "t.yaml")
+        assert read.cells[0].transfer.tool == mine
+        assert read.cells[0].factors.get("tool", "mine") == "mine"
+    assert "tool=mine" in parse(HEAD + MINE + "sweep: {tool: [mine, dd]}\n", "t.yaml").cells[0].id
+
+
+def test_a_tool_that_no_cell_uses_is_legal() -> None:
+    read = parse(HEAD + MINE, "t.yaml")
+    assert list(read.tools) == ["mine"]
+    assert not read.cells[0].transfer.tool.external
+
+
+def test_its_metrics_can_be_those_that_close_cells() -> None:
+    text = HEAD + MINE.replace(RATE, MORE) + "repeat: {metrics: [throughput, p99]}\n"
+    assert parse(text, "t.yaml").repeat.metrics == ("throughput", "p99")
+
+
+WRONG = [
+    ("transfer: {tool: mien}", "transfer.tool: expected a tool (none, iperf3, iperf2, dd, cp, cat or mine), or {argv: [...], pattern: '...'}, got 'mien' (did you mean 'mine'?)"),
+    ("sweep: {tool: [none, iperf4]}", "sweep.tool[1]: expected a tool (none, iperf3, iperf2, dd, cp, cat or mine), or {argv: [...], pattern: '...'}, got 'iperf4' (did you mean 'iperf3'?)"),
+    ("repeat: {metrics: [p98]}", "repeat.metrics[0]: expected a metric that can close cells"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "message"), WRONG)
+def test_a_name_that_is_none_is_told_with_the_nearest(more: str, message: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse(f"{HEAD}{MINE}{more}\n", "t.yaml")
+    assert message in str(caught.value)
+    assert "t.yaml:4: " in str(caught.value)
+
+
+KEYS = [
+    ("iperf3: {client: [a], RATE}", "tools: iperf3 is a built-in tool, expected another name"),
+    ("'a b': {client: [a], RATE}", "tools: expected a tool's name of letters, digits, dots, dashes and underscores, got 'a b'"),
+    ("m: {RATE}", "tools.m.client: missing, expected client: the program that is run on the sender"),
+    ("m: {client: [a]}", "tools.m.captures: missing, expected captures: metric -> a regular expression"),
+    ("m: {client: [], RATE}", "tools.m.client: expected a program and its arguments"),
+    ("m: {client: 'a \"b', RATE}", "tools.m.client: expected a program and its arguments, with every quote closed"),
+    ("m: {client: [a, '{adress}'], RATE}", "tools.m.client: {adress} stands for nothing, expected {address} or other (did you mean 'address'?)"),
+    ("m: {client: [a], server: [b], RATE}", "tools.m.server: expected {port} among its arguments, or `ready`"),
+    ("m: {client: [a], ready: up, RATE}", "tools.m: expected server with ready, got ready alone"),
+    ("m: {client: [a], server: [b], ready: '(', RATE}", "tools.m.ready: expected a regular expression of what the server prints, got '('"),
+    ("m: {client: [a], captures: {throughput: '(.*)'}}", "tools.m.captures: expected a regular expression with the named groups bytes and seconds, or rate, got '(.*)'"),
+    ("m: {client: [a], captures: {p99: '(?P<rate>.)'}}", "tools.m.captures: expected a regular expression with the named group value"),
+    ("m: {client: [a], captures: {p99: '(?P<value>'}}", "missing ), unterminated subpattern"),
+    ("m: {client: [a], captures: {P99: '(?P<value>.)'}}", "tools.m.captures: expected a metric's name such as latency_p99, got 'P99'"),
+    ("m: {client: [a], captures: {sender_cpu: '(?P<value>.)'}}", "tools.m.captures: netbench measures sender_cpu itself, expected another name"),
+    ("m: {client: [a], captures: {}}", "tools.m.captures: expected a mapping of metrics and patterns"),
+    ("m: {client: [a], serve: [b], RATE}", "tools.m.serve: unknown key, expected client, server, ready or captures (did you mean 'server'?)"),
+    ("", "tools: expected a mapping of tools"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tools", "message"), KEYS)
+def test_what_is_wrong_is_told_with_its_place(tools: str, message: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse(f"{HEAD}tools: {{{tools.replace('RATE', RATE)}}}\n", "t.yaml")
+    assert message in str(caught.value)
+    assert "t.yaml:3: " in str(caught.value)
