@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from netbench.analysis.ratios import RATIOS, Ratio
+from netbench.analysis.ratio_table import RATIOS, Ratio
 from netbench.record import SIDES
 
 COUNTERS = "docs/records.md"

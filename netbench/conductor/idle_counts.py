@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from netbench.analysis.ratios import ENERGY, ENERGY_COUNTED
+from netbench.analysis.ratio_table import ENERGY, ENERGY_COUNTED
 from netbench.analysis.soak import COUNTERS, SOAK
 from netbench.conductor import readings
 from netbench.conductor.single_meter import observe

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from netbench import campaign, load
 from netbench.analysis.metrics import METRICS
-from netbench.analysis.ratios import RATIOS
+from netbench.analysis.ratio_table import RATIOS
 from netbench.conductor import conductor
 from netbench.engine.local import local
 

@@ -11,7 +11,7 @@ import pytest
 
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.metrics import METRICS
-from netbench.analysis.ratios import RATIOS
+from netbench.analysis.ratio_table import RATIOS
 from netbench.json_lines import to_line
 from netbench.record import parse_record
 from tests.support.record_head import HEAD
