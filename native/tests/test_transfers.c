@@ -967,7 +967,7 @@ static void a_tool_runs_and_is_listened_to(void **state)
 		    vector_number(&result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
 	free(output);
 	vectors_free(&result);
-	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0, NULL);
+	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0, 0);
 	result = controller_await(&controller, NB_RESULT);
 	errors = vector_text(&result, "tool_errors", NB_EDGE_DRAINED);
 	assert_string_equal("why\n", errors);
@@ -988,7 +988,7 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	error = controller_error(&controller);
 	assert_int_equal(ENOENT, error.error);
 	assert_non_null(strstr(error.message, "/no/such/program"));
-	prepare_tool(&controller, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, NULL);
+	prepare_tool(&controller, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, 0);
 	error = controller_error(&controller);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	/* The tool's own words, and nothing behind them. */
