@@ -85,6 +85,17 @@ def _frequency(before: Sequence[float | None], after: Sequence[float | None]) ->
         yield Sign("clock", "frequency", 0.0, f"{min(readings):.0f} to {max(readings):.0f} MHz")
 
 
+def mean_load(entries: Iterable[NoiseEntry], ticks: Callable[[str], int]) -> float:
+    """CPUs that others used on the host where it was most, the mean of its blocks; 0 where that was
+    never enough to be said.
+    """
+    of_host: dict[str, list[float]] = {}
+    for entry in entries:
+        loads = [sign.amount for sign in signs(entry, ticks(entry.host)) if sign.kind == "load"]
+        of_host.setdefault(entry.host, []).append(sum(loads))
+    return max((sum(loads) / len(loads) for loads in of_host.values()), default=0.0)
+
+
 def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
     """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
     whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith(

@@ -1,15 +1,18 @@
 """Two profiles: which functions grew, and the ratio of their totals, with intervals from how far
 the profile runs of each lie apart (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+
+Samples are counted, and few counts may be equal by chance: a function's interval is at least as
+wide as counting alone makes it (Poisson: the variance of a count is its mean).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from netbench.analysis.intervals import NAN, Interval
 from netbench.analysis.profiles import CellProfile
@@ -45,11 +48,18 @@ def difference(
     ratio = welch(_logs(before), _logs(after), confidence)
     names = dict.fromkeys([*before.functions, *after.functions])
     none = {0: [0.0] * len(before.runs), 1: [0.0] * len(after.runs)}
+    normal = float(ndtri((1 + confidence) / 2))
     changes = []
     for name in names:
         a, b = before.functions.get(name, none[0]), after.functions.get(name, none[1])
+        least = normal * math.sqrt(_counting_variance(before, a) + _counting_variance(after, b))
         changes.append(
-            FunctionChange(name, float(np.mean(a)), float(np.mean(b)), welch(a, b, confidence))
+            FunctionChange(
+                name,
+                float(np.mean(a)),
+                float(np.mean(b)),
+                _at_least(welch(a, b, confidence), least),
+            )
         )
     changes.sort(key=lambda one: (-abs(one.change.mean), one.name))
     return ProfileDifference(
@@ -59,6 +69,18 @@ def difference(
 
 def _logs(profile: CellProfile) -> list[float]:
     return [math.log(total) for total in profile.totals if total > 0]
+
+
+def _counting_variance(profile: CellProfile, costs: Sequence[float]) -> float:
+    """Of the mean of a function's costs, which are counts times the scales of their runs."""
+    parts = (cost * run.scale for cost, run in zip(costs, profile.runs, strict=True))
+    return sum(parts) / len(profile.runs) ** 2
+
+
+def _at_least(change: Interval, half: float) -> Interval:
+    if not change.known or change.half_width >= half:
+        return change
+    return replace(change, low=change.mean - half, high=change.mean + half, half_width=half)
 
 
 def welch(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:

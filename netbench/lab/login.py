@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from netbench.errors import LabError
@@ -13,6 +14,8 @@ from netbench.lab.console import console, console_file
 _LOGIN_SECONDS = 120.0
 _SILENT_SECONDS = 20.0  # a kernel may have no console there
 _ATTEMPT_SECONDS = 4.0
+_GROWTH = 1.5  # of one attempt to the next: on a busy machine a key exchange takes a guest longer
+_MOST_SECONDS = 30.0  # a dying kernel may hold a login for minutes
 _POLL = 0.1
 
 
@@ -22,11 +25,14 @@ def await_login(lab: Lab, host: LabHost, tools: Tools, seconds: float = _LOGIN_S
     """
     deadline = time.monotonic() + seconds
     silent = time.monotonic() + _SILENT_SECONDS
-    while not (
-        (_has_printed(lab, host) or time.monotonic() > silent)
-        and sshd.answers(host.management, host.port, 0.5)
-        and _login(lab, host, tools)
-    ):
+    patience = _ATTEMPT_SECONDS
+    while True:
+        if (_has_printed(lab, host) or time.monotonic() > silent) and sshd.answers(
+            host.management, host.port, 0.5
+        ):
+            if _login(lab, host, tools, patience):
+                return
+            patience = min(patience * _GROWTH, _MOST_SECONDS)
         if time.monotonic() > deadline:
             raise LabError(
                 f"{host.name}: no SSH login in {seconds:.0f} s; its console's last lines:"
@@ -50,10 +56,11 @@ def _has_printed(lab: Lab, host: LabHost) -> bool:
         return False
 
 
-def _login(lab: Lab, host: LabHost, tools: Tools) -> bool:
+def _login(lab: Lab, host: LabHost, tools: Tools, patience: float) -> bool:
+    """One attempt, of so many seconds; the half of them for the key exchange."""
     options = (
         "-o",
-        "ConnectTimeout=2",
+        f"ConnectTimeout={math.ceil(patience / 2)}",
         "-o",
         "ServerAliveInterval=1",
         "-o",
@@ -65,7 +72,7 @@ def _login(lab: Lab, host: LabHost, tools: Tools) -> bool:
         return (
             tools.attempt(
                 ("ssh", "-F", str(lab.ssh_config), *options, host.ssh, "true"),
-                seconds=_ATTEMPT_SECONDS,
+                seconds=patience,
             ).returncode
             == 0
         )

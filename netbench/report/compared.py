@@ -11,13 +11,14 @@ from netbench.analysis.comparison import Comparison
 from netbench.analysis.differing import Difference
 from netbench.analysis.gates import Gate, Outcome, judge
 from netbench.analysis.result import Result
+from netbench.report.answers import answering
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.gate_line import gate_line, where
 from netbench.report.json import SCHEMA, plain
 from netbench.report.label import label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
-from netbench.report.sections.summary import EMULATED, answering
+from netbench.report.sections.summary import EMULATED
 from netbench.report.titles import sentence, title
 
 Families = Mapping[str, Sequence[Comparison]]

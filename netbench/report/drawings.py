@@ -12,7 +12,7 @@ from netbench.analysis.pivot import pivots
 from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
 from netbench.report.flame_graph import layer_colour
-from netbench.report.flame_graphs import cell_words
+from netbench.report.profile_words import distinct_levels
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
         shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
         drawn = {name: [c.layers.get(name, 0.0) for c in cells] for name in shown}
         colours = {name: layer_colour(name) for name in shown}
-        names = [cell_words(source, cell) for cell in cells]
+        names = distinct_levels(source, cells)
         return plots.layers(names, drawn, colours, f"{units(cells)} per GiB"), len(cells)
     if plot.kind == "matrix":
         pivot = pivots(source.result, source.cells)[plot.number]

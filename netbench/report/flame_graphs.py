@@ -11,6 +11,7 @@ from functools import partial
 
 from netbench.analysis.profiles import CellProfile
 from netbench.report.flame_graph import differential, flame_graph
+from netbench.report.profile_words import cell_words, change_words
 from netbench.report.source import Source
 
 _UNFIT = re.compile(r"[^A-Za-z0-9=._-]+")
@@ -35,23 +36,12 @@ def flame_graphs(source: Source) -> Iterator[FlameGraph]:
         draw = partial(flame_graph, cell.stacks, title, _unit(cell))
         yield FlameGraph(_file(at, words), title, draw)
     for number, change in enumerate(source.profile_differences, at + 1):
-        after, before = cell_words(source, change.after), cell_words(source, change.before)
-        title = f"Differential flame graph of {after} against {before}"
+        words = change_words(source, change)
+        title = f"Differential flame graph of {words}"
         draw = partial(
             differential, change.before.stacks, change.after.stacks, title, _unit(change.after)
         )
-        yield FlameGraph(_file(number, f"{after} against {before}"), title, draw)
-
-
-def cell_words(source: Source, cell: CellProfile) -> str:
-    """A profile's cell in words: `send=sendfile pin=apart`, with the side where both have one."""
-    words = {"pair": cell.pair, "cell": cell.cell, **cell.factors}
-    parts = [
-        words[name] if name in ("pair", "cell") else f"{name}={words[name]}"
-        for name in source.keys
-        if words.get(name)
-    ]
-    return " ".join([*parts, *([f"({cell.side})"] if cell.side != "system" else [])])
+        yield FlameGraph(_file(number, words), title, draw)
 
 
 def _unit(cell: CellProfile) -> str:

@@ -83,3 +83,10 @@ def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
 def share(value: float) -> str:
     """A fraction in percent: 0.025 -> `2.5%`, 0.95 -> `95%`."""
     return f"{value * 100:.3g}%"
+
+
+def signed(change: Interval) -> str:
+    """A change in whole numbers: `+84 ±12`."""
+    if not change.known:
+        return f"{change.mean:+.0f}"
+    return f"{change.mean:+.0f} ±{change.half_width:.0f}"

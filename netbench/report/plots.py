@@ -36,6 +36,7 @@ COLOURS = {
     "equivalent": "#4a5568",
     "inconclusive": "#9a6700",
 }
+LEGEND = 5  # names in a line above a plot
 LABELLED = (
     48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
 )
@@ -240,7 +241,7 @@ def layers(
     axes: Axes | None = None,
 ) -> Axes:
     """One row a cell: its layers as a stacked bar. parts: of each layer, its cost in every cell."""
-    axes = axes or new_axes(height_of(len(labels)) + 0.3)
+    axes = axes or new_axes(height_of(len(labels)) + 0.5)
     left = np.zeros(len(labels))
     for layer, costs in parts.items():
         widths = np.asarray(costs, dtype=float)
@@ -258,7 +259,7 @@ def layers(
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=len(parts),
+        ncols=LEGEND,
         frameon=False,
         fontsize=8,
         borderaxespad=0,

@@ -18,6 +18,10 @@ from netbench.analysis.load import Observer, load
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
 from netbench.analysis.result import Result
+from netbench.report.answers import answering
+
+MOST_CELLS = 60
+"""Cells times pairs: beyond, only the factor of `compare` is compared without being asked."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,32 @@ class Source:
             for name in self.metrics
         }
         return {name: family for name, family in families.items() if family}
+
+    @cached_property
+    def answers(self) -> Mapping[str, list[Comparison]]:
+        """The comparisons in those metrics that answer the question."""
+        names = answering(self.comparisons, self.result.repeat.metrics, self.offered)
+        return {name: self.comparisons[name] for name in names}
+
+    @cached_property
+    def other_answers(self) -> Mapping[str, Mapping[str, list[Comparison]]]:
+        """By factor that `compare` does not name, and metric that answers: its levels against the
+        first of them. Those that can be compared, in a campaign of few cells with `compare`.
+        """
+        result = self.result
+        if len(result.cells) * len(result.plan.pairs) > MOST_CELLS or result.compare is None:
+            return {}
+        found: dict[str, Mapping[str, list[Comparison]]] = {}
+        for factor in (name for name in result.swept if name != result.compare.factor):
+            levels = [str(level) for level in result.runs[factor].cat.categories]
+            families = {
+                name: [c for c in self.compare(factor, levels[0], name, free=True) if c.ratio > 0]
+                for name in self.answers
+                if len(levels) > 1
+            }
+            if kept := {name: family for name, family in families.items() if family}:
+                found[factor] = kept
+        return found
 
     def compare(
         self,

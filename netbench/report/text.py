@@ -16,7 +16,7 @@ from netbench.report.numbers import column_parts, joined
 MARK = "†"
 GAP = "  "
 HARD = "\xa0"  # a space where no line is broken
-PROSE_MIN = 24  # characters that wrapped text in a table needs beside the other columns
+PROSE_MIN = 32  # characters that wrapped text in a table needs beside the other columns
 PLACES = 6  # places that a caution names; the rest are counted
 
 
@@ -234,7 +234,10 @@ def _with_prose(
     taken = _width(heads, left) + len(GAP)
     if width - taken < PROSE_MIN:
         for row in rows:
-            yield from _fold(GAP.join(row[:-1]), width)
+            said = list(zip(heads, row, strict=False))
+            keys = " ".join(text for column, text in said if column.kind == "key")
+            rest = ", ".join(f"{c.name} {text}" for c, text in said if c.kind != "key")
+            yield from _fold(f"{keys} ({rest})" if rest else keys, width)
             yield from _fold(row[-1], width, "    ", "    ")
         return
     grid = list(_grid(heads, left))

@@ -18,6 +18,7 @@ SECTIONS = (
     "matrix",
     "comparison",
     "boots",
+    "factors",
     "cautions",
     "netperf",
     "meters",

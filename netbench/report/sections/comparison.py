@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.metrics import describe
 from netbench.analysis.words import bounds, percent
+from netbench.report.answers import repeats_cpu
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
@@ -20,25 +22,48 @@ def comparison(source: Source) -> Section | None:
     if asked is None:
         return None
     several = len(source.result.plan.pairs) > 1
+    wanted = source.result.repeat.metrics
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
+        if repeats_cpu(metric, source.comparisons, wanted, source.offered):
+            continue
         what = title(metric, source.result)
         blocks.append(table(what, family, several))
         caption = f"{what}: change against {asked.baseline}, with interval"
         blocks.append(Plot("ratios", metric, caption))
     return (
-        Section("comparison", f"Comparison of {asked.factor} with {asked.baseline}", tuple(blocks))
+        Section(
+            "comparison",
+            f"Comparison of {asked.factor} with {asked.baseline}",
+            tuple(noted_once(blocks)),
+        )
         if blocks
         else None
     )
 
 
+def noted_once(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks; of tables in succession that have the same notes, the last one has them."""
+    kept: list[Block] = []
+    below: tuple[str, ...] = ()
+    for block in reversed(blocks):
+        if not isinstance(block, Table):
+            kept.append(block)
+            continue
+        kept.append(replace(block, notes=()) if block.notes == below else block)
+        below = block.notes
+    return kept[::-1]
+
+
 def table(what: str, family: Sequence[Comparison], several: bool) -> Table:
     """The comparisons of the metric that `what` names; several: pairs of hosts, so that each row
-    says its own.
+    says its own. What all rows have in common is in the title.
     """
     first = family[0]
-    others = list(dict.fromkeys(name for c in family for name in c.context))
+    words = {name: {c.context.get(name, "") for c in family} for c in family for name in c.context}
+    others = [name for name, levels in words.items() if len(levels) > 1]
+    common = [f"{name}={level}" for name, (level, *more) in words.items() if level and not more]
+    what = f"{what} ({' '.join(common)})" if common else what
     paired = first.against is None
     keys = [*(["pair"] if several else []), *others, *([first.factor] if paired else [])]
     columns = [

@@ -4,26 +4,38 @@ baseline, and both by layer.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
 
-from netbench.analysis.intervals import Interval, mean_interval
-from netbench.analysis.layers import ORDER, UNMAPPED, layer_of
+from netbench.analysis.layers import ORDER, UNMAPPED
 from netbench.analysis.matching import Match
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, units
-from netbench.analysis.words import bounds
-from netbench.profile_files import KERNEL_MARK
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
-from netbench.report.flame_graphs import cell_words, flame_graphs
-from netbench.report.numbers import share
+from netbench.report.flame_graphs import flame_graphs
+from netbench.report.numbers import signed
+from netbench.report.profile_words import (
+    cell_words,
+    change_words,
+    distinct_words,
+    function_words,
+    ratio_sentence,
+)
 from netbench.report.source import Source
 from netbench.units import count
 
 TOP = 14
-"""Functions in a table, as Morton's mails have them."""
-COLUMNS = 4
-"""Cells that have a column each."""
+"""Functions in a table of changes, as Morton's mails have them."""
+ROWS = 24
+"""Functions in the table of all cells."""
+COLUMNS, NAME, HEADS = 8, 30, 48
+"""Cells that have a column in one table, characters of a function's name, and of all columns: what
+80 characters hold.
+"""
+MOST = 10**5
+"""Of a total in a table: more is told in powers of ten."""
+SPREAD = "sd: the standard deviation of the profile runs of a cell."
 
 
 def profile(source: Source) -> Section | None:
@@ -35,11 +47,17 @@ def profile(source: Source) -> Section | None:
     cells = profiles.cells
     if cells:
         blocks.append(Prose((_how(cells),)))
-        blocks.append(_layers(source, cells))
+        heads = distinct_words(source, cells)
+        numbered = sum(max(map(len, head.split())) + 2 for head in heads) > HEADS
+        if numbered:
+            blocks.append(Prose(tuple(f"{n}: {head}" for n, head in enumerate(heads, 1)), True))
+            heads = [str(n) for n in range(1, len(heads) + 1)]
+        tables = list(_columns(cells, heads))
+        blocks += [_by_layer(columns) for columns in tables]
         blocks.append(Plot("layers", "profile", f"{_unit(cells)} by layer"))
         if asked := source.result.compare:
             blocks += changes(source, asked.factor, asked.baseline)
-        blocks += [_top(source, cell) for cell in cells]
+        blocks += [_by_function(columns) for columns in tables]
         blocks += _graphs(source)
     return Section("profile", "Where the cycles go", tuple(blocks))
 
@@ -88,81 +106,97 @@ def _share(shares: Sequence[float]) -> str:
     return f"{100 * sum(shares) / len(shares):.1f}%"
 
 
-def _layers(source: Source, cells: Sequence[CellProfile]) -> Table:
-    """A column a cell where these are few, else a row a cell."""
-    confidence = source.result.repeat.confidence
+@dataclass(frozen=True)
+class Columns:
+    """Cells that have a column each in one table: they count the same, and are as many as fit."""
+
+    cells: Sequence[CellProfile]
+    heads: Sequence[str]
+
+    @property
+    def exponent(self) -> int:
+        """Costs are told in 10^exponent: cycles are many."""
+        most = max((mean(cell.totals) for cell in self.cells), default=0.0)
+        return next(e for e in range(0, 99, 3) if most < MOST * 10**e)
+
+    @property
+    def unit(self) -> str:
+        scale = f"10^{self.exponent} " if self.exponent else ""
+        return f"{scale}{_unit(self.cells)}"
+
+    def row(self, name: str, costs: Iterable[float | None]) -> tuple[Value, ...]:
+        """A row of the table: a cost of each cell."""
+        told = (None if c is None else _whole(c / 10**self.exponent) for c in costs)
+        return name, *told
+
+    def table(self, title: str, key: str, rows: Iterable[tuple[Value, ...]], *notes: str) -> Table:
+        """The rows, and the totals."""
+        columns = (Column(key, kind="key"), *(Column(head) for head in self.heads))
+        total = self.row("total", (mean(cell.totals) for cell in self.cells))
+        return Table(f"{title}, {self.unit}", columns, (*rows, total), notes)
+
+
+def _columns(cells: Sequence[CellProfile], heads: Sequence[str]) -> Iterator[Columns]:
+    headed = list(zip(cells, heads, strict=True))
+    for unit in dict.fromkeys(cell.unit for cell in cells):
+        mine = [one for one in headed if one[0].unit == unit]
+        for at in range(0, len(mine), COLUMNS):
+            some = mine[at : at + COLUMNS]
+            yield Columns([cell for cell, _ in some], [head for _, head in some])
+
+
+def _by_layer(columns: Columns) -> Table:
+    cells = columns.cells
+    unmapped = max(cell.layers.get(UNMAPPED, 0.0) / (mean(cell.totals) or 1) for cell in cells)
     shown = [layer for layer in ORDER if any(cell.layers.get(layer) for cell in cells)]
-    heads = [cell_words(source, cell) for cell in cells]
-    columns: list[list[Value]] = [
-        [
-            *(_whole(cell.layers.get(layer, 0.0)) for layer in shown),
-            mean_interval(cell.totals, confidence),
-        ]
-        for cell in cells
-    ]
-    unmapped = max(
-        cell.layers.get(UNMAPPED, 0.0) / (sum(cell.totals) / len(cell.runs) or 1) for cell in cells
-    )
-    notes = (
+    rows = [columns.row(name, (c.layers.get(name, 0.0) for c in cells)) for name in shown]
+    spread = (stdev(c.totals) if len(c.totals) > 1 else None for c in cells)
+    rows.append(columns.row("sd of total", spread))
+    return columns.table(
+        "By layer",
+        "layer",
+        rows,
         "By the function that ran; `other`: system calls, files, user code. Of functions that no"
-        f" pattern names: {100 * unmapped:.1f}% at most.",
+        f" pattern names: {100 * unmapped:.1f}% at most. {SPREAD}",
     )
-    title, names = f"By layer, {_unit(cells)}", [*shown, "total"]
-    if len(cells) <= COLUMNS:
-        turned = tuple((name, *row) for name, *row in zip(names, *columns, strict=True))
-        key = Column("layer", kind="key")
-        return Table(title, (key, *(Column(head) for head in heads)), turned, notes)
-    rows = tuple((head, *values) for head, values in zip(heads, columns, strict=True))
-    key = Column("cell", kind="key")
-    return Table(title, (key, *(Column(name) for name in names)), rows, notes)
 
 
-def _whole(value: float) -> Value:
-    """A mean without interval: digits beyond these would say nothing."""
-    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
-
-
-def _top(source: Source, cell: CellProfile) -> Table:
-    total = sum(cell.totals) / len(cell.totals) or 1.0
-    means = {name: sum(v) / len(v) for name, v in cell.functions.items()}
-    names = sorted(means, key=lambda name: (-means[name], name))[:TOP]
-    confidence = source.result.repeat.confidence
-    rows: list[tuple[Value, ...]] = [
-        (
-            short(name),
-            layer_of(name),
-            mean_interval(cell.functions[name], confidence),
-            f"{100 * means[name] / total:.1f}",
-        )
-        for name in names
+def _by_function(columns: Columns) -> Table:
+    """The functions that cost most in any of the cells, by their sum over all."""
+    means = [{name: mean(v) for name, v in cell.functions.items()} for cell in columns.cells]
+    largest: dict[str, float] = {}
+    sums: dict[str, float] = {}
+    for each in means:
+        whole = sum(each.values()) or 1.0
+        for name, cost in each.items():
+            largest[name] = max(largest.get(name, 0.0), cost / whole)
+            sums[name] = sums.get(name, 0.0) + cost
+    chosen = sorted(largest, key=lambda name: (-largest[name], name))[:ROWS]
+    chosen.sort(key=lambda name: (-sums[name], name))
+    rows = [
+        columns.row(_clipped(function_words(name)), (each.get(name, 0.0) for each in means))
+        for name in chosen
     ]
-    rows.append(("total", "", mean_interval(cell.totals, confidence), "100.0"))
-    columns = (
-        Column("function", kind="key"),
-        Column("layer", kind="key"),
-        Column(f"{cell.unit} per GiB"),
-        Column("share", "%"),
-    )
-    left = len(means) - len(names)
-    notes = (f"and {left} more functions",) if left > 0 else ()
-    return Table(
-        f"The functions that cost most: {cell_words(source, cell)}", columns, tuple(rows), notes
-    )
+    if left := len(largest) - len(chosen):
+        rest = (sum(each.values()) - sum(each.get(n, 0.0) for n in chosen) for each in means)
+        rows.append(columns.row(f"{left} more functions", rest))
+    return columns.table("The functions that cost most", "function", rows)
 
 
-def short(frame: str) -> str:
-    """A frame for a table: a function of the kernel is the usual one, user code says so."""
-    if frame.endswith(KERNEL_MARK):
-        return frame.removesuffix(KERNEL_MARK)
-    return f"{frame} (user)"
+def _clipped(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+
+
+def _whole(value: float) -> str:
+    """A mean without interval: digits beyond these would say nothing."""
+    return f"{value:.0f}"
 
 
 def changes(source: Source, factor: str, baseline: str) -> Iterator[Table]:
     """A table for each level of a factor in each context: what changed against the baseline."""
     for change in source.profile_changes(factor, baseline):
-        after, before = cell_words(source, change.after), cell_words(source, change.before)
         levels = change.before.factors[factor], change.after.factors[factor]
-        title = f"{after} against {before}"
+        title = change_words(source, change)
         yield difference_table(change, title, levels, source.result.repeat.confidence)
 
 
@@ -188,7 +222,7 @@ def difference_table(
     """
     unit = f"{change.after.unit}/GiB"
     rows: list[tuple[Value, ...]] = [
-        (short(one.name), _whole(one.before), _whole(one.after), _signed(one.change))
+        (function_words(one.name), _whole(one.before), _whole(one.after), signed(one.change))
         for one in change.functions[:TOP]
     ]
     before, after = (sum(p.totals) / len(p.totals) for p in (change.before, change.after))
@@ -203,24 +237,8 @@ def difference_table(
         title,
         columns,
         tuple(rows),
-        (ratio_sentence(change, before, after, confidence),),
+        (ratio_sentence(change, confidence),),
     )
-
-
-def ratio_sentence(
-    change: ProfileDifference, before: float, after: float, confidence: float
-) -> str:
-    """`3222/2874 = 1.12: 12.1% more, 95% interval 8.0 to 16.4% more`."""
-    told = f"{after:.0f}/{before:.0f} = {change.ratio:.2f}"
-    if math.isnan(change.low):
-        return f"{told}; one profile run a cell tells no interval."
-    return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
-
-
-def _signed(change: Interval) -> str:
-    if not change.known:
-        return f"{change.mean:+.0f}"
-    return f"{change.mean:+.0f} ±{change.half_width:.0f}"
 
 
 def _graphs(source: Source) -> Iterator[Block]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from netbench.analysis import offered
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import VERDICTS, Comparison
 from netbench.analysis.meter_choice import LEAST
-from netbench.analysis.words import amount
+from netbench.analysis.noise import mean_load
+from netbench.analysis.words import amount, change
 from netbench.report.blocks import Block, Prose, Section
 from netbench.report.label import label_of
 from netbench.report.numbers import count, words
+from netbench.report.profile_words import change_sentence
 from netbench.report.source import Source
 from netbench.report.titles import sentence, title
 from netbench.units import format_duration
 
 EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a machine."
 SENTENCES = 8  # sentences that are all said; more are told as ranges
+MUCH = 0.25  # of the least busy cell's CPUs, used by others
+HZ = 100
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -31,39 +35,70 @@ def summary(source: Source) -> Section:
     blocks: list[Block] = [Prose((f"{label[0].upper()}{label[1:]}. {EMULATED}",))] if label else []
     blocks += [Prose((result.about,))] if result.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
+    for more in (_others, _profiled):
+        said = tuple(more(source))
+        answers += said if len(said) <= SENTENCES else ()
     blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
     fixed = (source.offered,) if source.offered else ()
-    blocks.append(Prose((_state(source), *fixed, *_sides(source), *_warned(source))))
+    blocks.append(
+        Prose((_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source)))
+    )
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
 def _compared(source: Source) -> Iterator[str]:
-    names = answering(source.comparisons, source.result.repeat.metrics, source.offered)
-    answers = {metric: source.comparisons[metric] for metric in names}
-    each = sum(len(family) for family in answers.values()) <= SENTENCES
-    for metric, family in answers.items():
-        if each:
-            yield from (_in_context(source, c) for c in family)
-            continue
-        for level in dict.fromkeys(c.level for c in family):
-            mine = [c for c in family if c.level == level]
-            many = len(mine) > 1
-            yield (
-                _ranged(title(metric, source.result), mine) if many else _in_context(source, *mine)
-            )
+    each = sum(len(family) for family in source.answers.values()) <= SENTENCES
+    for family in source.answers.values():
+        yield from _told(source, family, each)
 
 
-def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:
-    """The metrics whose comparisons answer the question. CPU busy says little where throughput
-    differs: it is left to its table, unless it was asked for or a `rate` fixes all throughput; then
-    demand would say the same again.
+def _others(source: Source) -> Iterator[str]:
+    """The other factors of the sweep: a sentence a level, in the metrics that `repeat` asks for, or
+    the first.
     """
-    fixed = bool(rate) and offered.METRIC not in metrics
-    return [
-        metric
-        for metric in metrics
-        if metric in asked or not metric.endswith("_demand" if fixed else "_cpu")
-    ]
+    wanted = [name for name in source.answers if name in source.result.repeat.metrics]
+    for families in source.other_answers.values():
+        shown = [families[m] for m in wanted or [*families][:1] if m in families]
+        for level in dict.fromkeys(c.level for family in shown for c in family):
+            mine = [[c for c in family if c.level == level] for family in shown]
+            yield _level_told(source, [family for family in mine if family])
+
+
+def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str:
+    """One level in several metrics: the range of its ratios and the verdicts in each."""
+    told = []
+    for family in families:
+        ratios = sorted(c.ratio for c in family)
+        span = " to ".join(dict.fromkeys(change(ratio) for ratio in (ratios[0], ratios[-1])))
+        what = title(family[0].metric, source.result)
+        told.append(f"{what} {span} ({_verdicts(family)})")
+    return f"{' against '.join(families[0][0].names)}: {'; '.join(told)}."
+
+
+def _verdicts(family: Sequence[Comparison]) -> str:
+    """`better`, or `better in 2, inconclusive in 1 of 3 contexts`."""
+    tally = Counter(c.verdict for c in family)
+    if len(family) == 1:
+        return family[0].verdict
+    each = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
+    return f"{each} of {len(family)} contexts"
+
+
+def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[str]:
+    """The comparisons of a metric: each in a sentence, or each level in one."""
+    if each:
+        yield from (_in_context(source, c) for c in family)
+        return
+    for level in dict.fromkeys(c.level for c in family):
+        mine = [c for c in family if c.level == level]
+        what = title(mine[0].metric, source.result)
+        yield _ranged(what, mine) if len(mine) > 1 else _in_context(source, *mine)
+
+
+def _profiled(source: Source) -> Iterator[str]:
+    """What the profiles say of the comparison: one sentence each."""
+    for difference in source.profile_differences:
+        yield f"By profile, {change_sentence(source, difference)}"
 
 
 def _in_context(source: Source, c: Comparison) -> str:
@@ -77,11 +112,9 @@ def _in_context(source: Source, c: Comparison) -> str:
 def _ranged(what: str, family: Sequence[Comparison]) -> str:
     """One level in many contexts: the verdicts, and the least and greatest ratio."""
     first = family[0]
-    tally = Counter(c.verdict for c in family)
-    verdicts = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
     ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
     span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
-    return f"{what}: {' against '.join(first.names)} is {verdicts} of {len(family)} contexts{span}."
+    return f"{what}: {' against '.join(first.names)} is {_verdicts(family)}{span}."
 
 
 def _overview(source: Source) -> Iterator[str]:
@@ -150,6 +183,20 @@ def _sides(source: Source) -> Iterator[str]:
         yield (
             f"Both sides share a kernel: {whole} sees them together (system CPU), rusage each"
             " process alone, without softirq."
+        )
+
+
+def _loaded(source: Source) -> Iterator[str]:
+    """What others used, where that is much of what a meter of whole hosts counted."""
+    result = source.result
+    measured = (cell.intervals.get("system_cpu") for cell in source.cells)
+    busy = [interval.mean for interval in measured if interval]
+    others = mean_load(result.noise, lambda host: result.hosts[host][-1].clock_ticks or HZ)
+    meter = _host_meter(source)
+    if meter and busy and others > MUCH * min(busy):
+        yield (
+            f"Other programs used {others:.2f} CPUs meanwhile, and {meter} counts them too: what it"
+            " says of cells is blurred by them. Repeat it on quiet hosts."
         )
 
 

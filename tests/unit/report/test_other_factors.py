@@ -1,0 +1,108 @@
+"""A campaign sweeps more than it compares: what the other factors do is said too, as `compare
+--factor` says it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from netbench import api
+from netbench.report import text
+from netbench.report.build import Report, build
+from tests.support.synthetic import Synth
+
+COMPARE = {"factor": "send", "baseline": "readwrite"}
+FACTORS = {
+    "send": ("readwrite", "sendfile"),
+    "pin": ("none", "apart"),
+    "socket_buffer": ("32K", "128K"),
+}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    made = Synth(FACTORS, compare=COMPARE, repeat={"metrics": ["throughput"]})
+    return build(made.write(tmp_path_factory.mktemp("other") / "r"))
+
+
+def lines_of(report: Report, key: str, width: int = 80) -> list[str]:
+    return list(text.section_lines(report.section(key), width))
+
+
+def test_the_summary_answers_for_each_factor(report: Report) -> None:
+    lines = lines_of(report, "summary", 999)
+    said = [line for line in lines if "against" in line]
+    assert [line[: line.index(":")] for line in said] == [
+        "- pin=apart against pin=none",
+        "- socket_buffer=128K against socket_buffer=32K",
+    ]
+    assert all(re.search(r": throughput [\d.]+% more to [\d.]+% more", line) for line in said)
+    assert all(line.endswith("(better in 4 of 4 contexts).") for line in said)
+
+
+def test_its_tables_are_those_of_compare(report: Report) -> None:
+    for factor, baseline in (("pin", "none"), ("socket_buffer", "32K")):
+        compared = api.compare(report.source.result.path, factor=factor)
+        for metric, family in report.source.other_answers[factor].items():
+            assert family == compared.families[metric]
+        title = f"{factor} against {baseline}: throughput"
+        assert title in lines_of(report, "factors")
+
+
+def test_what_all_rows_have_in_common_is_in_the_title(tmp_path: Path) -> None:
+    made = Synth({"send": ("readwrite", "sendfile"), "pin": ("none",)}, compare=COMPARE)
+    lines = lines_of(build(made.write(tmp_path / "r")), "comparison")
+    assert "throughput (pin=none)" in lines
+    heads = {tuple(line.split()[:2]) for line in lines if line.startswith("send ")}
+    assert heads == {("send", "change")}
+
+
+def test_tables_with_equal_notes_say_them_once(report: Report) -> None:
+    lines = lines_of(report, "comparison", 999)
+    assert sum(line.startswith("less is better") for line in lines) == 1
+    assert sum(line.startswith("more is better") for line in lines) == 1
+
+
+def costs(factors: Mapping[str, str]) -> tuple[float, float, float]:
+    return 1.0, *((0.2, 0.25) if factors["send"] == "sendfile" else (0.4, 0.5))
+
+
+def test_demand_does_not_repeat_cpu_where_a_rate_fixes_throughput(tmp_path: Path) -> None:
+    made = Synth(FACTORS, spread=0.0004, pairs=("a>b",), compare=COMPARE, truth=costs)
+    with (made.write(tmp_path / "r") / "campaign.yaml").open("a") as file:
+        file.write("transfer: {rate: 1Gb/s}\n")
+    report = build(tmp_path / "r")
+    titles = [line for line in lines_of(report, "comparison") if line.endswith(("CPU", "demand"))]
+    assert titles == ["sender CPU", "receiver CPU"]
+    assert "demand" not in " ".join(lines_of(report, "factors"))
+
+
+def test_a_campaign_of_many_cells_says_no_more_than_it_was_asked(tmp_path: Path) -> None:
+    factors = {**FACTORS, "chunk": [f"{n}K" for n in range(1, 9)]}  # 64 cells
+    report = build(Synth(factors, runs=2, compare=COMPARE).write(tmp_path / "r"))
+    assert not report.source.other_answers
+    with pytest.raises(KeyError):
+        report.section("factors")
+
+
+@pytest.mark.parametrize(("others", "said"), [(90, True), (0, False)])
+def test_a_busy_host_is_told_with_the_answers(tmp_path: Path, others: int, said: bool) -> None:
+    """A meter of whole hosts counts other programs: 0.9 CPUs of them in each block here."""
+    folder = Synth(FACTORS, compare=COMPARE).write(tmp_path / "r")
+    entry = {
+        "time": "",
+        "host": "here",
+        "ns": [0, 10**9],
+        "counters": {},
+        "cpu": {"user": [0, 50 + others]},
+        "own": [0, 50],
+    }
+    lines = "".join(json.dumps({**entry, "block": block}) + "\n" for block in range(10))
+    (folder / "samples" / "noise.jsonl").write_text(lines)
+    summary = " ".join(lines_of(build(folder), "summary"))
+    assert ("Other programs used 0.90 CPUs meanwhile, and procstat counts them" in summary) == said
