@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from netbench.analysis.intervals import NAN, Interval
-from netbench.analysis.profiles import CellProfile
+from netbench.analysis.profiles import CellProfile, common_names
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,13 @@ def difference(
 ) -> ProfileDifference:
     """What changed from one profile to the other. Both count the same unit."""
     ratio = welch(_logs(before), _logs(after), confidence)
-    names = dict.fromkeys([*before.functions, *after.functions])
+    names = common_names([before, after])
+    costs = [{names[n]: c for n, c in one.functions.items()} for one in (before, after)]
     none = {0: [0.0] * len(before.runs), 1: [0.0] * len(after.runs)}
     normal = float(ndtri((1 + confidence) / 2))
     changes = []
-    for name in names:
-        a, b = before.functions.get(name, none[0]), after.functions.get(name, none[1])
+    for name in dict.fromkeys(names.values()):
+        a, b = (one.get(name, none[side]) for side, one in enumerate(costs))
         least = normal * math.sqrt(_counting_variance(before, a) + _counting_variance(after, b))
         changes.append(
             FunctionChange(

@@ -10,6 +10,8 @@ does in whatever process is there.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +31,7 @@ from netbench.profile_files import (
 
 GIB = 1 << 30
 SWAPPER = "swapper"
+_MODULE = re.compile(r" \[[^\]]*\]" + re.escape(KERNEL_MARK) + "$")
 TRANSFERS = ("sender", "receiver", SWAPPER)
 SOFTIRQ = ("handle_softirqs", "__do_softirq", "net_rx_action", "net_tx_action", "do_softirq")
 Place = tuple[str, str]
@@ -197,6 +200,29 @@ def is_of_transfer(stack: Sequence[str], program: str) -> bool:
     if len(stack) > 1 and stack[1].startswith("ret_from_fork"):
         return True
     return any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
+
+
+def common_names(cells: Sequence[CellProfile]) -> Mapping[str, str]:
+    """By function of any of the cells, the name that it has in all: `f [module]_[k]` and `f_[k]`
+    are one where a module of one kernel is built into another.
+    """
+    forms: dict[str, set[str]] = {}
+    twice: set[str] = set()
+    for cell in cells:
+        bare = [_bare(name) for name in cell.functions]
+        twice |= {name for name, number in Counter(bare).items() if number > 1}
+        for name, full in zip(bare, cell.functions, strict=True):
+            forms.setdefault(name, set()).add(full)
+    return {
+        full: name if len(every) > 1 and name not in twice else full
+        for name, every in forms.items()
+        for full in every
+    }
+
+
+def _bare(function: str) -> str:
+    """Without the module that it is of."""
+    return _MODULE.sub(KERNEL_MARK, function)
 
 
 def units(cells: Iterable[CellProfile]) -> str:

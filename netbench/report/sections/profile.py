@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from netbench.analysis.layers import ORDER, UNMAPPED
 from netbench.analysis.matching import Match
 from netbench.analysis.profile_difference import ProfileDifference, difference
-from netbench.analysis.profiles import CellProfile, units
+from netbench.analysis.profiles import CellProfile, common_names, units
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
 from netbench.report.flame_graphs import flame_graphs
 from netbench.report.numbers import signed
@@ -33,8 +33,8 @@ COLUMNS, NAME, HEADS = 8, 30, 48
 """Cells that have a column in one table, characters of a function's name, and of all columns: what
 80 characters hold.
 """
-MOST = 10**5
-"""Of a total in a table: more is told in powers of ten."""
+WIDE, MOST = 10**4, 10**5
+"""Of a total in a table: from where on a column less fits, and more is told in powers of ten."""
 SPREAD = "sd: the standard deviation of the profile runs of a cell."
 
 
@@ -133,15 +133,19 @@ class Columns:
         """The rows, and the totals."""
         columns = (Column(key, kind="key"), *(Column(head) for head in self.heads))
         total = self.row("total", (mean(cell.totals) for cell in self.cells))
-        return Table(f"{title}, {self.unit}", columns, (*rows, total), notes)
+        side = self.cells[0].side
+        whose = "" if side == "system" else f" on the {side}"
+        return Table(f"{title}{whose}, {self.unit}", columns, (*rows, total), notes)
 
 
 def _columns(cells: Sequence[CellProfile], heads: Sequence[str]) -> Iterator[Columns]:
+    """Sides and units apart."""
     headed = list(zip(cells, heads, strict=True))
-    for unit in dict.fromkeys(cell.unit for cell in cells):
-        mine = [one for one in headed if one[0].unit == unit]
-        for at in range(0, len(mine), COLUMNS):
-            some = mine[at : at + COLUMNS]
+    for side, unit in dict.fromkeys((cell.side, cell.unit) for cell in cells):
+        mine = [one for one in headed if (one[0].side, one[0].unit) == (side, unit)]
+        fitting = COLUMNS if max(mean(cell.totals) for cell, _ in mine) < WIDE else COLUMNS - 1
+        for at in range(0, len(mine), fitting):
+            some = mine[at : at + fitting]
             yield Columns([cell for cell, _ in some], [head for _, head in some])
 
 
@@ -163,7 +167,8 @@ def _by_layer(columns: Columns) -> Table:
 
 def _by_function(columns: Columns) -> Table:
     """The functions that cost most in any of the cells, by their sum over all."""
-    means = [{name: mean(v) for name, v in cell.functions.items()} for cell in columns.cells]
+    names = common_names(columns.cells)
+    means = [{names[n]: mean(v) for n, v in cell.functions.items()} for cell in columns.cells]
     largest: dict[str, float] = {}
     sums: dict[str, float] = {}
     for each in means:

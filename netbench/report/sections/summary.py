@@ -23,6 +23,7 @@ EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 MUCH = 0.25  # of the least busy cell's CPUs, used by others
 HZ = 100
+TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -69,10 +70,14 @@ def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str
     told = []
     for family in families:
         ratios = sorted(c.ratio for c in family)
-        span = " to ".join(dict.fromkeys(change(ratio) for ratio in (ratios[0], ratios[-1])))
+        span = " to ".join(dict.fromkeys(_amount(ratio) for ratio in (ratios[0], ratios[-1])))
         what = title(family[0].metric, source.result)
         told.append(f"{what} {span} ({_verdicts(family)})")
     return f"{' against '.join(families[0][0].names)}: {'; '.join(told)}."
+
+
+def _amount(ratio: float) -> str:
+    return change(ratio) if ratio < TENFOLD else f"{ratio:.1f} times as much"
 
 
 def _verdicts(family: Sequence[Comparison]) -> str:

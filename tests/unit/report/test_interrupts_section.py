@@ -8,7 +8,7 @@ import pytest
 
 from netbench.report.build import build
 from tests.support.running import run
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth
 
 
 def test_without_the_meter_there_is_no_section(tmp_path: Path) -> None:
@@ -32,3 +32,25 @@ def test_packets_are_those_of_the_metrics(tmp_path: Path) -> None:
     assert packets.mean * size.mean == pytest.approx(
         2 * cell.intervals["throughput"].mean * 1e9 / 8, rel=0.5
     )
+
+
+def test_sizes_of_one_side_stand_in_its_row(tmp_path: Path) -> None:
+    """GSO is the sender's, GRO the receiver's, where each has a kernel of its own."""
+
+    def counted(record: Record) -> Record:
+        for number, side in enumerate(("sender", "receiver")):
+            record[side]["softirq"] = {
+                "namespace": [number, number],
+                "link_rx_packets": [0, 500],
+                "link_tx_packets": [0, 500],
+                "ip_out_requests": [0, 100],
+                "ip_in_receives": [0, 50],
+            }
+        return record
+
+    report = build(Synth(pairs=("snd>rcv",), edit=counted).write(tmp_path / "r"))
+    (table,) = report.section("interrupts").blocks
+    names = [column.name for column in table.columns]
+    gso, gro, side = (names.index(name) for name in ("gso size", "gro size", "side"))
+    seen = {(row[side], row[gso] is not None, row[gro] is not None) for row in table.rows}
+    assert seen == {("sender", True, False), ("receiver", False, True)}
