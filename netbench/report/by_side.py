@@ -9,6 +9,8 @@ from netbench.report.source import Source
 
 PREFIXES = {"system": "", "sender": "sender_", "receiver": "receiver_"}
 """Of a metric's name, by side; `system`: both together."""
+ONE_SIDED = {"gso_size": "sender", "gro_size": "receiver"}
+"""Of one side alone, so that their names do not say whose they are."""
 
 
 def told(source: Source, name: str) -> bool:
@@ -25,6 +27,9 @@ def side_rows(source: Source, names: Sequence[str]) -> Iterator[tuple[Value, ...
         for side, prefix in PREFIXES.items():
             if together != (side == "system"):
                 continue
-            values = [c.intervals.get(f"{prefix}{name}") for name in names]
+            values = [
+                c.intervals.get(name if ONE_SIDED.get(name) == side else f"{prefix}{name}")
+                for name in names
+            ]
             if any(values):
                 yield (*source.key(c), side, *values)
