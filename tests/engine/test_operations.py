@@ -857,7 +857,9 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("trap", ["a link", "a folder of nobody", "a folder that all may write"])
+@pytest.mark.parametrize(
+    "trap", ["a link", "a folder of another account", "a folder that all may write"]
+)
 def test_a_folder_of_locks_that_others_may_write_is_not_used(
     here: Namespace, open_folder: Path, trap: str
 ) -> None:
@@ -873,6 +875,9 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
         if trap == "a folder that all may write":
             os.chown(runtime / "netbench", 65534, 65534)
             (runtime / "netbench").chmod(0o777)
+        else:  # which could put another folder in the place of this one
+            (runtime / "netbench" / "locks").mkdir(0o700)
+            os.chown(runtime / "netbench" / "locks", 65534, 65534)
     environment = ("env", f"XDG_RUNTIME_DIR={runtime}", f"HOME={home}")
     with as_nobody(here, *environment) as worker:
         assert take(worker, "host", "me") == "me"

@@ -192,6 +192,12 @@ def no_call(record: Record) -> Record:
         ("idle", Synth(pairs=TWO, edit=wandering), "snd", "10 idle windows"),
         ("facts", Synth(pairs=TWO, boots=2), "snd", "snd: kernel was 6.18.0"),
         (
+            "emulated",
+            Synth(pairs=TWO, facts={"snd": {"emulated": "QEMU TCG"}}),
+            "snd",
+            "the fact `emulated`",
+        ),
+        (
             "dependence",
             Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001),
             "send=",
