@@ -131,6 +131,8 @@ enum nb_flags {
 				goes with its namesake */
 	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space; with
 				 NB_FROM_BUFFER only for memory and zero */
+	NB_WAITS = 1 << 23,   /* a step waits until the connection has taken its bytes: each stream
+				 has a thread of its own, pinned or not */
 	/* meters */
 	NB_BY_HELPER = 1 << 21,	   /* where it needs root, a helper opens its files */
 	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */

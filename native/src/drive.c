@@ -147,11 +147,11 @@ static void *drive(void *argument)
 }
 
 /* Flows that can share a thread: one CPU runs them one at a time anyway. A paced flow sleeps, so
- * it has a thread of its own. */
+ * it has a thread of its own, as one has whose steps wait. */
 uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count)
 {
 	return job->cpu != NB_MISSING && !job->rate &&
-			       !(job->method->flags & (NB_NO_DATA | NB_FETCHES))
+			       !(job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_WAITS))
 		       ? (uint32_t)count
 		       : 1;
 }

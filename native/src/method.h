@@ -16,7 +16,7 @@ struct nb_method {
 	const char *name;
 	const char *about;
 	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
-			   NB_FETCHES */
+			   NB_FETCHES, NB_WAITS */
 	const struct nb_field *options;
 	size_t options_count;
 	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */

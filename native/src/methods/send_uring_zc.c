@@ -180,7 +180,7 @@ static int drain(struct nb_flow *flow)
 const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_WAITS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
