@@ -46,6 +46,7 @@ def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campa
         ours.claim()
         for lost in (("snd", "rcv"), ("snd",), ("rcv",)):
             for host in lost:
+                pool.dismiss_holder(host)
                 pool.dismiss(host, "sender" if host == "snd" else "receiver")
             ours.claim()
         with (
