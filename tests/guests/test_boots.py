@@ -476,6 +476,7 @@ def test_of_two_hosts_one_fails(guests: Guests) -> None:
 # Controllers that end
 
 
+@pytest.mark.slow
 def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guests) -> None:
     file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
     process = guests.begin("run", file, "--results", guests.folder / "results")
