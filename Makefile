@@ -11,6 +11,9 @@ BIN := $(VENV)/bin
 NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 PYTEST_WORKERS ?= 2
+# Python keeps what it has compiled: each of the hundreds of starts in the tests would compile all of
+# netbench again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test test-slow test-debian lint bench clean pytest docs
 all: .make/built

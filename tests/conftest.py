@@ -42,11 +42,12 @@ def pytest_configure() -> None:
     """A network namespace of its own for each process of the tests: campaigns lock the one that
     they run in.
 
-    And for each netbench what users have: buffered streams, and signals that are heard, though the
-    tests may run under nohup or in the background (a handler ends with exec, what is ignored stays
-    ignored).
+    And for each netbench what users have: buffered streams, modules that are compiled once and
+    kept, and signals that are heard, though the tests may run under nohup or in the background (a
+    handler ends with exec, what is ignored stays ignored).
     """
-    os.environ.pop("PYTHONUNBUFFERED", None)
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+        os.environ.pop(name, None)
     if not os.environ.get("XDG_STATE_HOME"):  # where netbench's key is
         state = Path(tempfile.gettempdir(), f"netbench-tests-state-{os.geteuid()}")
         state.mkdir(mode=0o700, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,8 @@ ONLY = {
 FILES = sorted((ROOT / "netbench").rglob("*.py"))
 
 
-def imports(file: Path) -> set[str]:
+@cache
+def imports(file: Path) -> frozenset[str]:
     """Every module that a file imports, wherever in it, with `from x import y` as x.y where that
     could be a module.
     """
@@ -94,7 +96,7 @@ def imports(file: Path) -> set[str]:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             raise AssertionError(f"{file}: relative import; write it out")
-    return found
+    return frozenset(found)
 
 
 def part(file: Path) -> str:
