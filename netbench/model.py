@@ -115,13 +115,13 @@ class Sink:
 
 @dataclass(frozen=True)
 class Pin:
-    """CPU placement: kind `none`, `same`, `apart`, or `cpus` with a CPU number for each side (None:
-    not pinned).
+    """CPU placement: kind `none`, `same`, `apart`, or `cpus` with CPU numbers for each side, which
+    its threads take in turn ((): not pinned).
     """
 
     kind: str = "none"
-    sender: int | None = None
-    receiver: int | None = None
+    sender: tuple[int, ...] = ()
+    receiver: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

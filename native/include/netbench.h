@@ -119,7 +119,7 @@ enum nb_flags {
 	NB_SLICED = 1 << 20,   /* also read at every sample of a job that only observes */
 	/* options */
 	NB_USER = 1 << 12,     /* a key of the campaign's `transfer:` */
-	NB_LIST = 1 << 13,     /* text: items separated by NUL */
+	NB_LIST = 1 << 13,     /* text: items separated by NUL; a number: given once for each */
 	NB_CPU_TIME = 1 << 14, /* counter: adds to the CPU time that its meter accounts */
 	/* proofs */
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */

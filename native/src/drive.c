@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that move data. Each flow has one of its own; flows that are pinned to one CPU share
- * one, which steps those that are ready: several threads on one CPU would cost a switch and a
+ * The threads that move data. Each flow has one of its own; flows that are pinned share one for
+ * each CPU, which steps those that are ready: several threads on one CPU would cost a switch and a
  * wake-up from the other side at every full buffer.
  */
 #include "drive.h"
@@ -146,31 +146,45 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-/* Flows that can share a thread: one CPU runs them one at a time anyway. A paced flow sleeps, so
- * it has a thread of its own, as one has whose steps wait. */
-uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count)
+/* Of pinned flows a thread each CPU: it runs them one at a time anyway. A paced flow sleeps, so it
+ * has a thread of its own, as one has whose steps wait. */
+static size_t count_threads(const struct nb_job *job, size_t flows)
 {
-	return job->cpu != NB_MISSING && !job->rate &&
-			       !(job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_WAITS))
-		       ? (uint32_t)count
-		       : 1;
+	size_t cpus = (size_t)job->cpus.count;
+	int alone = job->rate || job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_WAITS);
+
+	return !cpus || alone || cpus > flows ? flows : cpus;
 }
 
-int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *error)
+void nb_flow_deal(struct nb_flow *flows, size_t count)
+{
+	const struct nb_job *job = flows->job;
+	size_t threads = count_threads(job, count);
+
+	for (size_t t = 0; t < threads; t++) {
+		size_t first = t * count / threads, end = (t + 1) * count / threads;
+
+		flows[first].thread_group = (uint32_t)(end - first);
+		flows[first].cpu =
+			job->cpus.count ? job->cpus.each[t % job->cpus.count] : NB_MISSING;
+		for (size_t i = first; i < end; i++)
+			flows[i].shares = end - first > 1;
+	}
+}
+
+int nb_flow_start(struct nb_flow *flow, struct nb_error *error)
 {
 	pthread_attr_t attributes;
 	int status;
 
-	flow->thread_group = thread_group;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, 512 * 1024);
-	if (flow->job->cpu != NB_MISSING) {
+	if (flow->cpu != NB_MISSING) {
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
-		if (flow->job->cpu <
-		    CPU_SETSIZE) /* else the set is empty, which pthread_create refuses */
-			CPU_SET(flow->job->cpu, &set);
+		if (flow->cpu < CPU_SETSIZE) /* else it is empty, which pthread_create refuses */
+			CPU_SET(flow->cpu, &set);
 		pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
 	}
 	status = pthread_create(&flow->thread, &attributes, drive, flow);

@@ -5,10 +5,10 @@
 
 #include "flow.h"
 
-/* How many of a job's flows one thread drives. */
-uint32_t nb_flow_thread_group(const struct nb_job *job, size_t count);
-/* Start the thread of a group of flows that begins here, pinned and waiting at the gate. */
-int nb_flow_start(struct nb_flow *flow, uint32_t thread_group, struct nb_error *error);
+/* Deal a job's flows out to threads, and CPUs to these, in turn. */
+void nb_flow_deal(struct nb_flow *flows, size_t count);
+/* Start the thread of the group of flows that begins here, pinned and waiting at the gate. */
+int nb_flow_start(struct nb_flow *flow, struct nb_error *error);
 void nb_flow_join(struct nb_flow *flow);
 /* Join a flow that was told to stop and may be blocked in a call; sends heartbeats meanwhile. 0, or
  * -1 when it has not ended before `deadline`. */

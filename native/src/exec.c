@@ -71,7 +71,7 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)",
 				     "%s", arguments[0]);
 	captured.fd = ends[0];
-	pid = nb_program_start(arguments, NB_MISSING, ends[1], ends[1], &number);
+	pid = nb_program_start(arguments, NULL, ends[1], ends[1], &number);
 	close(ends[1]);
 	if (pid > 0) {
 		status = collect_output(pid, &captured, deadline);

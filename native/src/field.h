@@ -19,7 +19,7 @@ struct nb_field {
 	uint64_t minimum;
 	uint64_t maximum; /* 0: no bound */
 	size_t offset;
-	size_t room; /* of text */
+	size_t room; /* of text; of a list of numbers, how many */
 };
 
 #define NB_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

@@ -49,7 +49,9 @@ struct nb_flow {
 	pthread_t thread;
 	int started;
 	uint32_t thread_group; /* flows that this one's thread drives: itself and those that follow
-				  it */
+				  it; 0: it follows another */
+	int shares;	       /* its thread drives others too */
+	uint64_t cpu;	       /* that its thread is pinned to, NB_MISSING: none */
 };
 
 static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t by)

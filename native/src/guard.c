@@ -109,7 +109,8 @@ static void guard_program(pid_t program, int lifeline, int report)
 	(void)written;
 }
 
-static void run_guard(char **arguments, uint64_t cpu, int out, int err, int lifeline, int report)
+static void run_guard(char **arguments, const struct nb_cpus *cpus, int out, int err, int lifeline,
+		      int report)
 {
 	struct beginning beginning;
 	ssize_t written;
@@ -117,7 +118,7 @@ static void run_guard(char **arguments, uint64_t cpu, int out, int err, int life
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	beginning.program = nb_program_start(arguments, cpu, out, err, &beginning.number);
+	beginning.program = nb_program_start(arguments, cpus, out, err, &beginning.number);
 	close_all_but(lifeline, report);
 	written = write(report, &beginning, sizeof(beginning));
 	if (written == sizeof(beginning) && beginning.program > 0)
@@ -149,8 +150,8 @@ static pid_t await_beginning(struct nb_guard *guard, const int *lifeline, const 
 	return -1;
 }
 
-pid_t nb_guard_start(struct nb_guard *guard, char **arguments, uint64_t cpu, int out, int err,
-		     int *number)
+pid_t nb_guard_start(struct nb_guard *guard, char **arguments, const struct nb_cpus *cpus, int out,
+		     int err, int *number)
 {
 	int lifeline[2] = { -1, -1 }, report[2] = { -1, -1 };
 
@@ -158,7 +159,7 @@ pid_t nb_guard_start(struct nb_guard *guard, char **arguments, uint64_t cpu, int
 	if (!pipe2(lifeline, O_CLOEXEC) && !pipe2(report, O_CLOEXEC)) {
 		guard->pid = fork();
 		if (guard->pid == 0)
-			run_guard(arguments, cpu, out, err, lifeline[0], report[1]);
+			run_guard(arguments, cpus, out, err, lifeline[0], report[1]);
 		if (guard->pid > 0)
 			return await_beginning(guard, lifeline, report, number);
 	}

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+struct nb_cpus;
+
 struct nb_guard {
 	pid_t pid;    /* of a process that adopts and kills what is left; 0: none */
 	int lifeline; /* once it is closed, or the worker ends, everything is killed */
@@ -21,8 +23,8 @@ struct nb_ending {
 };
 
 /* Start a program as nb_program_start does. Returns its pid, or -1 with an errno in *number. */
-pid_t nb_guard_start(struct nb_guard *guard, char **arguments, uint64_t cpu, int out, int err,
-		     int *number);
+pid_t nb_guard_start(struct nb_guard *guard, char **arguments, const struct nb_cpus *cpus, int out,
+		     int err, int *number);
 /* Whether the program has ended, and how; what it left is gone then. Waits for nothing. */
 int nb_guard_ended(struct nb_guard *guard, struct nb_ending *ending);
 /* Tell the program, and what runs in its session, to end (SIGTERM). */

@@ -6,7 +6,7 @@
 #include "field.h"
 #include "netbench.h"
 
-enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16 };
+enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16, NB_CPUS_MAX = 1024 };
 
 enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
 enum nb_source_kind { NB_SOURCE_MEMORY, NB_SOURCE_ZERO, NB_SOURCE_FILE, NB_SOURCE_FILES };
@@ -14,6 +14,20 @@ enum nb_sink_kind { NB_SINK_DISCARD, NB_SINK_FILE };
 enum nb_cache { NB_CACHE_WARM, NB_CACHE_COLD };
 
 struct nb_method;
+
+/* CPUs in the order in which threads take them; the field of an option that is a list. */
+struct nb_cpus {
+	uint64_t count;
+	uint64_t each[NB_CPUS_MAX];
+};
+
+static inline int nb_cpus_have(const struct nb_cpus *cpus, uint64_t cpu)
+{
+	for (uint64_t i = 0; i < cpus->count; i++)
+		if (cpus->each[i] == cpu)
+			return 1;
+	return 0;
+}
 
 struct nb_job {
 	uint64_t role;
@@ -30,12 +44,12 @@ struct nb_job {
 	uint64_t chunk; /* bytes a call; 0: a whole file */
 	uint64_t align;
 	uint64_t preamble;
-	uint64_t socket_buffer; /* 0: the kernel's own */
-	char congestion[16];	/* "": the kernel's own */
-	uint64_t rate;		/* bits/s of this side, 0: no limit */
-	uint64_t cpu;		/* to pin flows to, NB_MISSING: none */
-	uint64_t peer_cpu;	/* the other side's on the same kernel, NB_MISSING: none */
-	uint64_t bytes;		/* 0: bounded by duration */
+	uint64_t socket_buffer;	  /* 0: the kernel's own */
+	char congestion[16];	  /* "": the kernel's own */
+	uint64_t rate;		  /* bits/s of this side, 0: no limit */
+	struct nb_cpus cpus;	  /* to pin flows to */
+	struct nb_cpus peer_cpus; /* the other side's on the same kernel */
+	uint64_t bytes;		  /* 0: bounded by duration */
 	uint64_t duration;
 	uint64_t warmup;
 	uint64_t sample;

@@ -28,6 +28,17 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 	return 0;
 }
 
+/* A list of numbers has its count before them. */
+static int append(uint64_t *into, const struct nb_row *row, size_t room, uint64_t number,
+		  struct nb_error *error)
+{
+	if (into[0] == room)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "shorten it",
+			       "%s has more than %zu numbers", row->name, room);
+	into[++into[0]] = number;
+	return 0;
+}
+
 static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error *error)
 {
 	if (number >= row->minimum && number <= row->maximum)
@@ -110,6 +121,8 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
 	status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
+	if (!status && row->flags & NB_LIST)
+		return append((uint64_t *)(void *)into, row, field->room, number, error);
 	if (!status)
 		memcpy(into, &number, sizeof(number));
 	return status;
@@ -190,7 +203,6 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 	int status;
 
 	memset(job, 0, sizeof(*job));
-	job->cpu = job->peer_cpu = NB_MISSING;
 	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
 		const struct nb_row *row = nb_row(value.row);

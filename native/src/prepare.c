@@ -34,6 +34,7 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 				? share + (flow->index == 0 ? run->job.bytes % run->job.streams : 0)
 				: NB_MISSING;
 	}
+	nb_flow_deal(run->flows, run->flows_count);
 	for (size_t i = 0; i < run->flows_count; i++) {
 		int status = nb_flow_open(&run->flows[i], error);
 
@@ -66,10 +67,8 @@ static int prepare_window(struct nb_run *run, struct nb_error *error)
 
 static int start_threads(struct nb_run *run, struct nb_error *error)
 {
-	uint32_t group = run->flows_count ? nb_flow_thread_group(&run->job, run->flows_count) : 1;
-
-	for (size_t i = 0; i < run->flows_count; i += group) {
-		int status = nb_flow_start(&run->flows[i], group, error);
+	for (size_t i = 0; i < run->flows_count; i += run->flows[i].thread_group) {
+		int status = nb_flow_start(&run->flows[i], error);
 
 		if (status)
 			return status;

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "field.h"
+#include "job.h"
 
 enum { EXEC_FAILED = 127 };
 
@@ -28,19 +28,20 @@ size_t nb_program_arguments(char *text, size_t length, char **arguments)
 
 /* Pin to the CPU that was asked for. 0, or -1 with errno: on another CPU the measurement would be
  * wrong. */
-static int pin_to(uint64_t cpu)
+static int pin_to(const struct nb_cpus *cpus)
 {
 	cpu_set_t set;
 
-	if (cpu == NB_MISSING)
+	if (!cpus || !cpus->count)
 		return 0;
 	CPU_ZERO(&set);
-	if (cpu < CPU_SETSIZE) /* else the set is empty, which the kernel refuses */
-		CPU_SET(cpu, &set);
+	for (uint64_t i = 0; i < cpus->count; i++)
+		if (cpus->each[i] < CPU_SETSIZE) /* an empty set is refused by the kernel */
+			CPU_SET(cpus->each[i], &set);
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-static void exec_child(char **arguments, uint64_t cpu, int out, int err, int report)
+static void exec_child(char **arguments, const struct nb_cpus *cpus, int out, int err, int report)
 {
 	int number;
 	ssize_t written;
@@ -52,7 +53,7 @@ static void exec_child(char **arguments, uint64_t cpu, int out, int err, int rep
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
-	if (!pin_to(cpu) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
+	if (!pin_to(cpus) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
 		int null = open("/dev/null", O_RDONLY);
 
 		if (null >= 0)
@@ -66,7 +67,7 @@ static void exec_child(char **arguments, uint64_t cpu, int out, int err, int rep
 }
 
 /* Start a program; *number is the errno of a failed exec. Returns its pid or -1. */
-pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *number)
+pid_t nb_program_start(char **arguments, const struct nb_cpus *cpus, int out, int err, int *number)
 {
 	int report[2];
 	pid_t pid;
@@ -78,7 +79,7 @@ pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *nu
 	}
 	pid = fork();
 	if (pid == 0)
-		exec_child(arguments, cpu, out, err, report[1]);
+		exec_child(arguments, cpus, out, err, report[1]);
 	if (pid < 0)
 		*number = errno;
 	close(report[1]);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct nb_cpus;
+
 enum { NB_ARGUMENTS_MAX = 256 };
 
 struct nb_output {
@@ -23,9 +25,9 @@ struct nb_output {
 /* Words separated by NUL as an argv of at most NB_ARGUMENTS_MAX entries, NULL the last. Returns how
  * many there are. */
 size_t nb_program_arguments(char *text, size_t length, char **arguments);
-/* Start a program in a session of its own, on one CPU unless that is NB_MISSING. Returns its pid,
- * or -1 with the errno of what failed, exec included, in *number. */
-pid_t nb_program_start(char **arguments, uint64_t cpu, int out, int err, int *number);
+/* Start a program in a session of its own, on these CPUs alone unless there are none. Returns its
+ * pid, or -1 with the errno of what failed, exec included, in *number. */
+pid_t nb_program_start(char **arguments, const struct nb_cpus *cpus, int out, int err, int *number);
 /* Read what has been printed; at its end the descriptor is closed. */
 void nb_output_read(struct nb_output *output);
 /* What was read since the last call: at most `room` bytes into `text`. Returns how many. */

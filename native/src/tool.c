@@ -45,7 +45,7 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	    open_output(&tool->errors, NB_TOOL_ERRORS, &err))
 		number = errno;
 	else
-		tool->pid = nb_guard_start(&tool->guard, arguments, job->cpu, out, err, &number);
+		tool->pid = nb_guard_start(&tool->guard, arguments, &job->cpus, out, err, &number);
 	if (out >= 0)
 		close(out);
 	if (err >= 0)

@@ -68,7 +68,28 @@ static void a_sound_job_is_taken(void **state)
 	assert_int_equal(NB_SOURCE_FILES, job.source);
 	assert_int_equal(NB_CACHE_COLD, job.cache);
 	assert_string_equal("127.0.0.1", job.address);
-	assert_int_equal(NB_MISSING, job.cpu);
+	assert_int_equal(0, job.cpus.count);
+}
+
+static void a_list_of_numbers_is_given_one_by_one(void **state)
+{
+	struct nb_writer writer = sound("send", "write");
+	struct nb_job job;
+	struct nb_error error;
+
+	(void)state;
+	put_number(&writer, "cpu", 4);
+	put_number(&writer, "cpu", 2);
+	put_number(&writer, "peer_cpu", 9);
+	assert_int_equal(0, decode(&writer, &job, &error));
+	assert_int_equal(2, job.cpus.count);
+	assert_int_equal(4, job.cpus.each[0]);
+	assert_int_equal(2, job.cpus.each[1]);
+	assert_true(nb_cpus_have(&job.peer_cpus, 9) && !nb_cpus_have(&job.cpus, 9));
+	writer = sound("send", "write");
+	for (int i = 0; i <= NB_CPUS_MAX; i++)
+		put_number(&writer, "cpu", (uint64_t)i);
+	refuse(&writer, "more than 1024 numbers");
 }
 
 static void numbers_must_lie_in_their_bounds(void **state)
@@ -274,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sound_job_is_taken),
+		cmocka_unit_test(a_list_of_numbers_is_given_one_by_one),
 		cmocka_unit_test(numbers_must_lie_in_their_bounds),
 		cmocka_unit_test(the_bounds_themselves_are_taken),
 		cmocka_unit_test(words_are_those_of_the_row),

@@ -21,24 +21,24 @@ from netbench.record import SideName
 
 @dataclass(frozen=True)
 class End:
-    """One side of a unit. `address` is the host's data address, `cpu` the one that its flows are
-    pinned to (None: none), `meters` what its worker reads. `interface`: of the data address, ""
+    """One side of a unit. `address` is the host's data address, `cpus` those that its flows are
+    pinned to ((): none), `meters` what its worker reads. `interface`: of the data address, ""
     where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
     kernel. `footprint`: of soakers; `idle`: by meter, what this kernel last counted while nothing
-    ran. `peer_cpu`: the one of the other side's flows, where that is another one of this kernel.
+    ran. `peer_cpus`: those of the other side's flows, where they are others of this kernel.
     """
 
     side: SideName
     host: Host
     address: str
     worker: Worker
-    cpu: int | None
+    cpus: pins.Numbers
     meters: tuple[str, ...]
     interface: str = ""
     without_host_wide: bool = False
     footprint: int = 0
     idle: Mapping[str, Counters] = field(default_factory=lambda: NOTHING)
-    peer_cpu: int | None = None
+    peer_cpus: pins.Numbers = ()
 
     @property
     def metering(self) -> Options:
@@ -48,7 +48,7 @@ class End:
             self.interface,
             self.without_host_wide,
             self.footprint,
-            self.peer_cpu,
+            self.peer_cpus,
         )
 
 
@@ -81,8 +81,8 @@ class EndFinder:
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
         cpus = self._pinned(unit, sender, receiver, one_kernel)
         sending = self._end("sender", sender, unit, cpus[0])
-        if one_kernel and cpus[0] != cpus[1]:
-            sending = replace(sending, peer_cpu=cpus[1])
+        if one_kernel and not set(cpus[0]) & set(cpus[1]):
+            sending = replace(sending, peer_cpus=cpus[1])
         return Ends(
             sending,
             self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel),
@@ -90,10 +90,10 @@ class EndFinder:
 
     def _pinned(
         self, unit: Unit, sender: Worker, receiver: Worker, one_kernel: bool
-    ) -> tuple[int | None, int | None]:
+    ) -> tuple[pins.Numbers, pins.Numbers]:
         pin = unit.cell.transfer.pin
         if pin.kind == "none":
-            return None, None
+            return (), ()
         return pins.choose(pin, self._cpus.of(sender), self._cpus.of(receiver), one_kernel)
 
     def _end(
@@ -101,7 +101,7 @@ class EndFinder:
         side: SideName,
         worker: Worker,
         unit: Unit,
-        cpu: int | None,
+        cpus: pins.Numbers,
         without_host_wide: bool = False,
     ) -> End:
         """`without_host_wide`: what is of a whole kernel is read once a kernel, by the sender's
@@ -119,7 +119,7 @@ class EndFinder:
             host,
             address,
             worker,
-            cpu,
+            cpus,
             meters,
             interface,
             without_host_wide,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from netbench.conductor.job import Options
 from netbench.engine.binding import SAME, Code, Edge, Vector
+from netbench.engine.frames import number_of
 from netbench.engine.worker import Outcome, Worker
 from netbench.errors import EngineError, NetbenchError, ProtocolError, WorkerLost
 
@@ -87,7 +88,7 @@ def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
 
 
 def _timed(sender: Worker, receiver: Worker, send: Options, watch: Watch | None) -> Exchange:
-    seconds = (int(send["warmup"]) + int(send["duration"])) / 1e9 + SLACK_SECONDS
+    seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + SLACK_SECONDS
     receiver.go()
     sender.go()
     if watch:

@@ -104,7 +104,7 @@ def _planned(cell: Transfer, ends: Ends, run: int) -> _Plan:
     if why:
         raise RequestError(f"{why}; `exclude:` the cell")
     adaptor, port = adaptor_of(cell.tool), _port_of(cell, run)
-    lines = adaptor.commands(cell, Place(receiver.address, port, sender.cpu, receiver.cpu))
+    lines = adaptor.commands(cell, Place(receiver.address, port, sender.cpus, receiver.cpus))
     return _Plan(
         adaptor,
         lines,
@@ -145,8 +145,8 @@ def _options(end: End, argv: Sequence[str], lines: Commands) -> job.Options:
         "sample": 0,
         "address": end.address,
     }
-    if end.cpu is not None and not lines.pinned:
-        options["cpu"] = end.cpu
+    if end.cpus and not lines.pinned:
+        options["cpu"] = end.cpus
     return options | end.metering
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from netbench.engine.frames import Value
 from netbench.model import Source, Transfer
 from netbench.settings import nfs
 
-Options = dict[str, int | str | bytes]
+Options = dict[str, Value]
 
 VERIFY_BYTES = 8 * 1024 * 1024 + 1
 FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read after it
@@ -18,21 +19,21 @@ def metering(
     interface: str,
     without_host_wide: bool,
     footprint: int,
-    peer_cpu: int | None,
+    peer_cpus: tuple[int, ...],
 ) -> Options:
     """What a worker reads at the window's edges, as options of any job. `interface`: of the data
     address, "" where it is not known; `without_host_wide`: another worker reads what is of the
-    whole kernel; `footprint`: bytes that each soaker goes through; `peer_cpu`: of this kernel, the
-    one that the other side's flows have for themselves.
+    whole kernel; `footprint`: bytes that each soaker goes through; `peer_cpus`: of this kernel,
+    those that the other side's flows have for themselves.
     """
     options: Options = {"meters": "\0".join(meters), "interface": interface}
     options["footprint"] = footprint
-    if peer_cpu is not None:
-        options["peer_cpu"] = peer_cpu
+    if peer_cpus:
+        options["peer_cpu"] = peer_cpus
     return options | ({"without_host_wide": 1} if without_host_wide else {})
 
 
-def _common(transfer: Transfer, token: bytes, cpu: int | None) -> Options:
+def _common(transfer: Transfer, token: bytes, cpus: tuple[int, ...]) -> Options:
     options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup}
     options["sample"] = transfer.sample
     if transfer.bytes is not None:
@@ -41,8 +42,8 @@ def _common(transfer: Transfer, token: bytes, cpu: int | None) -> Options:
         options["duration"] = transfer.duration or 0
     if transfer.congestion is not None:
         options["congestion"] = transfer.congestion
-    if cpu is not None:
-        options["cpu"] = cpu
+    if cpus:
+        options["cpu"] = cpus
     return options
 
 
@@ -73,13 +74,13 @@ def _sink(transfer: Transfer, made: Mapping[str, str]) -> Options:
 def sender_options(
     transfer: Transfer,
     token: bytes,
-    cpu: int | None,
+    cpus: tuple[int, ...],
     declared: Collection[str],
 ) -> Options:
     """The sender's job, without the receiver's address and port. `declared`: options that its
     method declares.
     """
-    options = _common(transfer, token, cpu) | _source(transfer.source)
+    options = _common(transfer, token, cpus) | _source(transfer.source)
     options |= {
         "role": "send",
         "method": transfer.send,
@@ -94,14 +95,14 @@ def sender_options(
 def receiver_options(
     transfer: Transfer,
     token: bytes,
-    cpu: int | None,
+    cpus: tuple[int, ...],
     declared: Collection[str],
     made: Mapping[str, str],
 ) -> Options:
     """The receiver's job, without the address that it listens on. `made`: files of earlier
     runs by path, as the option `sink_files` names them.
     """
-    options = _common(transfer, token, cpu) | _sink(transfer, made)
+    options = _common(transfer, token, cpus) | _sink(transfer, made)
     options |= {
         "role": "receive",
         "method": transfer.receive,

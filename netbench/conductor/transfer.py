@@ -55,7 +55,7 @@ def claim_sink(cell: Transfer, receiver: End, sinks: MadeSinks) -> None:
     Errors: EngineError where it may not; Lost.
     """
     worker = receiver.worker
-    options = job.receiver_options(cell, os.urandom(16), None, (), sinks.on(worker))
+    options = job.receiver_options(cell, os.urandom(16), (), (), sinks.on(worker))
     try:
         ready = worker.prepare(options | {"address": receiver.address})
         read = readings.readbacks(ready, worker.catalogue)
@@ -135,12 +135,12 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
     send = job.sender_options(
-        transfer, token, sender.cpu, [row.name for row in send_method.options]
+        transfer, token, sender.cpus, [row.name for row in send_method.options]
     )
     receive = job.receiver_options(
         transfer,
         token,
-        receiver.cpu,
+        receiver.cpus,
         [row.name for row in receive_method.options],
         sinks.on(receiver.worker),
     )

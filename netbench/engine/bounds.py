@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from netbench.engine.binding import SAME, Edge, Hello, Vector, ffi, lib
 from netbench.engine.catalogue import Catalogue, Row
+from netbench.engine.frames import Value, number_of
 from netbench.errors import ProtocolError
 
 ANSWER_BYTES = 1 << 20  # of an operation: the texts before and after, and what moved along
@@ -104,15 +105,13 @@ class SampleRoom:
     prepared, allows.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, cpus: int, options: Mapping[str, int | str | bytes]
-    ) -> None:
-        self._interval = int(options.get("sample", 0))
-        self._duration = int(options.get("duration", 0))
+    def __init__(self, catalogue: Catalogue, cpus: int, options: Mapping[str, Value]) -> None:
+        self._interval = number_of(options, "sample", 0)
+        self._duration = number_of(options, "duration", 0)
         self._began = time.monotonic_ns()
         self._taken = 0
         asked = str(options.get("meters", "")).split("\0")
-        items = {"run": 1, "stream": int(options.get("streams", 1)), "cpu": cpus}
+        items = {"run": 1, "stream": number_of(options, "streams", 1), "cpu": cpus}
         flags = ("sampled", "sliced") if options.get("role") == "observe" else ("sampled",)
         counters = [
             items[row.per]

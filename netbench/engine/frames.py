@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -23,6 +23,8 @@ from netbench.engine.binding import (
 )
 from netbench.engine.catalogue import Row
 from netbench.errors import EngineError, ProtocolError
+
+Value = int | str | bytes | tuple[int, ...]
 
 HEADER_BYTES: int = ffi.sizeof("struct nb_frame")
 
@@ -93,10 +95,13 @@ def _hello(hello: Any) -> Hello:
     return Hello(*decoded)
 
 
-def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
-    """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes."""
+def encode_values(values: Mapping[int, Value]) -> bytes:
+    """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes. A list
+    of numbers is a value for each.
+    """
     parts: list[bytes] = []
-    for row, value in values.items():
+    each = ((row, v) for row, value in values.items() for v in _items(value))
+    for row, value in each:
         text = (
             value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
         )
@@ -104,6 +109,16 @@ def encode_values(values: Mapping[int, int | str | bytes]) -> bytes:
         head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
         parts += [bytes(ffi.buffer(head)), text, b"\0" * (-len(text) % 8)]
     return b"".join(parts)
+
+
+def number_of(options: Mapping[str, Value], name: str, absent: int = 0) -> int:
+    """An option that is a number, or `absent`."""
+    value = options.get(name, absent)
+    return value if isinstance(value, int) else absent
+
+
+def _items(value: Value) -> Sequence[int | str | bytes]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def decode_vectors(payload: bytes) -> Iterator[Vector]:

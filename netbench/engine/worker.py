@@ -13,10 +13,9 @@ from netbench.engine import binding, bounds, frames
 from netbench.engine.binding import Edge, Frame, Hello, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.connection import Connection, Stream
+from netbench.engine.frames import Value
 from netbench.engine.local import local
 from netbench.errors import EngineError, ProtocolError, WorkerLost
-
-Value = int | str | bytes
 
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0

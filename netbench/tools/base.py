@@ -16,13 +16,13 @@ THROUGHPUT = "throughput"
 @dataclass(frozen=True)
 class Place:
     """Where a run of a tool is: the receiver's data address, a port, and the CPUs of the two sides
-    (None: not pinned).
+    ((): not pinned).
     """
 
     address: str
     port: int
-    sender_cpu: int | None = None
-    receiver_cpu: int | None = None
+    sender_cpus: tuple[int, ...] = ()
+    receiver_cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

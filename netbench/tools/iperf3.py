@@ -60,8 +60,9 @@ class Iperf3(Adaptor):
         client += ["-Z"] if transfer.send == "sendfile" else []
         client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []
         client += ["-i", REPORT_SECONDS]
-        client += ["-A", str(place.sender_cpu)] if place.sender_cpu is not None else []
-        pinned = ("-A", str(place.receiver_cpu)) if place.receiver_cpu is not None else ()
+        one_each = len(place.sender_cpus) <= 1 and len(place.receiver_cpus) <= 1  # as it pins
+        client += ["-A", *map(str, place.sender_cpus)] if one_each and place.sender_cpus else []
+        pinned = ("-A", *map(str, place.receiver_cpus)) if one_each and place.receiver_cpus else ()
         listen = ("-s", "-1", "-B", place.address, "-p", str(place.port), "--forceflush")
         return Commands(
             tuple(client),
@@ -69,7 +70,7 @@ class Iperf3(Adaptor):
             "Server listening",
             omitted * 10**9 + START_NS,
             0 if transfer.bytes else max(seconds * 10**9 - START_NS - GUARD_NS, 10**8),
-            pinned=True,
+            pinned=one_each,
         )
 
     def reading(self, transfer: Transfer, output: Output) -> Reading:

@@ -17,8 +17,8 @@ PLACEHOLDERS: Mapping[str, str] = {
     "chunk": "bytes a call",
     "streams": "the number of streams",
     "file": "the source's path for the client, the sink's for the server",
-    "sender_cpu": "the CPU that the cell pins the sender to",
-    "receiver_cpu": "the CPU that it pins the receiver to",
+    "sender_cpu": "the CPUs that the cell pins the sender to",
+    "receiver_cpu": "the CPUs that it pins the receiver to",
     "congestion": "the cell's congestion control",
 }
 """Placeholder -> what stands in its place."""
@@ -86,9 +86,6 @@ def unknown_placeholders(argv: tuple[str, ...]) -> Iterator[str]:
 def _words(transfer: Transfer, place: Place) -> dict[str, str]:
     """What stands in place of each; "": the cell has none."""
 
-    def cpu(number: int | None) -> str:
-        return "" if number is None else str(number)
-
     return {
         "address": place.address or "address",
         "port": str(place.port),
@@ -96,8 +93,8 @@ def _words(transfer: Transfer, place: Place) -> dict[str, str]:
         "bytes": str(transfer.bytes or ""),
         "chunk": str(transfer.chunk or ""),
         "streams": str(transfer.streams),
-        "sender_cpu": cpu(place.sender_cpu),
-        "receiver_cpu": cpu(place.receiver_cpu),
+        "sender_cpu": ",".join(map(str, place.sender_cpus)),
+        "receiver_cpu": ",".join(map(str, place.receiver_cpus)),
         "congestion": transfer.congestion or "",
     }
 

@@ -128,25 +128,33 @@ def cpus_of_threads(pid: int) -> list[str]:
     return found
 
 
+CPUS = sorted(os.sched_getaffinity(0))
+ALL = f"[{', '.join(map(str, CPUS))}]"
+
+
+@pytest.mark.parametrize(
+    ("pin", "cpus"),
+    [("same", CPUS[:1]), (f"{{sender: {ALL}, receiver: {ALL}}}", CPUS)],
+    ids=["same", "list"],
+)
 def test_pinned_flows_run_where_they_were_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pin: str, cpus: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread of each worker may run on the first CPU alone, as the kernel says, and /proc/stat is
-    kept for every CPU.
+    """A thread of each worker may run on the first CPU alone, or one on each of a list, as the
+    kernel says; and /proc/stat is kept for every CPU.
     """
-    first = str(min(os.sched_getaffinity(0)))
     seen: list[str] = []
 
-    def is_on_first(pid: int) -> bool:
-        return first in cpus_of_threads(pid)
+    def is_on_them(pid: int) -> bool:
+        return {str(cpu) for cpu in cpus} <= set(cpus_of_threads(pid))
 
     def look(runner: Runner) -> None:
         for role in ("sender", "receiver"):
-            wait_for(partial(is_on_first, worker_pid(runner, role)))
+            wait_for(partial(is_on_them, worker_pid(runner, role)))
             seen.append(role)
 
     sabotage(monkeypatch, look, 0.1)
-    transfer = f"transfer: {{pin: same, {SHORT.replace('60ms', '1s')}}}\n"
+    transfer = f"transfer: {{pin: {pin}, streams: {len(CPUS)}, {SHORT.replace('60ms', '1s')}}}\n"
     conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
     assert seen == ["sender", "receiver"]
     lines = [

@@ -21,7 +21,8 @@ from netbench.settings.base import fields
 from tests.support.engine_pair import ADDRESS, MS, PATIENCE, Pair, data_methods, open_pair
 
 STREAMS = 4
-CPU = min(os.sched_getaffinity(0))
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+CPU = CPUS[0]
 PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
 
 
@@ -52,6 +53,25 @@ def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, i
     assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes"), (
         "and all of it arrived"
     )
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="this machine lets us use one CPU alone")
+def test_threads_take_cpus_in_turn(pair: Pair) -> None:
+    """A thread a CPU, which has its share of the streams; a method that needs a thread a stream
+    goes round.
+    """
+    cpus = CPUS[1::-1]
+    for send, expected in (("write", [1, 1]), ("uring", [3, 2])):
+        if pair.sender.catalogue.send[send].row.why:
+            continue
+        pair.prepare(send, "read", streams=5, duration=30 * MS, warmup=10 * MS, bytes=0, cpu=cpus)
+        found = threads(pair.sender.hello.pid)
+        assert [found.count({cpu}) for cpu in cpus] == expected
+        assert [threads(pair.receiver.hello.pid).count({cpu}) for cpu in cpus] == [1, 1]
+        pair.start(bounded=False)
+        sent, received = pair.finish(bounded=False)
+        assert all(sent.numbers("flow", "bytes"))
+        assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes")
 
 
 @PINS

@@ -12,6 +12,7 @@ from typing import Any
 
 from netbench.engine.binding import Edge, Vector
 from netbench.engine.catalogue import Catalogue
+from netbench.engine.frames import Value
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from tests.support.paths import ROOT
@@ -21,7 +22,7 @@ MOVER, HELPER = (*WORKER, "mover"), (*WORKER, "helper")
 PATIENCE = 60.0  # seconds; no run here comes near it, only a failure waits for it
 MS = 1_000_000
 ADDRESS = "127.0.0.1"
-Options = Mapping[str, int | str | bytes]
+Options = Mapping[str, Value]
 NONE: Options = MappingProxyType({})
 
 

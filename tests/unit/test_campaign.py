@@ -181,7 +181,16 @@ def test_the_whole_format_is_understood() -> None:
         ),
         ("receive_buffer: 1M", {"send_buffer": None, "receive_buffer": 2**20}),
         ("pin: apart", {"pin": Pin("apart")}),
-        ("pin: {sender: 2}", {"pin": Pin("cpus", 2, None)}),
+        ("pin: {sender: 2}", {"pin": Pin("cpus", (2,))}),
+        ("pin: {receiver: 0}", {"pin": Pin("cpus", (), (0,))}),
+        (
+            "pin: {sender: 0-3, receiver: [2, 4]}",
+            {"pin": Pin("cpus", (0, 1, 2, 3), (2, 4))},
+        ),
+        (
+            "pin: {sender: [8, 0-1, 5-5], receiver: 65535}",
+            {"pin": Pin("cpus", (8, 0, 1, 5), (65535,))},
+        ),
         ("congestion: bbr, rate: 940Mb/s", {"congestion": "bbr", "rate": 940_000_000}),
         ("congestion: default, rate: none", {"congestion": None, "rate": None}),
         ("bytes: 16G", {"duration": None, "bytes": 16 * 2**30, "warmup": 0}),

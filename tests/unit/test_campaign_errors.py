@@ -275,6 +275,35 @@ CASES = [
         ["3: transfer.pin.sender: expected a CPU, a whole number from 0 to 65535, got 'first'"],
     ),
     (
+        "a range of CPUs backwards",
+        H + "transfer: {pin: {sender: 3-0}}\n",
+        [
+            "3: transfer.pin.sender: expected a range of CPUs such as 0-3, from 0 to 65535, got '3-0'"
+        ],
+    ),
+    (
+        "a list of CPUs with what is none",
+        H + "transfer: {pin: {receiver: [0-1, x]}}\n",
+        ["3: transfer.pin.receiver: expected a CPU, a whole number from 0 to 65535, got 'x'"],
+    ),
+    (
+        "a CPU in a list twice",
+        H + "transfer: {pin: {receiver: [0-3, 2]}}\n",
+        ["3: transfer.pin.receiver: expected each CPU once, got CPU 2 twice"],
+    ),
+    (
+        "an empty list of CPUs",
+        H + "transfer: {pin: {sender: []}}\n",
+        [
+            "3: transfer.pin.sender: expected a CPU, a range such as 0-3, or a list of them, got an empty list"
+        ],
+    ),
+    (
+        "more CPUs than a side can have threads",
+        H + "transfer: {pin: {sender: 0-65535}}\n",
+        ["3: transfer.pin.sender: expected at most 1024 CPUs, got 65536"],
+    ),
+    (
         "ports backwards",
         H + "transfer: {port: 5010-5000}\n",
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netbench.conductor.cpus import Cpus, parse_cpu_list
-from netbench.conductor.pins import choose
+from netbench.conductor.pins import Numbers, choose
 from netbench.errors import RequestError
 from netbench.model import Pin
 
@@ -23,21 +23,22 @@ def test_cpu_lists_of_the_kernel(text: str, cpus: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("pin", "one_machine", "chosen"),
     [
-        (Pin(), True, (None, None)),
-        (Pin("same"), True, (0, 0)),
-        (Pin("apart"), True, (0, 2)),  # another core, not the sibling
-        (Pin("same"), False, (0, 0)),
-        (Pin("cpus", 3, None), True, (3, None)),
-        (Pin("cpus", None, 1), True, (None, 1)),
+        (Pin(), True, ((), ())),
+        (Pin("same"), True, ((0,), (0,))),
+        (Pin("apart"), True, ((0,), (2,))),  # another core, not the sibling
+        (Pin("same"), False, ((0,), (0,))),
+        (Pin("cpus", (3,), ()), True, ((3,), ())),
+        (Pin("cpus", (), (1,)), True, ((), (1,))),
+        (Pin("cpus", (3, 0), (0, 1, 2)), True, ((3, 0), (0, 1, 2))),  # in the order written
     ],
 )
-def test_choice(pin: Pin, one_machine: bool, chosen: tuple[int | None, int | None]) -> None:
+def test_choice(pin: Pin, one_machine: bool, chosen: tuple[Numbers, Numbers]) -> None:
     assert choose(pin, FOUR, FOUR, one_machine) == chosen
 
 
 def test_apart_takes_the_sibling_when_there_is_no_other_core() -> None:
     two = Cpus((0, 1), {0: (0, 1), 1: (0, 1)})
-    assert choose(Pin("apart"), two, two, True) == (0, 1)
+    assert choose(Pin("apart"), two, two, True) == ((0,), (1,))
 
 
 def test_what_is_not_there_is_refused_with_what_is() -> None:
@@ -47,4 +48,6 @@ def test_what_is_not_there_is_refused_with_what_is() -> None:
         RequestError,
         match="receiver: the worker may not use CPU 9, only 0, 1, 2, 3",
     ):
-        choose(Pin("cpus", 0, 9), FOUR, FOUR, True)
+        choose(Pin("cpus", (0,), (1, 9)), FOUR, FOUR, True)
+    with pytest.raises(RequestError, match="sender: the worker may not use CPUs 4, 7, only 0, 1"):
+        choose(Pin("cpus", (0, 4, 7), ()), FOUR, FOUR, True)

@@ -15,7 +15,7 @@ from netbench.tools.catalogue import TOOLS, adaptor_of
 from netbench.tools.own import OwnTool
 from netbench.units import printed_rate, printed_size, printed_time
 
-PLACE = Place("10.0.0.2", 5000, 0, 1)
+PLACE = Place("10.0.0.2", 5000, (0,), (1,))
 FILE = Source("file", "/srv/in")
 
 
@@ -135,6 +135,8 @@ def test_placeholders_are_replaced_once() -> None:
         "{other}",
     )
     assert lines.server == ("serve", "5000", "/out", "1")
+    several = replace(PLACE, receiver_cpus=(2, 4))
+    assert adaptor_of(MINE).commands(cell, several).server[-1] == "2,4", "as taskset(1) takes them"
     assert adaptor_of(MINE).unable(cell, False) == ""
 
 
@@ -191,10 +193,13 @@ def test_the_command_lines_of_iperf3() -> None:
     assert " -i 60" in words, "with -n and -i 0, iperf3 3.18 never ends"
     server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
     assert made.server == (*server, "-A", "1")
-    one = iperf3.commands(transfer, Place("10.0.0.2", 5000, None, 1))
+    one = iperf3.commands(transfer, Place("10.0.0.2", 5000, (), (1,)))
     assert ("-A" in one.client, one.server) == (False, (*server, "-A", "1"))
-    other = iperf3.commands(transfer, Place("10.0.0.2", 5000, 1, None))
+    other = iperf3.commands(transfer, Place("10.0.0.2", 5000, (1,), ()))
     assert other.server == server, "the one that is not pinned runs anywhere"
+    several = iperf3.commands(transfer, Place("10.0.0.2", 5000, (0, 2), (1,)))
+    assert not several.pinned, "it pins to one CPU alone: netbench pins it to several"
+    assert ("-A" in several.client, several.server) == (False, server)
 
 
 def test_the_command_lines_of_iperf2_and_dd() -> None:

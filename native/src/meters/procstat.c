@@ -67,11 +67,11 @@ static const struct nb_field counters[] = {
 	  .unit = NB_UNIT_TICKS,
 	  .per = NB_PER_CPU },
 	[PINNED_BUSY] = { .name = "pinned_busy",
-			  .about = "user, system, irq and softirq of the CPU that this side's "
+			  .about = "user, system, irq and softirq of the CPUs that this side's "
 				   "flows are pinned to",
 			  .unit = NB_UNIT_TICKS },
 	[PEER_BUSY] = { .name = "peer_busy",
-			.about = "the same of the other side's CPU, of this kernel",
+			.about = "the same of the other side's CPUs, of this kernel",
 			.unit = NB_UNIT_TICKS },
 };
 
@@ -114,17 +114,21 @@ static int open_stat(struct nb_reading *reading, struct nb_error *error)
 	return 0;
 }
 
-/* Time of one CPU, without that of niced processes, of which soakers are some. */
-static uint64_t busy(const uint64_t *of_cpus, size_t cpus, uint64_t cpu)
+/* Time of some CPUs, without that of niced processes, of which soakers are some. */
+static uint64_t busy(const uint64_t *of_cpus, size_t cpus, const struct nb_cpus *which)
 {
 	static const int states[] = { USER, SYSTEM, IRQ, SOFTIRQ };
 	uint64_t sum = 0;
 
-	if (cpu >= cpus || of_cpus[cpu] == NB_MISSING)
-		return NB_MISSING;
-	for (size_t i = 0; i < NB_LENGTH(states); i++)
-		sum += of_cpus[(size_t)states[i] * cpus + cpu];
-	return sum;
+	for (uint64_t c = 0; c < which->count; c++) {
+		uint64_t cpu = which->each[c];
+
+		if (cpu >= cpus || of_cpus[cpu] == NB_MISSING)
+			return NB_MISSING;
+		for (size_t i = 0; i < NB_LENGTH(states); i++)
+			sum += of_cpus[(size_t)states[i] * cpus + cpu];
+	}
+	return which->count ? sum : NB_MISSING;
 }
 
 static void read_stat(struct nb_reading *reading, uint64_t *numbers)
@@ -160,8 +164,8 @@ static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 			break;
 		at++;
 	}
-	sums[0] = busy(of_cpus, cpus, reading->job->cpu);
-	sums[1] = busy(of_cpus, cpus, reading->job->peer_cpu);
+	sums[0] = busy(of_cpus, cpus, &reading->job->cpus);
+	sums[1] = busy(of_cpus, cpus, &reading->job->peer_cpus);
 }
 
 static void close_stat(struct nb_reading *reading)

@@ -27,11 +27,11 @@ static const struct nb_field counters[] = {
 			   .unit = NB_UNIT_NS },
 	[CPUS] = { .name = "cpus", .about = "CPUs that have a soaker" },
 	[PINNED] = { .name = "pinned_taken_ns",
-		     .about = "time taken from the soaker of the CPU that this side's flows are "
-			      "pinned to",
+		     .about = "time taken from the soakers of the CPUs that this side's flows "
+			      "are pinned to",
 		     .unit = NB_UNIT_NS },
 	[PEER] = { .name = "peer_taken_ns",
-		   .about = "the same of the other side's CPU, of this kernel",
+		   .about = "the same of the other side's CPUs, of this kernel",
 		   .unit = NB_UNIT_NS },
 	[SUMS + NB_SOAK_TAKEN] = { .name = "cpu_taken_ns",
 				   .about = "time taken from the soaker of each CPU",
@@ -66,6 +66,12 @@ static int open_soak(struct nb_reading *reading, struct nb_error *error)
 	return nb_soaker_start(soaker, reading->job->footprint, error);
 }
 
+/* To a sum that is missing as long as nothing is in it. */
+static void add(uint64_t *sum, uint64_t number)
+{
+	*sum = (*sum == NB_MISSING ? 0 : *sum) + number;
+}
+
 static void read_soak(struct nb_reading *reading, uint64_t *numbers)
 {
 	const struct nb_soaker *soaker = reading->state;
@@ -79,10 +85,10 @@ static void read_soak(struct nb_reading *reading, uint64_t *numbers)
 		if (nb_soaker_read(soaker, cpu, counts))
 			continue;
 		numbers[CPUS]++;
-		if (cpu == reading->job->cpu)
-			numbers[PINNED] = counts[NB_SOAK_TAKEN];
-		if (cpu == reading->job->peer_cpu)
-			numbers[PEER] = counts[NB_SOAK_TAKEN];
+		if (nb_cpus_have(&reading->job->cpus, cpu))
+			add(&numbers[PINNED], counts[NB_SOAK_TAKEN]);
+		if (nb_cpus_have(&reading->job->peer_cpus, cpu))
+			add(&numbers[PEER], counts[NB_SOAK_TAKEN]);
 		for (size_t kind = 0; kind < NB_SOAK_KINDS; kind++) {
 			numbers[kind] += counts[kind];
 			numbers[SUMS + kind * cpus + cpu] = counts[kind];

@@ -114,9 +114,7 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	status = nb_flow_buffer(flow, state->buffers * state->stride, error);
 	/* Each buffer's completion has room, and that of the request's end. */
 	if (!status)
-		status = nb_uring_open(&state->ring, 2, 2 * state->buffers,
-				       flow->job->cpu != NB_MISSING && flow->job->streams > 1,
-				       error);
+		status = nb_uring_open(&state->ring, 2, 2 * state->buffers, flow->shares, error);
 	return status ? status : register_buffers(flow, state, error);
 }
 
@@ -189,15 +187,15 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		while (!nb_uring_ready(&state->ring)) {
 			if (!state->armed)
 				arm(flow, state);
-			if (submit(flow, state, flow->thread_group == 1))
+			if (submit(flow, state, !flow->shares))
 				return -1;
-			if (flow->thread_group != 1 && !nb_uring_ready(&state->ring))
+			if (flow->shares && !nb_uring_ready(&state->ring))
 				return NB_NOTHING;
 		}
 		got = take(flow, state);
 		nb_count(flow, STARVED, got == -ENOBUFS);
 	} while (got == -ENOBUFS || got == -EINTR);
-	if (got > 0 && !state->armed && flow->thread_group != 1) { /* epoll(7) waits for it */
+	if (got > 0 && !state->armed && flow->shares) { /* epoll(7) waits for it */
 		arm(flow, state);
 		if (submit(flow, state, 0))
 			return -1;

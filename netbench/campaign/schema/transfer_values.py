@@ -8,7 +8,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from netbench.campaign.messages import expected, nearest
+from netbench.campaign.messages import expected, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
@@ -22,8 +22,43 @@ from netbench.units import TIME_PATTERN, parse_time
 
 _ARGUMENT = kinds.text("an argument of the program")
 _ARGV = kinds.list_of("a list of words, the program first")
+CPUS_MAX, CPUS_LISTED = 65536, 1024  # numbers of CPUs; CPUs of one side
 _PATH = kinds.matching("a path", r"[^\0\n]{1,4095}")
-_CPU = kinds.number("a CPU", 0, 65535)
+
+
+_CPU = kinds.number("a CPU", 0, CPUS_MAX - 1)
+_CPU_RANGE = r"([0-9]{1,5})-([0-9]{1,5})"
+
+
+def _cpu_range(value: Plain) -> list[int]:
+    """One CPU, or a range of them such as 0-3."""
+    match = re.fullmatch(_CPU_RANGE, value) if isinstance(value, str) else None
+    if not match:
+        return [_CPU.parse(value)]
+    low, high = int(match[1]), int(match[2])
+    if not low <= high < CPUS_MAX:
+        raise expected(f"a range of CPUs such as 0-3, from 0 to {CPUS_MAX - 1}", value)
+    return list(range(low, high + 1))
+
+
+def _cpus(value: Plain) -> tuple[int, ...]:
+    if value == []:
+        raise wrong("expected a CPU, a range such as 0-3, or a list of them, got an empty list")
+    cpus = [
+        cpu for one in (value if isinstance(value, list) else [value]) for cpu in _cpu_range(one)
+    ]
+    twice = [cpu for cpu in cpus if cpus.count(cpu) > 1] if len(cpus) <= CPUS_LISTED else []
+    if len(cpus) > CPUS_LISTED:
+        raise wrong(f"expected at most {CPUS_LISTED} CPUs, got {len(cpus)}")
+    if twice:
+        raise wrong(f"expected each CPU once, got CPU {twice[0]} twice")
+    return tuple(cpus)
+
+
+_ONE_CPU = {"anyOf": [_CPU.schema, {"type": "string", "pattern": f"^({_CPU_RANGE})$"}]}
+_CPUS = Kind(
+    _cpus, {"anyOf": [*_ONE_CPU["anyOf"], {"type": "array", "items": _ONE_CPU, "minItems": 1}]}
+)
 
 
 class FileSource(Keys):
@@ -51,10 +86,15 @@ class FileSink(Keys):
 
 
 class CpuPin(Keys):
-    """{sender: 2, receiver: 3}"""
+    """{sender: 0-3, receiver: [2, 4]}"""
 
-    sender: Annotated[int | None, _CPU] = optional("CPU of the sender; left out: any", 2)
-    receiver: Annotated[int | None, _CPU] = optional("CPU of the receiver; left out: any", 3)
+    sender: Annotated[tuple[int, ...] | None, _CPUS] = optional(
+        "CPUs of the sender: one, a range or a list, which its threads take in turn; left out: any",
+        "0-3",
+    )
+    receiver: Annotated[tuple[int, ...] | None, _CPUS] = optional(
+        "CPUs of the receiver; left out: any", [2, 4]
+    )
 
 
 class ArgvTool(Keys):
@@ -99,11 +139,11 @@ def _sink(value: Plain) -> Sink:
 def _pin(value: Plain) -> Pin:
     if isinstance(value, dict) and value:
         pin = CpuPin.model_validate(value)
-        return Pin("cpus", pin.sender, pin.receiver)
+        return Pin("cpus", pin.sender or (), pin.receiver or ())
     if value in ("none", "same", "apart"):
         return Pin(value)
     raise expected(
-        "none, same, apart or {sender: 2, receiver: 3}",
+        "none, same, apart or {sender: 2, receiver: 3}, with CPUs such as 2, 0-3 or [2, 4]",
         value,
         nearest(value, ("none", "same", "apart")),
     )
