@@ -79,7 +79,7 @@ class EngineRow(JsonObject):
     name: str = field(metadata=about("its name"))
     owner: str = field(default="", metadata=about("the method or meter that it is of"))
     unit: str = field(default="", metadata=about("its unit"))
-    per: str = field(default="run", metadata=about("`run stream cpu queue`"))
+    per: str = field(default="run", metadata=about("`run stream cpu length`"))
     flags: tuple[str, ...] = field(default=(), metadata=about("what it is good for"))
     about: str = field(default="", metadata=about("one sentence"))
 

@@ -28,6 +28,7 @@ enum {
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 128,
 	NB_TOKEN_BYTES = 16,
+	NB_LENGTHS = 32,
 	NB_SAMPLES_MAX = 100000,	    /* of a run */
 	NB_SAMPLES_BYTES = 8 * 1024 * 1024, /* of the numbers in them */
 	NB_HEARTBEAT_SECONDS = 3,	    /* an idle side sends NB_HEARTBEAT this often */
@@ -98,7 +99,13 @@ enum nb_unit {
 	NB_UNIT_BITS_PER_SECOND,
 };
 
-enum nb_per { NB_PER_RUN = 0, NB_PER_STREAM, NB_PER_CPU };
+enum nb_per {
+	NB_PER_RUN = 0,
+	NB_PER_STREAM,
+	NB_PER_CPU,
+	NB_PER_LENGTH, /* proof: the i-th of NB_LENGTHS is how often something was 2^i bytes long,
+			  or longer and below the next power, over all streams */
+};
 
 enum nb_flags {
 	/* methods */

@@ -25,6 +25,7 @@ struct nb_flow {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t steps;
 	_Atomic uint64_t proof[8];
+	_Atomic uint64_t lengths[2][NB_LENGTHS]; /* of the method's proofs NB_PER_LENGTH, in turn */
 	_Atomic int warmed_up;
 	_Atomic int ended; /* set last, with release: error and the rest may be read */
 
@@ -65,6 +66,15 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 static inline void nb_set_count(struct nb_flow *flow, unsigned int proof, uint64_t count)
 {
 	atomic_store_explicit(&flow->proof[proof], count, memory_order_relaxed);
+}
+
+/* A call returned so many bytes, more than none: one more in the first or second histogram. */
+static inline void nb_count_length(struct nb_flow *flow, unsigned int which, ssize_t length)
+{
+	_Atomic uint64_t *count = &flow->lengths[which][63 - __builtin_clzll((uint64_t)length)];
+
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 }
 
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a

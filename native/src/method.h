@@ -56,6 +56,10 @@ struct nb_method {
 #define NB_CALLS(calls, text, bits)                                                                \
 	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .flags = bits }
 
+/* A proof that is a histogram of what calls returned, by nb_count_length(). */
+#define NB_RETURNED(calls, text)                                                                   \
+	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .per = NB_PER_LENGTH }
+
 /* The method tables end with NULL. */
 extern const struct nb_method *const nb_send_methods[];
 extern const struct nb_method *const nb_receive_methods[];

@@ -100,9 +100,11 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 		}
 	}
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
+		size_t items = nb_proof_items(&run->window, p);
+
 		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns,
-			       at, (uint32_t)run->flows_count);
-		at += run->flows_count;
+			       at, (uint32_t)items);
+		at += items;
 	}
 }
 

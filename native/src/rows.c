@@ -53,7 +53,7 @@ static void add_fields(uint8_t kind, uint16_t owner, const struct nb_field *fiel
 
 		row->type = fields[i].type ? fields[i].type : NB_COUNT;
 		row->unit = fields[i].unit;
-		row->per = kind == NB_ROW_PROOF ? NB_PER_STREAM : fields[i].per;
+		row->per = kind == NB_ROW_PROOF && !fields[i].per ? NB_PER_STREAM : fields[i].per;
 		row->flags = fields[i].flags;
 		row->minimum = fields[i].minimum;
 		row->maximum = fields[i].maximum ? fields[i].maximum : UINT64_MAX;

@@ -78,10 +78,50 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 	return 0;
 }
 
+static size_t proofs_count(const struct nb_window *window)
+{
+	return window->flows_count ? window->flows[0].method->proofs_count : 0;
+}
+
+size_t nb_proof_items(const struct nb_window *window, size_t proof)
+{
+	const struct nb_field *field = &window->flows[0].method->proofs[proof];
+
+	return field->per == NB_PER_LENGTH ? NB_LENGTHS : window->flows_count;
+}
+
 static size_t proofs_of(const struct nb_window *window)
 {
-	return window->flows_count ? window->flows[0].method->proofs_count * window->flows_count
-				   : 0;
+	size_t total = 0;
+
+	for (size_t p = 0; p < proofs_count(window); p++)
+		total += nb_proof_items(window, p);
+	return total;
+}
+
+/* One histogram over all flows. */
+static void add_lengths(const struct nb_window *window, size_t which, uint64_t *numbers)
+{
+	memset(numbers, 0, NB_LENGTHS * sizeof(*numbers));
+	for (size_t i = 0; i < window->flows_count; i++)
+		for (size_t at = 0; at < NB_LENGTHS; at++)
+			numbers[at] += atomic_load_explicit(&window->flows[i].lengths[which][at],
+							    memory_order_relaxed);
+}
+
+static void read_proofs(const struct nb_window *window, uint64_t *at)
+{
+	size_t histograms = 0;
+
+	for (size_t p = 0; p < proofs_count(window); p++) {
+		if (window->flows[0].method->proofs[p].per == NB_PER_LENGTH)
+			add_lengths(window, histograms++, at);
+		else
+			for (size_t i = 0; i < window->flows_count; i++)
+				at[i] = atomic_load_explicit(&window->flows[i].proof[p],
+							     memory_order_relaxed);
+		at += nb_proof_items(window, p);
+	}
 }
 
 static int allocate_numbers(struct nb_window *window, const struct nb_job *job,
@@ -133,10 +173,7 @@ void nb_window_snapshot(struct nb_window *window, enum nb_edge edge)
 		window->readings[i].meter->read(&window->readings[i], at);
 		at += numbers_of(&window->readings[i]);
 	}
-	for (size_t p = 0; window->flows_count && p < window->flows[0].method->proofs_count; p++)
-		for (size_t i = 0; i < window->flows_count; i++)
-			*at++ = atomic_load_explicit(&window->flows[i].proof[p],
-						     memory_order_relaxed);
+	read_proofs(window, at);
 	snapshot->taken = 1;
 }
 

@@ -11,7 +11,7 @@
 struct nb_snapshot {
 	uint64_t ns;
 	int taken;
-	uint64_t *numbers; /* all meters, then the proofs of each flow */
+	uint64_t *numbers; /* all meters, then each proof */
 };
 
 struct nb_window {
@@ -33,6 +33,9 @@ int nb_window_prepare(struct nb_window *window, const struct nb_job *job,
 		      const struct nb_flow *flows, size_t flows_count, const struct nb_tool *tool,
 		      struct nb_error *error);
 void nb_window_free(struct nb_window *window);
+
+/* How many numbers a proof of the flows' method has in a snapshot. */
+size_t nb_proof_items(const struct nb_window *window, size_t proof);
 
 /* Read all meters and proofs at an edge; the meters that are sampled, between edges. */
 void nb_window_snapshot(struct nb_window *window, enum nb_edge edge);

@@ -4,6 +4,9 @@ which other one each is a part), and their totals over runs.
 A counter whose `about` begins with another counter of its method is a part of that one: `copied`,
 "completions that say ...", of `completions`. So `0 of 12,345 completions copied` needs no knowledge
 of any method.
+
+A histogram has a counter for each power of two, `splice_out.64K`: how many calls moved 64K or more,
+and less than the next power. One descriptor, `splice_out`, is of all of them.
 """
 
 from __future__ import annotations
@@ -42,6 +45,11 @@ class Proof:
         return np.where(counted <= 0, MUST_MOVE in self.flags, MUST_NOT_MOVE in self.flags)
 
 
+def histogram(name: str) -> str:
+    """The histogram that a counter is of, or ""."""
+    return name.rpartition(".")[0]
+
+
 class Declared:
     """The proof counters of a plan's rows; methods follow each other there, each before what it
     declares.
@@ -72,11 +80,12 @@ class Declared:
 
     def _looked_up(self, side: str, names: Sequence[str]) -> Mapping[str, Proof]:
         mine = [each for (where, _), each in self._methods.items() if where in (side, "")]
-        whole = sorted((each for each in mine if each.keys() >= set(names)), key=len)
+        rows = {name: histogram(name) or name for name in names}
+        whole = sorted((each for each in mine if each.keys() >= set(rows.values())), key=len)
         known = whole[:1] or mine or list(self._methods.values())
         return {
-            name: next((each[name] for each in known if name in each), Proof(name))
-            for name in names
+            name: next((each[row] for each in known if row in each), Proof(row))
+            for name, row in rows.items()
         }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from netbench.engine.binding import Edge, Vector
 from netbench.engine.catalogue import Catalogue, Row
+from netbench.units import format_size
 
 Line = dict[str, Any]
 """A line of samples: `side`, `ns`, perhaps `edge`, and by group its counters."""
@@ -50,13 +51,26 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
 
 
 def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
-    """`{proof: [opening, closing, drained]}`, each with one number a stream."""
+    """`{proof: [opening, closing, drained]}`, each with one number a stream. Of a histogram each
+    power of two that occurred is a counter of its own, `{splice_in.64K: [0, 12, 12]}`.
+    """
     values_by_name: dict[str, list[Number]] = {}
     for row, edges in _edges(vectors, "proof", catalogue):
+        if row.per == "length":
+            values_by_name |= _histogram(row, [edges[edge].numbers for edge in sorted(edges)])
+            continue
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
             values_by_name[row.name] = values
     return values_by_name
+
+
+def _histogram(row: Row, edges: list[tuple[int | None, ...]]) -> dict[str, list[Number]]:
+    return {
+        f"{row.name}.{format_size(2**power)}": list(counted)
+        for power, counted in enumerate(zip(*edges, strict=True))
+        if counted[-1]
+    }
 
 
 def beside(row: Row) -> bool:

@@ -114,7 +114,12 @@ UNITS = {
     lib.NB_UNIT_PACKETS: "packets",
     lib.NB_UNIT_BITS_PER_SECOND: "bits/s",
 }
-PER = {lib.NB_PER_RUN: "run", lib.NB_PER_STREAM: "stream", lib.NB_PER_CPU: "cpu"}
+PER = {
+    lib.NB_PER_RUN: "run",
+    lib.NB_PER_STREAM: "stream",
+    lib.NB_PER_CPU: "cpu",
+    lib.NB_PER_LENGTH: "length",
+}
 FLAGS = {
     lib.NB_DELIVERS: "delivers",
     lib.NB_NO_DATA: "no_data",

@@ -45,7 +45,7 @@ def check_hello(hello: Hello, rows: Iterable[Row], own: Sequence[Row]) -> None:
 def checked(vectors: Iterable[Vector], catalogue: Catalogue, cpus: int) -> tuple[Vector, ...]:
     """Vectors of a run, each as its descriptor says. Errors: ProtocolError."""
     checked_vectors = tuple(vectors)
-    items = {"run": 1, "stream": lib.NB_STREAMS_MAX, "cpu": cpus}
+    items = {"run": 1, "stream": lib.NB_STREAMS_MAX, "cpu": cpus, "length": lib.NB_LENGTHS}
     for vector in checked_vectors:
         if vector.row >= len(catalogue.rows):
             raise ProtocolError(

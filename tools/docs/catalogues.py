@@ -75,7 +75,9 @@ def receive_methods() -> str:
 
 def meters() -> str:
     """A part for each meter of the engine, with its counters."""
-    per = {"run": "whole run", "stream": "each stream", "cpu": "each CPU"}
+    per = {"run": "whole run", "stream": "each stream", "cpu": "each CPU"} | {
+        "length": "each power of two"
+    }
     return join(
         *(
             join(

@@ -54,10 +54,10 @@ static inline int nb_pipe_sink(const struct nb_flow *flow)
 	return flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard;
 }
 
-/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs. Returns
- * bytes or <0. */
+/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs, and what
+ * they returned in a histogram. Returns bytes or <0. */
 static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length, unsigned int calls,
-				    unsigned int shorts)
+				    unsigned int shorts, unsigned int lengths)
 {
 	struct nb_pipe *pipe = flow->state;
 	size_t done = 0;
@@ -78,6 +78,7 @@ static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length,
 		if (moved < 0)
 			return nb_flow_fail(flow, "splice", "look at the other side's error",
 					    "from the pipe to the connection");
+		nb_count_length(flow, lengths, moved);
 		done += (size_t)moved;
 		if (done < length)
 			nb_count(flow, shorts, 1);

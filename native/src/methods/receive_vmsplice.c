@@ -34,6 +34,7 @@ static const struct nb_field proofs[] = {
 	[GIFTED] = { .name = "gifted_bytes",
 		     .about = "bytes given to the pipe with SPLICE_F_GIFT",
 		     .unit = NB_UNIT_BYTES },
+	NB_RETURNED("splice_out", "splice(2) calls to the sink by what they moved"),
 };
 
 static size_t half(const struct nb_flow *flow)
@@ -69,7 +70,7 @@ static int pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 						 "report it as a defect of netbench",
 						 "from the buffer to the pipe");
 		nb_count(flow, GIFTED, flags ? (uint64_t)moved : 0);
-		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT) < 0)
+		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT, 0) < 0)
 			return -1;
 		done += (size_t)moved;
 	}

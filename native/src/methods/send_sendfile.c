@@ -16,6 +16,7 @@ static const struct nb_field options[] = {
 static const struct nb_field proofs[] = {
 	NB_CALLS("sendfile_calls", "sendfile(2) calls", NB_MUST_MOVE),
 	NB_CALLS("short_sendfiles", "sendfile(2) calls that moved less than asked", 0),
+	NB_RETURNED("sendfile", "sendfile(2) calls by what they moved"),
 };
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -32,6 +33,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	if (moved < 0)
 		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
 				    "from the source to the connection");
+	if (moved > 0)
+		nb_count_length(flow, 0, moved);
 	if ((size_t)moved < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)moved);

@@ -10,6 +10,7 @@
 
 enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE };
 enum { IN, OUT, SHORT };
+enum { IN_LENGTHS, OUT_LENGTHS };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
@@ -22,6 +23,8 @@ static const struct nb_field proofs[] = {
 	NB_CALLS("splice_in_calls", "splice(2) calls from the source to the pipe", NB_MUST_MOVE),
 	NB_CALLS("splice_out_calls", "splice(2) calls from the pipe to the socket", NB_MUST_MOVE),
 	NB_CALLS("short_splices", "splice(2) calls that moved less than asked", 0),
+	NB_RETURNED("splice_in", "splice(2) calls to the pipe by what they moved"),
+	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
@@ -51,10 +54,12 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_source(flow, "splice", "use a source that can be spliced");
+	if (got > 0)
+		nb_count_length(flow, IN_LENGTHS, got);
 	if ((size_t)got < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)got);
-	return nb_pipe_empty(flow, flow->socket, (size_t)got, OUT, SHORT);
+	return nb_pipe_empty(flow, flow->socket, (size_t)got, OUT, SHORT, OUT_LENGTHS);
 }
 
 const struct nb_method nb_send_splice = {

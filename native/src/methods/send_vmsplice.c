@@ -49,6 +49,7 @@ static const struct nb_field proofs[] = {
 	[GIFTED] = { .name = "gifted_bytes",
 		     .about = "bytes given to the pipe with SPLICE_F_GIFT",
 		     .unit = NB_UNIT_BYTES },
+	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };
 
 struct state {
@@ -147,7 +148,7 @@ static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 			return nb_flow_fail_source(
 				flow, "vmsplice",
 				"it was cut short: keep the source as it is during a run");
-		if (nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT) < 0)
+		if (nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0) < 0)
 			return -1;
 		if (flags)
 			nb_count(flow, GIFTED, (uint64_t)moved);

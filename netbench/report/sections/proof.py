@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof
+from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
+from netbench.units import format_size, parse_size
 
 RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
 NAMED = 4  # cells that a sentence names; the rest are counted
@@ -34,7 +35,7 @@ def proof(source: Source) -> Section | None:
     counter.
 
     A row holds the least and the most per run over its cells, and in how many runs its rule was
-    kept.
+    kept. A second table has what splice(2) and sendfile(2) returned, by powers of two.
     """
     rows = _rows(source)
     if not rows:
@@ -61,6 +62,8 @@ def proof(source: Source) -> Section | None:
         " drained connection."
     )
     blocks.append(Table("", columns, tuple(table), (note,)))
+    if lengths := _lengths(source):
+        blocks.append(lengths)
     return Section("proof", "Proof of mechanism", tuple(blocks))
 
 
@@ -75,6 +78,8 @@ def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
     rows: dict[tuple[str, str, str], _Row] = {}
     for (cell, pair, side), names in together.items():
         for name, meaning in declared.of(side, names).items():
+            if histogram(name):
+                continue
             counted = proofs[cell, pair, side, name]
             row = rows.setdefault((side, meaning.owner, name), _Row(meaning))
             row.runs += counted.runs
@@ -86,6 +91,35 @@ def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
             row.per_run.append(counted.total / counted.runs)
             row.places += [f"{cell} {pair}" if several else cell] if counted.broken else []
     return rows
+
+
+def _lengths(source: Source) -> Table | None:
+    """How long the pieces were that calls moved: a row a power of two, over all cells."""
+    proofs = source.result.proofs
+    declared = Declared(source.result.plan.rows)
+    counts: dict[tuple[str, str, str], dict[int, float]] = {}
+    for (_, _, side, name), counted in proofs.items():
+        if calls := histogram(name):
+            owner = declared.of(side, [name])[name].owner
+            size = parse_size(name.removeprefix(f"{calls}."))
+            mine = counts.setdefault((side, owner, calls), {})
+            mine[size] = mine.get(size, 0) + counted.total
+    rows = [
+        (*key, format_size(size), each[size], 100 * each[size] / sum(each.values()))
+        for key, each in sorted(counts.items())
+        if sum(each.values())
+        for size in sorted(each)
+    ]
+    columns = (
+        Column("side", kind="key"),
+        Column("method", kind="key"),
+        Column("call", kind="key"),
+        Column("length", kind="key"),
+        Column("calls"),
+        Column("share", "%"),
+    )
+    note = "A row begins at its length, and ends below the next power of two; all runs together."
+    return Table("Bytes that a call moved", columns, tuple(rows), (note,)) if rows else None
 
 
 def _sentences(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
