@@ -18,16 +18,19 @@ import build_native  # noqa: E402
 
 
 class BuildWorker(build_ext):
-    """After the cffi module: the same sources as one static executable, to be copied to hosts, and
+    """Beside the cffi module: the same sources as one static executable, to be copied to hosts, and
     as a tar.
     """
 
     def run(self) -> None:
-        super().run()
         package = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
         target = package / "netbench" / "engine" / build_native.worker_name()
         target.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(build_native.worker_command(target), cwd=HERE, check=True)
+        command = build_native.worker_command(target)
+        with subprocess.Popen(command, cwd=HERE) as worker:  # beside the module: halves the time
+            super().run()
+        if worker.returncode:
+            raise subprocess.CalledProcessError(worker.returncode, command)
         build_native.write_source(target.parent / build_native.source_name())
 
 
