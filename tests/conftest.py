@@ -16,12 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from netbench import campaign
 from netbench.model import Campaign
 from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_argv, out
 from tests.support.needs import mark_users, needs, skip_without
 
+settings.register_profile("netbench", deadline=None)  # other programs run beside the tests
+settings.load_profile("netbench")
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 # names the network namespace that the first process of the tests started in
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"

@@ -2,6 +2,7 @@
 #include "quanta.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include "clock.h"
 
@@ -12,6 +13,7 @@ enum {
 	TOLERANCE_NS = 150,	/* beyond a quarter more than usual: a gap */
 	SWITCH_LEAST_NS = 2000, /* a shorter gap is no process's: two switches take longer */
 	LOOK_MOST_NS = 10000,	/* a look at the switches takes 2000 */
+	STALL_LEAST_NS = 50000, /* rarely does an interrupt take so long: the hypervisor */
 	RESPONSE = 256,		/* the usual length moves by 1/RESPONSE of itself a quantum */
 	CALIBRATION = 64,	/* quanta whose shortest is the first usual one */
 	SETTLED = 1024,		/* quanta after which the usual one is known well */
@@ -19,7 +21,8 @@ enum {
 
 /* The same in the soaker's own memory. */
 struct counts {
-	uint64_t last, usual, taken, switched, quanta, worked;
+	uint64_t last, usual, taken, switched, stalled, quanta, worked;
+	uint64_t looked, used; /* when it looked last, and its CPU time then */
 	long switches;
 };
 
@@ -49,6 +52,7 @@ static void publish(struct nb_quanta *quanta, const struct counts *counts)
 	atomic_store_explicit(&into->usual, counts->usual, memory_order_release);
 	atomic_store_explicit(&into->taken, counts->taken, memory_order_release);
 	atomic_store_explicit(&into->switched, counts->switched, memory_order_release);
+	atomic_store_explicit(&into->stalled, counts->stalled, memory_order_release);
 	atomic_store_explicit(&into->quanta, counts->quanta, memory_order_release);
 	atomic_store_explicit(&into->worked, counts->worked, memory_order_release);
 	atomic_store_explicit(&quanta->versions, next, memory_order_release);
@@ -84,15 +88,30 @@ static uint64_t calibrate(struct nb_footprint *footprint)
 	return shortest;
 }
 
+/* The CPU time of this process. A kernel that knows what its hypervisor takes (steal) leaves that
+ * out. */
+static uint64_t cpu_time(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
 /* Whose a gap was; it has just ended. Returns the time when that is known. */
 static uint64_t look(struct counts *counts, uint64_t gap, uint64_t now)
 {
 	long switches = count_switches();
-	uint64_t after = nb_now();
+	uint64_t used = cpu_time(), after = nb_now();
+	uint64_t passed = after - counts->looked, ran = used - counts->used;
 
 	if (switches != counts->switches)
 		counts->switched += gap;
+	else if (passed > ran + STALL_LEAST_NS)
+		counts->stalled += passed - ran < gap ? passed - ran : gap;
 	counts->switches = switches;
+	counts->looked = after;
+	counts->used = used;
 	if (after - now >= LOOK_MOST_NS) { /* another gap, in here */
 		counts->taken += after - now;
 		counts->switched += after - now;
@@ -107,6 +126,8 @@ void nb_quanta_work(struct nb_quanta *quanta, uint64_t began, struct nb_footprin
 
 	counts.last = nb_now();
 	counts.taken = counts.switched = counts.last - began; /* it had nothing of its CPU */
+	counts.looked = counts.last;
+	counts.used = cpu_time();
 	for (;;) {
 		uint64_t step = counts.usual / RESPONSE + 1, now, took, gap;
 
@@ -143,6 +164,7 @@ static uint64_t read_copy(const struct nb_quanta_copy *copy, uint64_t *last, uin
 	*usual = atomic_load_explicit(&copy->usual, memory_order_acquire);
 	counts[NB_SOAK_TAKEN] = atomic_load_explicit(&copy->taken, memory_order_acquire);
 	counts[NB_SOAK_SWITCHED] = atomic_load_explicit(&copy->switched, memory_order_acquire);
+	counts[NB_SOAK_STALLED] = atomic_load_explicit(&copy->stalled, memory_order_acquire);
 	counts[NB_SOAK_QUANTA] = atomic_load_explicit(&copy->quanta, memory_order_acquire);
 	counts[NB_SOAK_WORKED] = atomic_load_explicit(&copy->worked, memory_order_acquire);
 	return nb_now();

@@ -15,6 +15,7 @@
 enum nb_soak_kind {
 	NB_SOAK_TAKEN,	  /* from it, by whatever else ran */
 	NB_SOAK_SWITCHED, /* of it, in gaps in which another process ran */
+	NB_SOAK_STALLED,  /* of it, while it had its CPU and the CPU stood still */
 	NB_SOAK_QUANTA,	  /* that it did */
 	NB_SOAK_WORKED,	  /* in them */
 	NB_SOAK_USED,	  /* CPU time of its process, as the kernel accounts it */
@@ -28,6 +29,7 @@ struct nb_quanta_copy {
 	_Atomic uint64_t usual; /* length of a quantum, ns */
 	_Atomic uint64_t taken;
 	_Atomic uint64_t switched;
+	_Atomic uint64_t stalled;
 	_Atomic uint64_t quanta;
 	_Atomic uint64_t worked;
 };

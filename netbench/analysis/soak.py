@@ -6,13 +6,14 @@ kernel does. That share of the time, the idle share, is none of a load's:
     busy = (taken - idle) / (1 - idle)
 
 because what interrupts a soaker interrupts a load likewise, and is counted within the load's time
-then. All shares are fractions of 1.
+then. What a hypervisor takes for other guests is none of a load's either: `taken` is without it,
+and idle is a share of what it leaves. All shares are fractions of 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from statistics import quantiles
 from typing import NamedTuple
 
@@ -22,11 +23,20 @@ from netbench.analysis.counters import Number, delta, difference, where, window_
 from netbench.record import SideCounters
 
 SOAK = "soak"
-COUNTERS = ("taken_ns", "switched_ns", "quanta", "worked_ns", "cpus")
+COUNTERS = (
+    "taken_ns",
+    "switched_ns",
+    "stalled_ns",
+    "quanta",
+    "worked_ns",
+    "stolen_ns",
+    "cpus",
+)
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load
 LOADED = 0.01  # interrupted so much more than usual: likewise
+TICK_NS = 10_000_000  # of /proc/stat, for users: 100 a second on every machine (time(7))
 
 
 @dataclass(frozen=True)
@@ -34,19 +44,28 @@ class Soaked:
     """Counted between two moments, on one CPU or added up over several: all but `quanta` in ns.
 
     `elapsed`: time that was watched; `taken`: by whatever else ran; `switched`: of it, in gaps in
-    which another process ran; `worked`: in quanta.
+    which another process ran; `stalled`: of it, in gaps in which none ran and the CPU stood still;
+    `worked`: in quanta; `stolen`: by the hypervisor, by /proc/stat.
     """
 
     elapsed: int
     taken: int
     switched: int
+    stalled: int
     quanta: int
     worked: int
+    stolen: int
+
+    @property
+    def stolen_share(self) -> float:
+        """What the hypervisor took, of the time."""
+        lost = hypervisor_ns(self.elapsed, self.switched, self.stalled, self.stolen, 1)
+        return float(lost) / self.elapsed
 
     @property
     def share(self) -> float:
-        """What was taken, of the time."""
-        return self.taken / self.elapsed
+        """What all others took, of the time."""
+        return self.taken / self.elapsed - self.stolen_share
 
     @property
     def on_cpu(self) -> int:
@@ -55,8 +74,9 @@ class Soaked:
 
     @property
     def interrupted(self) -> float:
-        """What interrupts and the hypervisor took, of the time in which no other process ran."""
-        return max(0, self.taken - self.switched) / self.on_cpu if self.on_cpu > 0 else 0.0
+        """What interrupts took, of the time in which no other process ran, nor the hypervisor."""
+        left = self.on_cpu - self.stalled
+        return max(0, self.taken - self.switched - self.stalled) / left if left > 0 else 0.0
 
     @property
     def quantum(self) -> float | None:
@@ -66,28 +86,40 @@ class Soaked:
 
 def added(parts: Iterable[Soaked]) -> Soaked:
     """All parts together."""
-    sums = [sum(numbers) for numbers in zip(*(_numbers(part) for part in parts), strict=True)]
-    return Soaked(*sums) if sums else Soaked(0, 0, 0, 0, 0)
+    sums = [sum(numbers) for numbers in zip(*map(astuple, parts), strict=True)]
+    return Soaked(*sums) if sums else Soaked(0, 0, 0, 0, 0, 0, 0)
 
 
-def _numbers(part: Soaked) -> tuple[int, int, int, int, int]:
-    return part.elapsed, part.taken, part.switched, part.quanta, part.worked
-
-
-def busy(share: float, idle: float) -> float:
-    """The share of a CPU that a load used, of what was taken in all and of what an idle CPU loses.
-    Around 0 it may be below.
+def hypervisor_ns(
+    elapsed: Number, switched: Number, stalled: Number, stolen: Number, cpus: Number
+) -> Number:
+    """The time that the hypervisor took of some CPUs, whose `elapsed` is added up. Soakers see it
+    to the microsecond (`stalled`), but not while other processes run (`switched`): of that time
+    they have the share of what /proc/stat counts. Its ticks are the bounds of the whole.
     """
-    return (share - idle) / (1 - idle)
+    seen = stalled + stolen * (switched / elapsed)
+    tick = TICK_NS * cpus
+    return np.clip(seen, np.maximum(0, stolen - tick), stolen + tick)
+
+
+def busy(share: Number, idle: Number, stolen: Number) -> Number:
+    """The share of a CPU that a load used: of what was taken in all but by the hypervisor, what an
+    idle CPU loses, and what the hypervisor took. Around 0 it may be below.
+    """
+    return (share - idle * (1 - stolen)) / (1 - idle)
 
 
 class Window(NamedTuple):
-    """What a record says of all CPUs of a host together; in the record of several runs, arrays."""
+    """What a record says of all CPUs of a host together; in the record of several runs, arrays.
+    `stolen`: what the hypervisor took.
+    """
 
     cpus: Number
     elapsed: Number  # ns, over all CPUs
     taken: Number
     switched: Number
+    stalled: Number
+    stolen: Number
     quantum: Number | None
 
 
@@ -103,26 +135,31 @@ def window_of(side: SideCounters, prefix: str = "") -> Window | None:
     cpus = where((opening == closing) & (opening >= 1), opening)
     elapsed = where(edges[1] > edges[0], edges[1] - edges[0])
     taken = delta(side, SOAK, f"{prefix}taken_ns")
-    if cpus is None or elapsed is None or taken is None:
+    stolen = delta(side, SOAK, f"{prefix}stolen_ns")
+    if cpus is None or elapsed is None or taken is None or stolen is None:
         return None
     worked = delta(side, SOAK, f"{prefix}worked_ns")
     quanta = delta(side, SOAK, f"{prefix}quanta")
     done = None if quanta is None else where(quanta > 0, quanta)
     quantum = None if worked is None or done is None else worked / done
     switched = difference(*counters[f"{prefix}switched_ns"])
-    return Window(cpus, elapsed * cpus, taken, switched, quantum)
+    stalled = difference(*counters[f"{prefix}stalled_ns"])
+    elapsed = elapsed * cpus
+    lost = hypervisor_ns(elapsed, switched, stalled, stolen, cpus)
+    return Window(cpus, elapsed, taken, switched, stalled, lost, quantum)
 
 
 def idle_share(side: SideCounters) -> Number | None:
     """What interrupts took of idle CPUs, in the time of the idle window in which no other process
-    ran; None where there was none.
+    ran, nor the hypervisor; None where there was none.
     """
     idle = window_of(side, "idle_")
     if idle is None:
         return None
-    left = idle.elapsed - idle.switched
+    left = idle.elapsed - idle.switched - idle.stalled
     alone = where(left >= ON_CPU_LEAST * idle.elapsed, left)
-    return None if alone is None else np.maximum(0.0, idle.taken - idle.switched) / alone
+    taken = idle.taken - idle.switched - idle.stalled
+    return None if alone is None else np.maximum(0.0, taken) / alone
 
 
 def cpus_busy(side: SideCounters) -> Number | None:
@@ -133,19 +170,27 @@ def cpus_busy(side: SideCounters) -> Number | None:
     watched, idle = window_of(side), idle_share(side)
     if watched is None or idle is None:
         return None
-    share = where(idle < 1, watched.taken / watched.elapsed)
-    return None if share is None else watched.cpus * (share - idle) / (1 - idle)
+    share = where(idle < 1, (watched.taken - watched.stolen) / watched.elapsed)
+    stolen = watched.stolen / watched.elapsed
+    return None if share is None else watched.cpus * busy(share, idle, stolen)
 
 
-def cpu_busy(side: SideCounters, counter: str) -> Number | None:
-    """How busy the CPU was whose soaker lost what a counter says, as a fraction of 1; None where
-    that, or what an idle CPU loses (the mean over CPUs), is not known.
+def pinned_busy(side: SideCounters, which: str) -> Number | None:
+    """How many CPUs were busy of those that one side's flows are pinned to: `pinned`, this side's,
+    or `peer`, the other side's. None where there are none, or what an idle CPU loses (the mean over
+    CPUs) is not known.
     """
-    elapsed, taken, idle = window_seconds(side), delta(side, SOAK, counter), idle_share(side)
-    if elapsed is None or taken is None or idle is None:
+    elapsed, idle = window_seconds(side), idle_share(side)
+    taken = delta(side, SOAK, f"{which}_taken_ns")
+    stolen = delta(side, SOAK, f"{which}_stolen_ns")
+    count = side.meters.get(SOAK, {}).get(f"{which}_cpus")
+    if elapsed is None or taken is None or stolen is None or idle is None or count is None:
         return None
-    share = where(idle < 1, taken * 1e-9 / elapsed)
-    return None if share is None else (share - idle) / (1 - idle)
+    cpus = where((count[0] == count[1]) & (count[0] >= 1) & (idle < 1), count[0])
+    if cpus is None:
+        return None
+    of_one = 1e-9 / elapsed / cpus
+    return cpus * busy((taken - stolen) * of_one, idle, stolen * of_one)
 
 
 def slower(side: SideCounters) -> Number | None:
@@ -196,17 +241,17 @@ def idle_of(
     can tell.
     """
     seen = {cpu: found for cpu, parts in slices.items() if (found := quiet(parts))}
-    least = min((found.share for found in seen.values()), default=0.0)
+    least = min((found.interrupted for found in seen.values()), default=0.0)
     idle: dict[int, Idle] = {}
     for cpu in slices:
         found, before = seen.get(cpu), stored.get(cpu)
         usual = before.interrupted if before else least
-        if found and found.share <= usual + LOADED:
-            background = before.switched / before.elapsed if before else 0.0
+        background = before.switched / before.elapsed if before else 0.0
+        if found and found.interrupted <= usual + LOADED:
             quantum = before.quantum if before else found.quantum
-            idle[cpu] = Idle(found.share + background, quantum, "window")
+            idle[cpu] = Idle(found.interrupted + background, quantum, "window")
         elif before:
-            idle[cpu] = Idle(before.share, before.quantum, "stored")
+            idle[cpu] = Idle(before.interrupted + background, before.quantum, "stored")
         elif seen:
             quantum = found.quantum if found else None
             idle[cpu] = Idle(least, quantum, "window")
@@ -227,4 +272,4 @@ def quiet(slices: Sequence[Soaked]) -> Soaked | None:
 def _alone(part: Soaked) -> Soaked:
     """A slice without the time of other processes."""
     taken = max(0, part.taken - part.switched)
-    return Soaked(part.on_cpu, taken, 0, part.quanta, part.worked)
+    return replace(part, elapsed=part.on_cpu, taken=taken, switched=0, stolen=0)

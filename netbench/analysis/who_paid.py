@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from netbench.analysis.counters import Number, delta, where, window_seconds
-from netbench.analysis.soak import SOAK, cpu_busy
+from netbench.analysis.soak import SOAK, pinned_busy
 from netbench.record import SIDES, SideCounters, SideName
 
 PROCSTAT = "procstat"
@@ -46,11 +46,11 @@ def who_paid(
 
 
 def _busy(meter: str, side: SideCounters, ticks: Mapping[str, int], which: str) -> Number | None:
-    """How busy one CPU was, as a fraction of 1. `which`: `pinned`, this side's, or `peer`, the
-    other side's.
+    """How many CPUs were busy of those that one side's flows are pinned to. `which`: `pinned`, this
+    side's, or `peer`, the other side's.
     """
     if meter == SOAK:
-        return cpu_busy(side, f"{which}_taken_ns")
+        return pinned_busy(side, which)
     window, hz = window_seconds(side), ticks.get(side.host)
     spent = delta(side, PROCSTAT, f"{which}_busy")
     return None if spent is None or window is None or not hz else spent / hz / window

@@ -60,7 +60,8 @@ def of_texts(texts: dict[str, str]) -> Iterator[Doubt]:
     if _stolen(texts["stat"]) >= STOLEN:
         yield (
             f"the hypervisor has taken {_stolen(texts['stat']):.1%} of the CPUs' time since the"
-            " boot: what it takes looks like a load, as far as it is more than in idle windows",
+            " boot: `busy` is without that, to a tick of 10 ms in each window, so short windows"
+            " differ more",
             "use a machine whose CPUs are not shared",
         )
 

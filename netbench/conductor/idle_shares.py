@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from pathlib import Path
 
 from netbench.analysis.soak import Soaked, quieter
@@ -19,7 +19,7 @@ from netbench.errors import StoreError
 from netbench.ownership import refuse_foreign
 from netbench.signing import key_file
 
-NUMBERS = 5  # of a Soaked
+NUMBERS = len(fields(Soaked))  # of a Soaked
 
 
 def _file() -> Path:

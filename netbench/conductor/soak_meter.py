@@ -27,18 +27,27 @@ SLICES = 20  # of a window, as a rule
 SLICE_NS = (10_000_000, 100_000_000)  # a slice is so long at least, and at most
 QUIET = 0.01  # of a CPU's time to other processes at most: the CPU counts as idle
 KEPT_FROM_NS = 500_000_000  # a window shorter than this tells too little to be kept
-COUNTERS = ("cpu_taken_ns", "cpu_switched_ns", "cpu_quanta", "cpu_worked_ns")
+COUNTERS = (  # of a Soaked, behind the time
+    "cpu_taken_ns",
+    "cpu_switched_ns",
+    "cpu_stalled_ns",
+    "cpu_quanta",
+    "cpu_worked_ns",
+    "cpu_stolen_ns",
+)
 
 
 @dataclass(frozen=True)
 class CpuLoad:
     """One CPU: `busy` as a share of 1, `slow_down` as the share by which quanta took longer than
-    on an idle CPU (None where that is not known).
+    on an idle CPU (None where that is not known), `stolen` as the share of 1 that the hypervisor
+    took, which `busy` is without.
     """
 
     cpu: int
     busy: float
     slow_down: float | None
+    stolen: float
 
 
 @dataclass(frozen=True)
@@ -89,10 +98,13 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
 
 
 def _load(cpu: int, soaked: Soaked, idle: Idle | None) -> CpuLoad:
-    share = busy(soaked.share, idle.share if idle else 0.0)
+    share = busy(soaked.share, idle.share if idle else 0.0, soaked.stolen_share)
     slower = slow_down(soaked.quantum, idle.quantum) if idle else None
     return CpuLoad(
-        cpu, round(min(max(share, 0.0), 1.0), 6), None if slower is None else round(slower, 4)
+        cpu,
+        round(min(max(share, 0.0), 1.0), 6),
+        None if slower is None else round(slower, 4),
+        round(soaked.stolen_share, 6),
     )
 
 

@@ -9,9 +9,9 @@
 
 #include "../job.h"
 #include "../meter.h"
+#include "cpu_times.h"
 
-enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
-enum { PINNED_BUSY = 2 * STATES, PEER_BUSY, COUNTS }; /* behind those of each state and CPU */
+enum { PINNED_BUSY = 2 * NB_CPU_STATES, PEER_BUSY }; /* behind those of each state and CPU */
 
 static const struct nb_field counters[] = {
 	{ .name = "user",
@@ -75,11 +75,6 @@ static const struct nb_field counters[] = {
 			.unit = NB_UNIT_TICKS },
 };
 
-struct text {
-	size_t room;
-	char bytes[];
-};
-
 /* A container may have no /proc/stat, or an empty one. */
 static int probe_stat(char *why, size_t room)
 {
@@ -101,23 +96,19 @@ static int probe_stat(char *why, size_t room)
 
 static int open_stat(struct nb_reading *reading, struct nb_error *error)
 {
-	/* A cpu line is at most 10 numbers of 20 digits. */
-	size_t room = (nb_items(reading, &counters[STATES]) + 2) * 256;
-	struct text *text = malloc(sizeof(*text) + room);
+	struct nb_proc_text *stat = calloc(1, sizeof(*stat));
 
-	reading->state = text;
-	reading->fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	if (!text || reading->fd < 0)
+	reading->state = stat;
+	if (!stat || nb_proc_open(stat, "/proc/stat"))
 		return nb_fail_errno(error, "open meter",
 				     "leave procstat out of meters:", "/proc/stat");
-	text->room = room;
 	return 0;
 }
 
 /* Time of some CPUs, without that of niced processes, of which soakers are some. */
 static uint64_t busy(const uint64_t *of_cpus, size_t cpus, const struct nb_cpus *which)
 {
-	static const int states[] = { USER, SYSTEM, IRQ, SOFTIRQ };
+	static const int states[] = { NB_CPU_USER, NB_CPU_SYSTEM, NB_CPU_IRQ, NB_CPU_SOFTIRQ };
 	uint64_t sum = 0;
 
 	for (uint64_t c = 0; c < which->count; c++) {
@@ -133,45 +124,18 @@ static uint64_t busy(const uint64_t *of_cpus, size_t cpus, const struct nb_cpus 
 
 static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 {
-	struct text *text = reading->state;
-	size_t cpus = nb_items(reading, &counters[STATES]);
-	ssize_t length = pread(reading->fd, text->bytes, text->room - 1, 0);
-	char *at = text->bytes;
+	size_t cpus = nb_items(reading, &counters[NB_CPU_STATES]);
+	uint64_t *of_cpus = numbers + NB_CPU_STATES, *sums = of_cpus + NB_CPU_STATES * cpus;
 
-	uint64_t *of_cpus = numbers + STATES, *sums = of_cpus + STATES * cpus;
-
-	memset(numbers, 0xff, /* NB_MISSING: offline CPUs have no line */
-	       (STATES + STATES * cpus + COUNTS - PINNED_BUSY) * sizeof(*numbers));
-	if (length <= 0)
-		return;
-	text->bytes[length] = 0;
-	while (!strncmp(at, "cpu", 3)) {
-		size_t cpu = SIZE_MAX;
-
-		at += 3;
-		if (*at != ' ')
-			cpu = strtoul(at, &at, 10);
-		for (size_t i = 0; i < STATES; i++) {
-			uint64_t ticks = strtoull(at, &at, 10);
-
-			if (cpu == SIZE_MAX)
-				numbers[i] = ticks;
-			else if (cpu < cpus)
-				of_cpus[i * cpus + cpu] = ticks;
-		}
-		at = strchr(at, '\n');
-		if (!at)
-			break;
-		at++;
-	}
+	nb_cpu_times_read(reading->state, cpus, numbers);
 	sums[0] = busy(of_cpus, cpus, &reading->job->cpus);
 	sums[1] = busy(of_cpus, cpus, &reading->job->peer_cpus);
 }
 
 static void close_stat(struct nb_reading *reading)
 {
-	if (reading->fd >= 0)
-		close(reading->fd);
+	if (reading->state)
+		nb_proc_close(reading->state);
 	free(reading->state);
 }
 

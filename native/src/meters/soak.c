@@ -2,14 +2,27 @@
 /* What a process of the lowest priority was left of each CPU (soaker.c). */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../job.h"
 #include "../meter.h"
 #include "../soaker.h"
+#include "cpu_times.h"
 
 /* Sums over CPUs, how many those are, and what was taken of the CPUs that the flows are pinned to;
  * then the same as the sums of each CPU. */
-enum { CPUS = NB_SOAK_KINDS, PINNED, PEER, SUMS };
+enum {
+	CPUS = NB_SOAK_KINDS,
+	PINNED,
+	PINNED_STOLEN,
+	PINNED_CPUS,
+	PEER,
+	PEER_STOLEN,
+	PEER_CPUS,
+	STOLEN,
+	SUMS,
+	COUNTS = SUMS + NB_SOAK_KINDS
+};
 
 static const struct nb_field counters[] = {
 	[NB_SOAK_TAKEN] = { .name = "taken_ns",
@@ -18,6 +31,11 @@ static const struct nb_field counters[] = {
 	[NB_SOAK_SWITCHED] = { .name = "switched_ns",
 			       .about = "of it, in gaps in which another process ran",
 			       .unit = NB_UNIT_NS },
+	[NB_SOAK_STALLED] = { .name = "stalled_ns",
+			      .about =
+				      "of it, in which no other process ran and no CPU time passed "
+				      "for 50 us and more: the hypervisor",
+			      .unit = NB_UNIT_NS },
 	[NB_SOAK_QUANTA] = { .name = "quanta", .about = "pieces of work that the soakers did" },
 	[NB_SOAK_WORKED] = { .name = "worked_ns",
 			     .about = "time that these took, without the gaps",
@@ -30,9 +48,21 @@ static const struct nb_field counters[] = {
 		     .about = "time taken from the soakers of the CPUs that this side's flows "
 			      "are pinned to",
 		     .unit = NB_UNIT_NS },
+	[PINNED_STOLEN] = { .name = "pinned_stolen_ns",
+			    .about = "what the hypervisor took of these CPUs (/proc/stat)",
+			    .unit = NB_UNIT_NS },
+	[PINNED_CPUS] = { .name = "pinned_cpus", .about = "how many these are" },
 	[PEER] = { .name = "peer_taken_ns",
-		   .about = "the same of the other side's CPUs, of this kernel",
+		   .about = "time taken from those of the other side's CPUs, of this kernel",
 		   .unit = NB_UNIT_NS },
+	[PEER_STOLEN] = { .name = "peer_stolen_ns",
+			  .about = "what the hypervisor took of these CPUs (/proc/stat)",
+			  .unit = NB_UNIT_NS },
+	[PEER_CPUS] = { .name = "peer_cpus", .about = "how many these are" },
+	[STOLEN] = { .name = "stolen_ns",
+		     .about = "what the hypervisor took of all CPUs that have a soaker "
+			      "(/proc/stat)",
+		     .unit = NB_UNIT_NS },
 	[SUMS + NB_SOAK_TAKEN] = { .name = "cpu_taken_ns",
 				   .about = "time taken from the soaker of each CPU",
 				   .unit = NB_UNIT_NS,
@@ -41,6 +71,10 @@ static const struct nb_field counters[] = {
 				      .about = "of it, in gaps in which another process ran",
 				      .unit = NB_UNIT_NS,
 				      .per = NB_PER_CPU },
+	[SUMS + NB_SOAK_STALLED] = { .name = "cpu_stalled_ns",
+				     .about = "of it, while the hypervisor held the CPU",
+				     .unit = NB_UNIT_NS,
+				     .per = NB_PER_CPU },
 	[SUMS + NB_SOAK_QUANTA] = { .name = "cpu_quanta",
 				    .about = "pieces of work of each CPU's soaker",
 				    .per = NB_PER_CPU },
@@ -53,54 +87,106 @@ static const struct nb_field counters[] = {
 					   "it",
 				  .unit = NB_UNIT_NS,
 				  .per = NB_PER_CPU },
+	[COUNTS] = { .name = "cpu_stolen_ns",
+		     .about = "what the hypervisor took of each CPU (/proc/stat)",
+		     .unit = NB_UNIT_NS,
+		     .per = NB_PER_CPU },
+};
+
+/* A kernel without /proc/stat tells nothing of a hypervisor: `times` stays missing. */
+struct soak {
+	struct nb_soaker soaker;
+	struct nb_proc_text stat;
+	uint64_t tick_ns; /* of /proc/stat */
+	uint64_t times[]; /* of cpu_times.h */
 };
 
 static int open_soak(struct nb_reading *reading, struct nb_error *error)
 {
-	struct nb_soaker *soaker = calloc(1, sizeof(*soaker));
+	size_t times = NB_CPU_STATES * (1 + reading->cpus);
+	struct soak *soak = calloc(1, sizeof(*soak) + times * sizeof(soak->times[0]));
 
-	reading->state = soaker;
-	if (!soaker)
+	reading->state = soak;
+	if (!soak)
 		return nb_fail(error, NB_ERR_MEMORY, "open meter",
 			       "leave soak out of meters:", "no memory for a soaker");
-	return nb_soaker_start(soaker, reading->job->footprint, error);
+	soak->tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	nb_proc_open(&soak->stat, "/proc/stat");
+	return nb_soaker_start(&soak->soaker, reading->job->footprint, error);
 }
 
-/* To a sum that is missing as long as nothing is in it. */
-static void add(uint64_t *sum, uint64_t number)
+/* What the hypervisor took of a CPU since the boot, in whole ticks. */
+static uint64_t stolen_ns(const struct nb_reading *reading, size_t cpu)
 {
-	*sum = (*sum == NB_MISSING ? 0 : *sum) + number;
+	const struct soak *soak = reading->state;
+	uint64_t ticks = soak->times[NB_CPU_STATES + NB_CPU_STEAL * reading->cpus + cpu];
+
+	return ticks == NB_MISSING ? ticks : ticks * soak->tick_ns;
+}
+
+/* To a sum that is missing as long as nothing is in it, and from the first number on that is. */
+static void add(uint64_t *sum, uint64_t number, int first)
+{
+	if (first)
+		*sum = number;
+	else if (*sum != NB_MISSING)
+		*sum = number == NB_MISSING ? number : *sum + number;
+}
+
+/* To the sums of a side's CPUs: what was taken of them, what of it by the hypervisor, how many. */
+static void add_pinned(const struct nb_cpus *pinned, size_t cpu, uint64_t *sums,
+		       const uint64_t *counts)
+{
+	if (!nb_cpus_have(pinned, cpu))
+		return;
+	add(&sums[1], counts[NB_SOAK_KINDS], !sums[2]);
+	sums[0] = sums[2]++ ? sums[0] + counts[NB_SOAK_TAKEN] : counts[NB_SOAK_TAKEN];
+}
+
+/* One number for each CPU; its sums are zero before. */
+static void read_cpu(const struct nb_reading *reading, size_t cpu, uint64_t *numbers)
+{
+	const struct soak *soak = reading->state;
+	uint64_t stolen = stolen_ns(reading, cpu);
+	uint64_t counts[COUNTS - SUMS + 1];
+
+	if (nb_soaker_read(&soak->soaker, cpu, counts))
+		return;
+	if (!stolen) /* there is none that takes: interrupts have */
+		counts[NB_SOAK_STALLED] = 0;
+	counts[NB_SOAK_KINDS] = stolen;
+	numbers[CPUS]++;
+	for (size_t kind = 0; kind < NB_LENGTH(counts); kind++)
+		numbers[SUMS + kind * reading->cpus + cpu] = counts[kind];
+	for (size_t kind = 0; kind < NB_SOAK_KINDS; kind++)
+		numbers[kind] += counts[kind];
+	add(&numbers[STOLEN], stolen, numbers[CPUS] == 1);
+	add_pinned(&reading->job->cpus, cpu, numbers + PINNED, counts);
+	add_pinned(&reading->job->peer_cpus, cpu, numbers + PEER, counts);
 }
 
 static void read_soak(struct nb_reading *reading, uint64_t *numbers)
 {
-	const struct nb_soaker *soaker = reading->state;
+	struct soak *soak = reading->state;
 	size_t cpus = reading->cpus;
 
-	memset(numbers, 0xff, (SUMS + NB_SOAK_KINDS * cpus) * sizeof(*numbers)); /* NB_MISSING */
-	memset(numbers, 0, PINNED * sizeof(*numbers));
-	for (size_t cpu = 0; cpu < cpus; cpu++) {
-		uint64_t counts[NB_SOAK_KINDS];
-
-		if (nb_soaker_read(soaker, cpu, counts))
-			continue;
-		numbers[CPUS]++;
-		if (nb_cpus_have(&reading->job->cpus, cpu))
-			add(&numbers[PINNED], counts[NB_SOAK_TAKEN]);
-		if (nb_cpus_have(&reading->job->peer_cpus, cpu))
-			add(&numbers[PEER], counts[NB_SOAK_TAKEN]);
-		for (size_t kind = 0; kind < NB_SOAK_KINDS; kind++) {
-			numbers[kind] += counts[kind];
-			numbers[SUMS + kind * cpus + cpu] = counts[kind];
-		}
-	}
+	memset(numbers, 0xff, (SUMS + (COUNTS - SUMS + 1) * cpus) * sizeof(*numbers));
+	memset(numbers, 0, PINNED * sizeof(*numbers)); /* the others: NB_MISSING */
+	numbers[PINNED_CPUS] = numbers[PEER_CPUS] = 0;
+	nb_cpu_times_read(&soak->stat, cpus, soak->times);
+	for (size_t cpu = 0; cpu < cpus; cpu++)
+		read_cpu(reading, cpu, numbers);
 }
 
 static void close_soak(struct nb_reading *reading)
 {
-	if (reading->state)
-		nb_soaker_stop(reading->state);
-	free(reading->state);
+	struct soak *soak = reading->state;
+
+	if (soak) {
+		nb_soaker_stop(&soak->soaker);
+		nb_proc_close(&soak->stat);
+	}
+	free(soak);
 }
 
 const struct nb_meter nb_meter_soak = {

@@ -62,6 +62,8 @@ def wandering(record: Record) -> Record:
         "idle_time_ns": [block * SECOND, (block + 1) * SECOND],
         "idle_taken_ns": [0, int(SECOND * (0.01 + 0.002 * block))],
         "idle_switched_ns": [0, 0],
+        "idle_stalled_ns": [0, 0],
+        "idle_stolen_ns": [0, 0],
         "idle_quanta": [0, 2_000_000],
         "idle_worked_ns": [0, SECOND // 2],
         "idle_cpus": [1, 1],

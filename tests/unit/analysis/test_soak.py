@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from netbench.analysis.soak import Soaked, busy, idle_of, quiet, quieter
+from netbench.analysis.soak import TICK_NS, Soaked, added, busy, idle_of, quiet, quieter
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 
 MS = 10**6
 SECOND = 1000 * MS
 
 
-def slice_of(switched: float, interrupted: float, ms: int = 100) -> Soaked:
-    """A slice in which processes took one share, and interrupts one of what was left."""
+def slice_of(switched: float, interrupted: float, ms: int = 100, stolen: float = 0.0) -> Soaked:
+    """A slice in which processes took one share, interrupts one of what was left, and the
+    hypervisor one of all of it: it stretches whatever runs.
+    """
     elapsed = ms * MS
     processes = int(switched * elapsed)
-    interrupts = int(interrupted * (elapsed - processes))
-    left = elapsed - processes - interrupts
-    return Soaked(elapsed, processes + interrupts, processes, left // 500, left)
+    stalled = int(stolen * (elapsed - processes))
+    interrupts = int(interrupted * (elapsed - processes - stalled))
+    left = elapsed - processes - stalled - interrupts
+    taken = processes + stalled + interrupts
+    counted = int(stolen * elapsed) // TICK_NS * TICK_NS
+    return Soaked(elapsed, taken, processes, stalled, left // 500, left, counted)
 
 
 @pytest.mark.parametrize("load", [0, 0.01, 0.05, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("idle", [0.0, 0.015, 0.03])
 def test_what_an_idle_cpu_loses_is_no_load(load: float, idle: float) -> None:
     slices = [slice_of(load, idle)] * 20
-    share = sum(one.taken for one in slices) / sum(one.elapsed for one in slices)
+    share = added(slices).share
     known = idle_of({0: slices}, {})[0]
-    assert busy(share, known.share) == pytest.approx(load, abs=1e-4)
+    assert busy(share, known.share, 0) == pytest.approx(load, abs=1e-4)
     assert known.origin == "window"
+
+
+@pytest.mark.parametrize("load", [0, 0.05, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("stolen", [0.004, 0.03, 0.2, 0.6])
+def test_what_the_hypervisor_takes_is_no_load(load: float, stolen: float) -> None:
+    """A load that would have a share of the CPU gets that of what is left to the guest. What
+    /proc/stat counts is a tick too low at most, in the time of the load.
+    """
+    window = slice_of(load, 0.02, 1000, stolen)
+    known = idle_of({0: [slice_of(load, 0.02, 100, stolen)] * 10}, {})[0]
+    assert known.share == pytest.approx(0.02, abs=1e-3)
+    found = busy(window.share, known.share, window.stolen_share)
+    assert found == pytest.approx(load * (1 - stolen), abs=load * 0.011 + 1e-4)
+    assert window.stolen_share == pytest.approx(stolen, abs=load * 0.01 + 1e-6)
+
+
+def test_no_more_is_stolen_than_the_kernel_counts() -> None:
+    """A long interrupt stands still like a hypervisor, where interrupts have a clock of their
+    own.
+    """
+    window = replace(slice_of(0, 0.02, 1000), stalled=300 * MS)
+    assert window.stolen_share == 0.01
+    assert replace(window, stalled=0, stolen=300 * MS).stolen_share == pytest.approx(0.29)
+    assert added([window, window]).stolen_share == 0.005
 
 
 def test_a_load_that_leaves_nothing_is_judged_by_another_cpu() -> None:
@@ -50,7 +80,7 @@ def test_interrupts_of_a_load_are_not_idle(stored: bool) -> None:
 def test_bursts_of_interrupts_are_left_out() -> None:
     found = quiet([slice_of(0.2, 0.02)] * 10 + [slice_of(0.2, 0.5)] * 10)
     assert found is not None
-    assert found.share == pytest.approx(0.02, abs=1e-4)
+    assert found.interrupted == pytest.approx(0.02, abs=1e-4)
 
 
 def test_a_small_load_that_goes_on_does_not_become_idle() -> None:
@@ -77,6 +107,8 @@ def counters(**changes: Any) -> dict[str, Any]:
     return {
         "taken_ns": [5, 5 + taken],
         "switched_ns": [0, int(0.6 * SECOND)],
+        "stalled_ns": [0, 0],
+        "stolen_ns": [7, 7],
         "quanta": [100, 100 + 2_000_000],
         "worked_ns": [0, 1_200_000_000],
         "used_ns": [0, 2 * SECOND - taken],
@@ -84,6 +116,8 @@ def counters(**changes: Any) -> dict[str, Any]:
         "idle_time_ns": [0, SECOND],
         "idle_taken_ns": [0, int(2 * SECOND * 0.02)],
         "idle_switched_ns": [0, 0],
+        "idle_stalled_ns": [0, 0],
+        "idle_stolen_ns": [0, 0],
         "idle_quanta": [0, 4_000_000],
         "idle_worked_ns": [0, 2_000_000_000],
         "idle_cpus": [2, 2],
@@ -104,6 +138,24 @@ def test_soak_tells_the_systems_cpu_and_the_slow_down() -> None:
     assert found["slow_down"] == pytest.approx(0.2)
 
 
+def test_what_the_hypervisor_takes_of_all_cpus_is_no_load() -> None:
+    """A fifth of both CPUs, of the soakers' time and of the load's alike."""
+    load, idle = 0.3 * 0.8, 0.02
+    switched = int(2 * SECOND * 0.3)
+    stalled = int(0.2 * (2 * SECOND - switched))
+    taken = switched + stalled + int(idle * (2 * SECOND - switched - stalled))
+    both = int(2 * SECOND * (0.2 + idle * 0.8))
+    found = derived(
+        taken_ns=[0, taken],
+        stalled_ns=[0, stalled],
+        stolen_ns=[SECOND, SECOND + int(0.4 * SECOND)],
+        idle_taken_ns=[0, both],
+        idle_stalled_ns=[0, int(0.4 * SECOND)],
+        idle_stolen_ns=[0, int(0.4 * SECOND)],
+    )
+    assert found["system_cpu.soak"] == pytest.approx(2 * load)
+
+
 def test_processes_of_the_idle_window_are_not_idle() -> None:
     both = int(2 * SECOND * (0.5 + 0.02 * 0.5))
     found = derived(idle_taken_ns=[0, both], idle_switched_ns=[0, SECOND])
@@ -120,6 +172,8 @@ def test_processes_of_the_idle_window_are_not_idle() -> None:
         {"idle_cpus": [2, 1]},
         {"taken_ns": [9, 5]},
         {"switched_ns": None},
+        {"stalled_ns": None},
+        {"stolen_ns": None},
         {"idle_taken_ns": [0, 2 * SECOND], "idle_switched_ns": [0, 2 * SECOND]},
     ],
     ids=str,

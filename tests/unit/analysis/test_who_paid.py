@@ -45,10 +45,32 @@ def test_soak_goes_before_procstat() -> None:
     sender, receiver = (busy + 0.02 * (1 - busy) for busy in (0.4, 0.2))
     raw["sender"]["time_ns"] = [0, SECOND]
     raw["sender"]["soak"] = counters(
-        pinned_taken_ns=[3, 3 + int(SECOND * sender)], peer_taken_ns=[0, int(SECOND * receiver)]
+        pinned_taken_ns=[3, 3 + int(SECOND * sender)],
+        pinned_stolen_ns=[0, 0],
+        pinned_cpus=[1, 1],
+        peer_taken_ns=[0, int(SECOND * receiver)],
+        peer_stolen_ns=[0, 0],
+        peer_cpus=[1, 1],
     )
     found = metrics(raw, TICKS, shared=True)
     assert [found[name] for name in SHARES] == pytest.approx([2 / 3, 1 / 3, 0], abs=1e-6)
+
+
+def test_several_cpus_of_a_side_are_added_up() -> None:
+    """0.4 of two CPUs, of which each loses 2% when it is idle, and nothing on others."""
+    raw = one_kernel()
+    raw["sender"]["time_ns"] = [0, SECOND]
+    taken = int(2 * SECOND * (0.3 + 0.02 * 0.7))
+    raw["sender"]["soak"] = counters(
+        pinned_taken_ns=[0, taken],
+        pinned_stolen_ns=[0, 0],
+        pinned_cpus=[2, 2],
+        peer_taken_ns=[0, int(SECOND * 0.02)],
+        peer_stolen_ns=[0, 0],
+        peer_cpus=[1, 1],
+    )
+    found = metrics(raw, TICKS, shared=True)
+    assert [found[name] for name in SHARES] == pytest.approx([1, 0, 0], abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines of CPUs in /proc/stat (proc(5)): where the time of each went, in ticks. */
+#ifndef NB_CPU_TIMES_H
+#define NB_CPU_TIMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../proc_text.h"
+
+/* In the order of the file. */
+enum nb_cpu_state {
+	NB_CPU_USER,
+	NB_CPU_NICE,
+	NB_CPU_SYSTEM,
+	NB_CPU_IDLE,
+	NB_CPU_IOWAIT,
+	NB_CPU_IRQ,
+	NB_CPU_SOFTIRQ,
+	NB_CPU_STEAL,
+	NB_CPU_STATES
+};
+
+/* Read the file: `sums` of all CPUs by state, and behind them for each state one number a CPU.
+ * NB_MISSING is what the file does not tell: a CPU that is offline has no line. */
+void nb_cpu_times_read(struct nb_proc_text *stat, size_t cpus, uint64_t *sums);
+
+#endif
