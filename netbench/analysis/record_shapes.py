@@ -28,7 +28,7 @@ MEASURED = ("run", "block", "sender", "receiver", "captures", "proof", "cut")
 NOTED = ("reason", "settings")
 """Keys whose texts and numbers may do so, too."""
 _TOKEN = re.compile(
-    rb'(?P<key>"(?:[^"\\]|\\.)*":)|(?P<text>"(?:[^"\\]|\\.)*")'
+    rb'(?P<key>"(?:[^"\\]|\\.)*"\s*:)|(?P<text>"(?:[^"\\]|\\.)*")'
     rb"|(?P<real>-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+))|(?P<integer>-?\d+)"
 )
 _VALUES = {
