@@ -26,8 +26,9 @@ include native/Makefile
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "setuptools>=77" cffi
 	$(BIN)/python tools/requirements.py > .make/requirements.txt
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt \
 		-r .make/requirements.txt
+	-@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib > /dev/null # pip takes one CPU
 	@touch $@
 
 .make/built: .make/venv setup.py netbench/engine/build_native.py \
@@ -42,10 +43,13 @@ demo: .make/built
 		&& $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
 		&& echo "the same report with plots: $$result/report/index.html"
 
-test: lint native-test pytest
+# lint and the C tests need no quiet machine and run side by side; those of Python run alone.
+test: .make/built
+	@$(MAKE) --no-print-directory -O -j$$(nproc) lint native-tsan native-asan
+	@$(MAKE) --no-print-directory pytest
 
 pytest: .make/built
-	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-slow: .make/built
 	$(BIN)/python -m pytest -m slow

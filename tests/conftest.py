@@ -22,12 +22,15 @@ from netbench import campaign
 from netbench.model import Campaign
 from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_argv, out
 from tests.support.needs import mark_users, needs, skip_without
+from tests.support.paths import ROOT
 
 settings.register_profile("netbench", deadline=None)  # other programs run beside the tests
 settings.load_profile("netbench")
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 # names the network namespace that the first process of the tests started in
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
+# The folders whose files take long, the longest first.
+LONGEST = ("guests", "cli", "faults", "hosts", "campaigns", "engine")
 FETCH = """\
 import sys
 from netbench.lab import command, debian, qemu
@@ -76,6 +79,10 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         mark_users(item)
+    places = [ROOT / "tests" / name for name in LONGEST]
+    items.sort(
+        key=lambda item: [not item.path.is_relative_to(place) for place in places]
+    )  # else one process ends with them while the others have nothing left
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -5,6 +5,8 @@ A new case is one row: a campaign file, the words of the command, and what the m
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from netbench.__main__ import _outcome
 from tests.support.local import netbench_argv
 
 TOP = "netbench: 1\nname: x\n"
@@ -153,16 +156,49 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_bad_input_is_an_error_that_names_it(tmp_path: Path, case: Bad) -> None:
+# Rows that a process of its own may take otherwise: bytes that are no text, deep recursion, marks
+# that are printed.
+IN_A_PROCESS = (
+    "3,000 steps below a known key",
+    "a value that is not UTF-8",
+    "a key that turns the writing",
+    "a folder of results with a name of 300 letters",
+)
+
+
+def written(folder: Path, case: Bad) -> None:
     text = case.file if case.file.startswith("netbench") else TOP + case.file
-    (tmp_path / "c.yaml").write_text(text)
-    argv = [*netbench_argv([]), *map(os.fsencode, case.words)]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False, timeout=60)
-    message = " ".join(done.stderr.decode(errors="replace").split())
-    assert (done.returncode, done.stdout) == (2, b""), message
+    (folder / "c.yaml").write_text(text)
+
+
+def check_error(case: Bad, code: int, out: str, err: str) -> None:
+    message = " ".join(err.split())
+    assert (code, out) == (2, ""), message
     assert case.says in message
     assert [part for part in ("defect", *case.without) if part in message] == []
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_bad_input_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Bad
+) -> None:
+    """In this process: there are many rows."""
+    written(tmp_path, case)
+    monkeypatch.chdir(tmp_path)
+    out, err = io.StringIO(), io.StringIO()
+    argv = [os.fsdecode(word) for word in case.words]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = _outcome(argv)
+    check_error(case, code, out.getvalue(), err.getvalue())
+
+
+@pytest.mark.parametrize("name", IN_A_PROCESS)
+def test_bad_input_is_the_same_error_of_a_process(tmp_path: Path, name: str) -> None:
+    written(tmp_path, CASES[name])
+    argv = [*netbench_argv([]), *map(os.fsencode, CASES[name].words)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    out, err = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
+    check_error(CASES[name], done.returncode, out, err)
 
 
 def test_letters_of_other_scripts_are_text(tmp_path: Path) -> None:

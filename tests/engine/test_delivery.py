@@ -18,7 +18,7 @@ from netbench.engine.catalogue import Named
 from netbench.engine.local import local
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
 
-BYTES = 64 * 2**20 + 1  # of the pairs in which each method comes once
+BYTES = 16 * 2**20 + 1  # of the pairs in which each method comes once
 FEWER = 8 * 2**20 + 1  # of all others
 CHUNK = 60_013  # odd: no multiple of a page, nor of the receiver's
 FILES, FILE_SIZE = 7, 300 * 1024 + 5
