@@ -20,7 +20,7 @@ from netbench.facts.cpu import (
     sockets,
 )
 from netbench.facts.network import features, of_maximum, qdiscs, route
-from netbench.facts.storage import mounted
+from netbench.facts.storage import DEVICES, FREE, devices, free_space, mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
 from netbench.facts.text import choice, field, first_line, first_words, not_zero, words
 
@@ -48,6 +48,11 @@ def _cpuinfo(parse: Parse) -> tuple[FactSource, ...]:
 
 def _interface(op: str, parse: Parse = words) -> tuple[FactSource, ...]:
     return (FactSource(op, ("{interface}",), parse),)
+
+
+def _script(script: str, subject: str, parse: Parse) -> tuple[FactSource, ...]:
+    """A script of the shell about each of a host's subjects."""
+    return (FactSource("exec", ("sh", "-c", script, "sh", f"{{{subject}}}"), parse),)
 
 
 def _driver(key: str) -> tuple[FactSource, ...]:
@@ -247,6 +252,24 @@ FACTS: tuple[Fact, ...] = (
         "file system of the sink",
         (FactSource("mount", ("{sink}",), mounted),),
         STORAGE,
+    ),
+    Fact(
+        "source_disk",
+        "what the source's blocks are on",
+        _script(DEVICES, "source", devices),
+        STORAGE,
+    ),
+    Fact("sink_disk", "what the sink's blocks are on", _script(DEVICES, "sink", devices), STORAGE),
+    *(
+        Fact(
+            f"{end}_free",
+            f"free space of the {end}'s file system when the campaign began",
+            _script(FREE, end, free_space),
+            STORAGE,
+            varies=True,
+            must_match=False,
+        )
+        for end in ("source", "sink")
     ),
     Fact(
         "load",
