@@ -172,6 +172,8 @@ class Transfer:
     bytes: int | None = None
     warmup: int = 10**9
     cache: str = "warm"
+    direct: bool = False
+    fsync: str = "none"  # or `window`, `after`
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()

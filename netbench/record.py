@@ -142,7 +142,25 @@ class SideCounters(JsonObject):
     source_size: Integer | None = field(
         default=None, metadata=about("bytes of the source in all", "bytes")
     )
+    resident_after: Integer | None = field(
+        default=None,
+        metadata=about("bytes of the source in the page cache after the run", "bytes"),
+    )
     cache: str = field(default="", metadata=about("what was asked: `warm` or `cold`"))
+    sink_resident: IntegerPair | None = field(
+        default=None,
+        metadata=about("bytes of the sink in the page cache before and after the run", "bytes"),
+    )
+    sink_dirty: IntegerPair | None = field(
+        default=None,
+        metadata=about(
+            "those of them that were not on the disk yet; after the run, but before `fsync: after`",
+            "bytes",
+        ),
+    )
+    fsync_ns: Integer | None = field(
+        default=None, metadata=about("how long it took to force the sink to its disk", "ns")
+    )
     rejected_connections: Integer = field(
         default=0,
         metadata=about(

@@ -140,6 +140,8 @@ enum nb_flags {
 				 NB_FROM_BUFFER only for memory and zero */
 	NB_WAITS = 1 << 23,   /* a step waits until the connection has taken its bytes: each stream
 				 has a thread of its own, pinned or not */
+	NB_DIRECT = 1 << 24, /* reads a source, or writes a sink, by calls with a buffer of its own:
+				the file may be open with O_DIRECT */
 	/* meters */
 	NB_BY_HELPER = 1 << 21,	   /* where it needs root, a helper opens its files */
 	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */

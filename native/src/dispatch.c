@@ -65,6 +65,33 @@ static size_t count_warmed_up(const struct nb_run *run)
 	return warmed_up;
 }
 
+static size_t count_synced(const struct nb_run *run)
+{
+	size_t synced = 0;
+
+	for (size_t i = 0; i < run->flows_count; i++)
+		synced += (size_t)atomic_load_explicit(&run->flows[i].synced, memory_order_acquire);
+	return synced;
+}
+
+/* What streams do with their sinks after they have ended: 0, still; 1, done; or a negative code
+ * with the error filled. */
+static int sinks_settled(const struct nb_run *run, struct nb_error *error)
+{
+	int all = 1;
+
+	for (size_t i = 0; i < run->flows_count; i++) {
+		int settled = atomic_load_explicit(&run->flows[i].settled, memory_order_acquire);
+
+		if (settled < 0) {
+			*error = run->flows[i].error;
+			return settled;
+		}
+		all &= settled;
+	}
+	return all;
+}
+
 /* Bytes received since the window opened. The sender had stopped before and told how many bytes it
  * had sent. */
 static uint64_t arrived_in_window(const struct nb_run *run)
@@ -100,7 +127,7 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 {
 	const struct nb_flow *failed = NULL;
 	size_t ended = count_ended(run, &failed);
-	int events = NB_EVENT_NONE;
+	int events = NB_EVENT_NONE, settled;
 
 	if (failed) {
 		*error = failed->error;
@@ -111,6 +138,10 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 		nb_phase_enter(run, NB_WAITING);
 		return NB_EVENT_WARM;
 	}
+	if (run->phase == NB_SYNCING && count_synced(run) == run->flows_count) {
+		nb_phase_enter(run, NB_CLOSED);
+		return NB_EVENT_CLOSE;
+	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
 		return events;
 	if (is_complete(run)) {
@@ -120,6 +151,9 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 	}
 	if (run->phase == NB_CLOSED) /* the other side may stop before this side is told to */
 		return events;
+	settled = run->phase == NB_DRAINING ? sinks_settled(run, error) : 1;
+	if (settled <= 0)
+		return settled < 0 ? settled : events;
 	if (nb_phase_enter(run, NB_DONE))
 		return fail_closed(run, error);
 	return events | NB_EVENT_DONE;
@@ -203,6 +237,10 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 	if (run->phase == NB_WARMUP_DRAIN)
 		return nb_dispatch_warmup(run);
 	if (run->close_at && now >= run->close_at) {
+		if (run->job.fsync == NB_FSYNC_WINDOW) {
+			nb_phase_enter(run, NB_SYNCING);
+			return NB_EVENT_NONE;
+		}
 		nb_phase_enter(run, NB_CLOSED);
 		return NB_EVENT_CLOSE;
 	}

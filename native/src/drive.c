@@ -88,6 +88,24 @@ static int drain_warmup(struct nb_flow *flow)
 	return status;
 }
 
+static int sync_sink(struct nb_flow *flow)
+{
+	return nb_sink_sync(&flow->sink) ? (int)nb_flow_fail_sink(flow, "fsync") : 0;
+}
+
+/* After its end: see what the sink has left in the page cache, and force it to its disk. */
+static int settle(struct nb_flow *flow)
+{
+	int failed = 0;
+
+	if (flow->failed || flow->sink.fd < 0)
+		return 1;
+	nb_page_cache_look(flow->sink.fd, &flow->sink.after);
+	if (flow->job->fsync == NB_FSYNC_AFTER && sync_sink(flow))
+		failed = flow->error.code ? -(int)flow->error.code : -NB_ERR_SYSTEM;
+	return failed ? failed : 1;
+}
+
 static int begin(struct nb_flow *flow)
 {
 	return flow->method->begin ? flow->method->begin(flow) : 0;
@@ -124,6 +142,32 @@ static void warm_up(struct nb_flow *flows)
 	nb_run_control_wait(flows->control, NB_GATE_RUN);
 }
 
+/* A window that is bounded by time ends with its sinks on the disk: then data moves on until the
+ * sender stops. Streams that have ended by themselves do not wait. */
+static void sync_in_window(struct nb_flow *flows)
+{
+	if (atomic_load(&flows->control->abort) != NB_STOP_PUMP)
+		return;
+	each(flows, sync_sink);
+	for (uint32_t i = 0; i < flows->thread_group; i++)
+		atomic_store_explicit(&flows[i].synced, 1, memory_order_release);
+	nb_run_control_notify(flows->control);
+	nb_run_control_wait(flows->control, NB_GATE_DRAIN);
+	if (flows->thread_group > 1 || !flows->failed)
+		nb_pump(flows, NB_STOP_ALL);
+}
+
+/* Streams end, and then do what is left to do with their sinks, which no window waits for. */
+static void end_flows(struct nb_flow *flows)
+{
+	for (uint32_t i = 0; i < flows->thread_group; i++)
+		atomic_store_explicit(&flows[i].ended, 1, memory_order_release);
+	nb_run_control_notify(flows->control);
+	for (uint32_t i = 0; i < flows->thread_group; i++)
+		atomic_store_explicit(&flows[i].settled, settle(&flows[i]), memory_order_release);
+	nb_run_control_notify(flows->control);
+}
+
 static void *drive(void *argument)
 {
 	struct nb_flow *flows = argument;
@@ -137,12 +181,14 @@ static void *drive(void *argument)
 		each(flows, send_preamble);
 	set_limits(flows, sends && bounded);
 	nb_pump(flows, bounded ? NB_STOP_ALL : NB_STOP_PUMP);
+	if (flows->job->fsync == NB_FSYNC_WINDOW && !bounded)
+		sync_in_window(flows);
 	each(flows, end_stream);
 	if (sends)
 		each(flows, wait_closed);
-	for (uint32_t i = 0; i < flows->thread_group; i++)
-		atomic_store_explicit(&flows[i].ended, 1, memory_order_release);
-	nb_run_control_notify(flows->control);
+	else if (flows->job->fsync == NB_FSYNC_WINDOW && bounded)
+		each(flows, sync_sink);
+	end_flows(flows);
 	return NULL;
 }
 

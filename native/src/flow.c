@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "direct_io.h"
 #include "pattern.h"
 
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
@@ -18,6 +19,27 @@ ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation)
 	return nb_flow_fail(flow, operation,
 			    "free some space, or write bytes: instead of duration:",
 			    flow->sink.path[0] ? flow->sink.path : "to the sink");
+}
+
+int nb_flow_fill_blocks(struct nb_flow *flow, size_t got, unsigned int calls)
+{
+	struct nb_sink *sink = &flow->sink;
+	size_t whole;
+
+	sink->held += got;
+	if (got && sink->held < flow->job->chunk)
+		return 0;
+	whole = sink->held / sink->block * sink->block;
+	if (nb_flow_write_sink(flow, flow->buffer, whole, calls))
+		return -1;
+	if (whole < sink->held) {
+		if (nb_direct_io_end(sink->fd))
+			return (int)nb_flow_fail_sink(flow, "write sink");
+		if (nb_flow_write_sink(flow, flow->buffer + whole, sink->held - whole, calls))
+			return -1;
+	}
+	sink->held = 0;
+	return 0;
 }
 
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy)

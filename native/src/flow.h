@@ -27,7 +27,10 @@ struct nb_flow {
 	_Atomic uint64_t proof[8];
 	_Atomic uint64_t lengths[2][NB_LENGTHS]; /* of the method's proofs NB_PER_LENGTH, in turn */
 	_Atomic int warmed_up;
-	_Atomic int ended; /* set last, with release: error and the rest may be read */
+	_Atomic int ended;   /* set with release: error and the rest may be read */
+	_Atomic int synced;  /* in the window: the sink is on its disk */
+	_Atomic int settled; /* after the end, with release: 1, or a negative enum nb_code: what is
+				left to do with the sink is done */
 
 	int socket;
 	int ready; /* what epoll(7) waits for in a thread group, 0: the connection */
@@ -123,6 +126,19 @@ static inline int nb_flow_write_sink(struct nb_flow *flow, const void *bytes, si
 			done += (size_t)written;
 	}
 	return 0;
+}
+
+/* The same for a sink with direct I/O: what arrived waits in the buffer until it is a chunk, or the
+ * stream has ended (0). What is left of a block then goes through the page cache. */
+int nb_flow_fill_blocks(struct nb_flow *flow, size_t got, unsigned int calls);
+
+/* `got` bytes have arrived in the flow's buffer, behind those that its sink holds: write them. 0:
+ * the stream has ended. Counts calls in a proof. Returns 0, or <0. */
+static inline int nb_flow_fill_sink(struct nb_flow *flow, size_t got, unsigned int calls)
+{
+	return __builtin_expect(flow->sink.block != 0, 0)
+		       ? nb_flow_fill_blocks(flow, got, calls)
+		       : nb_flow_write_sink(flow, flow->buffer, got, calls);
 }
 
 /* Fail a write(2) to the socket. */

@@ -12,6 +12,7 @@ enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
 enum nb_source_kind { NB_SOURCE_MEMORY, NB_SOURCE_ZERO, NB_SOURCE_FILE, NB_SOURCE_FILES };
 enum nb_sink_kind { NB_SINK_DISCARD, NB_SINK_FILE };
 enum nb_cache { NB_CACHE_WARM, NB_CACHE_COLD };
+enum nb_fsync { NB_FSYNC_NONE, NB_FSYNC_WINDOW, NB_FSYNC_AFTER };
 
 struct nb_method;
 
@@ -58,11 +59,13 @@ struct nb_job {
 	uint64_t source_files;
 	uint64_t source_size;
 	uint64_t cache;
+	uint64_t direct; /* files past the page cache */
 	uint64_t sink;
 	char sink_path[4096];
 	uint64_t overwrite;
 	char sink_files[NB_STREAMS_MAX * 42]; /* of earlier runs, a stream's as DEVICE:INODE,
 						 separated by NUL */
+	uint64_t fsync; /* enum nb_fsync: when the sink is forced to its disk */
 	uint64_t verify;
 	char meters[256];		   /* names separated by NUL */
 	char interface[32];		   /* of the data address; "": not known */

@@ -128,6 +128,22 @@ static int store(struct nb_job *job, const struct nb_row *row, const struct nb_v
 	return status;
 }
 
+/* Whether the method can read, or write, a file that is open with O_DIRECT. */
+static int check_direct(const struct nb_job *job, struct nb_error *error)
+{
+	int source = job->source == NB_SOURCE_FILE || job->source == NB_SOURCE_FILES;
+	int sends = job->role == NB_ROLE_SEND;
+
+	if (!job->direct || job->method->flags & NB_DIRECT ||
+	    !(sends ? source : job->sink == NB_SINK_FILE))
+		return 0;
+	return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
+		       "use direct: off with it, or `exclude:` the cell",
+		       "%s cannot %s a file that is open with O_DIRECT: it does not do so by calls "
+		       "with a buffer of its own",
+		       job->method_name, sends ? "send from" : "write to");
+}
+
 /* Whether the method can take from this source, or fill this sink. */
 static int check_ends(const struct nb_job *job, struct nb_error *error)
 {
@@ -147,7 +163,10 @@ static int check_ends(const struct nb_job *job, struct nb_error *error)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job",
 			       "choose another sink or another method", "%s cannot fill this sink",
 			       job->method_name);
-	return 0;
+	if (job->fsync && (job->role != NB_ROLE_RECEIVE || job->sink != NB_SINK_FILE))
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "write fsync: none",
+			       "fsync needs a sink that is a file");
+	return check_direct(job, error);
 }
 
 static int check_whole(struct nb_job *job, struct nb_error *error)

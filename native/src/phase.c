@@ -6,6 +6,8 @@
  *
  * A bytes-bounded run opens its window while nothing moves: the sender goes from WARMING to WAITING
  * once its streams have stopped, the receiver waits from GO on; MARK takes both to WARMUP_DRAIN.
+ * With fsync in the window, a receiver that is bounded by time goes from MEASURING to SYNCING: its
+ * streams stop, force what they have to the disk, and go on once the window is closed.
  * A tool with marks waits for MARK too. A tool without a duration is measured from its start on.
  */
 #include "run.h"
@@ -19,7 +21,8 @@ static const unsigned int successors[] = {
 	[NB_WARMING] = TO(NB_WAITING) | TO(NB_MEASURING),
 	[NB_WAITING] = TO(NB_WARMUP_DRAIN),
 	[NB_WARMUP_DRAIN] = TO(NB_MEASURING),
-	[NB_MEASURING] = TO(NB_CLOSED),
+	[NB_MEASURING] = TO(NB_SYNCING) | TO(NB_CLOSED),
+	[NB_SYNCING] = TO(NB_CLOSED),
 	[NB_CLOSED] = TO(NB_DRAINING),
 	[NB_DRAINING] = TO(NB_DONE),
 	[NB_DONE] = 0,
@@ -61,9 +64,13 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 		if (from == NB_WARMUP_DRAIN)
 			continue_flows(run);
 		break;
+	case NB_SYNCING:
+		atomic_store(&run->control.abort, NB_STOP_PUMP);
+		break;
 	case NB_CLOSED:
 		nb_window_snapshot(&run->window, NB_EDGE_CLOSE);
 		run->sample_at = 0;
+		nb_run_control_move(&run->control, NB_GATE_DRAIN);
 		break;
 	case NB_DONE:
 		nb_window_snapshot(&run->window, NB_EDGE_DRAINED);

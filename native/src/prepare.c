@@ -127,7 +127,7 @@ void nb_run_halt(struct nb_run *run)
 	for (size_t i = 0; i < run->flows_count; i++)
 		if (run->flows[i].socket >= 0)
 			shutdown(run->flows[i].socket, SHUT_RDWR);
-	nb_run_control_move(&run->control, NB_GATE_RUN);
+	nb_run_control_move(&run->control, NB_GATE_DRAIN);
 	if (run->listener.socket >= 0)
 		nb_listener_close(&run->listener);
 	nb_tool_kill(&run->tool);

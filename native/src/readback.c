@@ -26,6 +26,25 @@ const struct nb_field nb_readbacks[] = {
 				      .about = "bytes in the source",
 				      .unit = NB_UNIT_BYTES,
 				      .type = NB_SIZE },
+	[NB_READBACK_RESIDENT_AFTER] = { .name = "resident_after",
+					 .about = "bytes of the source in the page cache after "
+						  "the run",
+					 .unit = NB_UNIT_BYTES,
+					 .type = NB_SIZE },
+	[NB_READBACK_SINK_RESIDENT] = { .name = "sink_resident",
+					.about = "bytes of the sink in the page cache, before "
+						 "and after the run",
+					.unit = NB_UNIT_BYTES,
+					.type = NB_SIZE },
+	[NB_READBACK_SINK_DIRTY] = { .name = "sink_dirty",
+				     .about = "bytes of them that were not on the disk yet "
+					      "(cachestat(2), Linux 6.5)",
+				     .unit = NB_UNIT_BYTES,
+				     .type = NB_SIZE },
+	[NB_READBACK_FSYNC] = { .name = "fsync_ns",
+				.about = "from the first fsync(2) of a sink to the end of the last",
+				.unit = NB_UNIT_NS,
+				.type = NB_TIME },
 	[NB_READBACK_REJECTED] = { .name = "rejected_connections",
 				   .about = "connections to the data port that did not send the "
 					    "right token" },

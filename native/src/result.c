@@ -135,6 +135,42 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 		    run->tool.errors.text, run->tool.errors.used);
 }
 
+static uint64_t sum_or_missing(uint64_t sum, uint64_t more)
+{
+	return sum == NB_MISSING || more == NB_MISSING ? NB_MISSING : sum + more;
+}
+
+/* What the page cache held of the streams' files, and how long it took to force them to disks. */
+static void put_cached(const struct nb_run *run, struct nb_writer *writer)
+{
+	struct nb_cached before = { 0, 0 }, after = { 0, 0 };
+	uint64_t began = UINT64_MAX, ended = 0, source = 0;
+
+	for (size_t i = 0; i < run->flows_count; i++) {
+		const struct nb_sink *sink = &run->flows[i].sink;
+
+		if (run->residence.size != NB_MISSING)
+			nb_page_cache_add(&run->flows[i].source, &source);
+		before.resident = sum_or_missing(before.resident, sink->before.resident);
+		before.dirty = sum_or_missing(before.dirty, sink->before.dirty);
+		after.resident = sum_or_missing(after.resident, sink->after.resident);
+		after.dirty = sum_or_missing(after.dirty, sink->after.dirty);
+		began = sink->sync_ns[0] && sink->sync_ns[0] < began ? sink->sync_ns[0] : began;
+		ended = sink->sync_ns[1] > ended ? sink->sync_ns[1] : ended;
+	}
+	if (run->residence.size != NB_MISSING)
+		put_number(writer, NB_READBACK_RESIDENT_AFTER, NB_EDGE_DRAINED, source);
+	if (!run->flows_count || run->job.sink != NB_SINK_FILE ||
+	    run->flows[0].sink.device == NB_MISSING || run->flows[0].sink.fd < 0)
+		return;
+	put_number(writer, NB_READBACK_SINK_RESIDENT, NB_EDGE_OPEN, before.resident);
+	put_number(writer, NB_READBACK_SINK_RESIDENT, NB_EDGE_DRAINED, after.resident);
+	put_number(writer, NB_READBACK_SINK_DIRTY, NB_EDGE_OPEN, before.dirty);
+	put_number(writer, NB_READBACK_SINK_DIRTY, NB_EDGE_DRAINED, after.dirty);
+	if (ended)
+		put_number(writer, NB_READBACK_FSYNC, NB_EDGE_DRAINED, ended - began);
+}
+
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)
 {
 	int delivers = run->job.method && run->job.method->flags & (NB_DELIVERS | NB_FETCHES);
@@ -145,6 +181,7 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 		if (run->window.edges[edge].taken)
 			put_edge(run, edge, writer);
 	nb_run_readbacks(run, writer);
+	put_cached(run, writer);
 	if (run->job.role == NB_ROLE_RECEIVE)
 		/* a connection that is still pending has sent no token */
 		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,

@@ -25,6 +25,7 @@ enum nb_phase {
 	NB_WAITING,	 /* for MARK: the other side says when the window opens */
 	NB_WARMUP_DRAIN, /* until every byte of the warm-up has arrived */
 	NB_MEASURING,	 /* the window is open */
+	NB_SYNCING,	 /* its time is over, and it closes when the sinks are on their disk */
 	NB_CLOSED,	 /* the window is closed, data still moves */
 	NB_DRAINING,	 /* stopped: what was sent still arrives */
 	NB_DONE

@@ -9,7 +9,7 @@
 
 #include "fail.h"
 
-enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN };
+enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN, NB_GATE_DRAIN };
 
 /* Values of nb_run_control.stop: a bytes-bounded run goes on after its warm-up, and then nothing
  * but an abort stops it. */
@@ -18,7 +18,8 @@ enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
 /* What the serving thread tells all flows of a run. */
 struct nb_run_control {
 	_Atomic int stop;  /* enum nb_stop: leave the loop */
-	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too */
+	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too; NB_STOP_PUMP: a timed
+			      receiver forces its sink to the disk, the window waits for it */
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	enum nb_gate gate;

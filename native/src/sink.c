@@ -8,9 +8,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "digest.h"
+#include "direct_io.h"
 
 /* The file of a stream. All streams share a character device: beside /dev/null no file is made. */
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)
@@ -70,6 +73,17 @@ static int cannot_open(const char *path, struct nb_error *error)
 			     "%s", path);
 }
 
+/* What the job wants of its sink beside that it can be written. */
+static int prepare_file(struct nb_sink *sink, const struct nb_job *job, const struct stat *status,
+			struct nb_error *error)
+{
+	if (job->fsync && !S_ISREG(status->st_mode))
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "open sink", "use a file, or fsync: none",
+			       "fsync: %.150s is no regular file", sink->path);
+	nb_page_cache_look(sink->fd, &sink->before);
+	return job->direct ? nb_direct_io_begin(sink->fd, sink->path, job, &sink->block, error) : 0;
+}
+
 /* Open what is there, if it may be written over, or make a file. What is opened is compared again:
  * it may be another than a moment ago. Nothing is truncated before. */
 static int open_file(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
@@ -91,7 +105,59 @@ static int open_file(struct nb_sink *sink, const struct nb_job *job, uint32_t st
 		return code;
 	sink->device = S_ISCHR(status.st_mode) ? NB_MISSING : status.st_dev;
 	sink->inode = S_ISCHR(status.st_mode) ? NB_MISSING : status.st_ino;
-	return ftruncate(sink->fd, 0) && errno != EINVAL ? cannot_open(sink->path, error) : 0;
+	if (ftruncate(sink->fd, 0) && errno != EINVAL)
+		return cannot_open(sink->path, error);
+	code = prepare_file(sink, job, &status, error);
+	if (code && made) /* nobody knows of it yet */
+		unlink(sink->path);
+	return code;
+}
+
+/* Whether so many bytes fit where a file is or will be, `held` of which are those of the files that
+ * they replace. A device has its size, and no file system to fill. */
+static int find_room(char *path, uint64_t bytes, uint64_t held, struct nb_error *error)
+{
+	char *slash = strrchr(path, '/');
+	struct statvfs disk;
+	uint64_t room;
+	int status;
+
+	if (slash)
+		*slash = 0;
+	status = statvfs(slash == path ? "/" : slash ? path : ".", &disk);
+	if (slash)
+		*slash = '/';
+	if (status)
+		return 0; /* the error of the first file says why */
+	room = (uint64_t)(geteuid() ? disk.f_bavail : disk.f_bfree) * disk.f_frsize + held;
+	if (bytes <= room)
+		return 0;
+	errno = ENOSPC;
+	return nb_fail_errno(error, "open sink", "free some space, or write fewer bytes",
+			     "%.100s for %llu bytes: %llu are free", path,
+			     (unsigned long long)bytes, (unsigned long long)room);
+}
+
+/* All files or none: what one stream made would stay when another's is refused. */
+static int look_at_files(struct nb_sink *sink, const struct nb_job *job, struct nb_error *error)
+{
+	uint64_t held = 0;
+
+	for (uint32_t each = 0; each < job->streams; each++) {
+		struct stat status;
+		int code;
+
+		name(job, each, sink->path, sizeof(sink->path));
+		if (lstat(sink->path, &status))
+			continue;
+		code = may_write(job, each, sink->path, &status, error);
+		if (code)
+			return code;
+		if (!S_ISREG(status.st_mode))
+			return 0;
+		held += (uint64_t)status.st_blocks * 512;
+	}
+	return find_room(sink->path, job->bytes, held, error);
 }
 
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
@@ -106,20 +172,26 @@ int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream
 				     : nb_fail_errno(error, "open sink", "free some memory",
 						     "a file in memory");
 	}
-	/* All files or none: what one stream made would stay when another's is refused. */
-	for (uint32_t each = 0; !stream && each < job->streams; each++) {
-		struct stat status;
-		int code;
+	if (!stream) {
+		int code = look_at_files(sink, job, error);
 
-		name(job, each, sink->path, sizeof(sink->path));
-		code = lstat(sink->path, &status)
-			       ? 0
-			       : may_write(job, each, sink->path, &status, error);
 		if (code)
 			return code;
 	}
 	name(job, stream, sink->path, sizeof(sink->path));
 	return open_file(sink, job, stream, error);
+}
+
+int nb_sink_sync(struct nb_sink *sink)
+{
+	int status;
+
+	sink->sync_ns[0] = nb_now();
+	do
+		status = fsync(sink->fd);
+	while (status && errno == EINTR);
+	sink->sync_ns[1] = nb_now();
+	return status;
 }
 
 void nb_sink_close(struct nb_sink *sink)
@@ -132,7 +204,7 @@ void nb_sink_close(struct nb_sink *sink)
 int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
 		   struct nb_error *error)
 {
-	if (nb_digest_file(sink->fd, 0, length, digest))
+	if (nb_direct_io_end(sink->fd) || nb_digest_file(sink->fd, 0, length, digest))
 		return nb_fail_errno(error, "verify", "check the disk that holds the sink",
 				     "reading the sink again");
 	return 0;

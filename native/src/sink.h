@@ -5,11 +5,15 @@
 
 #include "fail.h"
 #include "job.h"
+#include "page_cache.h"
 
 struct nb_sink {
 	int fd;			/* of the file; -1: discard */
-	uint64_t from;		/* where the bytes of this run start in it */
 	uint64_t device, inode; /* which file it is; NB_MISSING of a character device */
+	uint64_t block;		/* of direct I/O; 0: through the page cache */
+	size_t held;		/* bytes that arrived and wait for the rest of their chunk */
+	uint64_t sync_ns[2];	/* when fsync(2) began and ended */
+	struct nb_cached before, after; /* in the page cache, around the run */
 	char path[4200];
 };
 
@@ -18,6 +22,8 @@ struct nb_sink {
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
 		 struct nb_error *error);
 void nb_sink_close(struct nb_sink *sink);
+/* Force it to its disk. 0, or -1 with errno. */
+int nb_sink_sync(struct nb_sink *sink);
 int nb_sink_digest(const struct nb_sink *sink, uint64_t length, uint64_t *digest,
 		   struct nb_error *error);
 

@@ -104,6 +104,21 @@ static uint64_t part_begin(const struct files *files, uint64_t stream, uint64_t 
 							   : begin - begin % files->size % page;
 }
 
+static int begin_direct(struct nb_source *source, const struct nb_range *range,
+			const struct nb_job *job, struct nb_error *error)
+{
+	const char *path = job->source_path[0] ? job->source_path : "/tmp";
+	int status = nb_direct_io_begin(range->fd, path, job, &source->block, error);
+
+	if (!status && range->begin % source->block)
+		return nb_fail(error, NB_ERR_REQUEST, "open source",
+			       "use fewer streams or a larger file",
+			       "a stream's part of %.120s begins within a block of %llu bytes, "
+			       "which direct I/O cannot read",
+			       path, (unsigned long long)source->block);
+	return status;
+}
+
 /* A stream's part of the files: a range of each of them that it touches. */
 static int open_part(struct nb_source *source, const struct files *files, const struct nb_job *job,
 		     uint32_t stream, struct nb_error *error)
@@ -129,6 +144,9 @@ static int open_part(struct nb_source *source, const struct files *files, const 
 					     "file %llu of %llu", (unsigned long long)index,
 					     (unsigned long long)files->count);
 		add_range(source, fd, at - begin, next - begin);
+		if (job->direct)
+			status = begin_direct(source, &source->ranges[source->count - 1], job,
+					      error);
 		at = next;
 	}
 	return status;
@@ -214,7 +232,8 @@ int nb_source_digest(const struct nb_source *source, uint64_t length, uint64_t *
 		const struct nb_range *range = &source->ranges[at];
 		uint64_t whole = range->end - range->begin, here = whole < length ? whole : length;
 
-		if (nb_digest_file(range->fd, range->begin, here, digest))
+		if (nb_direct_io_end(range->fd) ||
+		    nb_digest_file(range->fd, range->begin, here, digest))
 			return nb_fail_errno(error, "verify",
 					     "keep the source as it is during a run",
 					     "reading the source again");

@@ -7,6 +7,7 @@
 #ifndef NB_SOURCE_H
 #define NB_SOURCE_H
 
+#include "direct_io.h"
 #include "fail.h"
 #include "job.h"
 
@@ -23,6 +24,7 @@ struct nb_source {
 	uint32_t at;	  /* range under way */
 	uint64_t offset;  /* in its file */
 	uint64_t largest; /* range, in bytes; NB_MISSING: endless */
+	uint64_t block;	  /* of direct I/O; 0: through the page cache */
 };
 
 /* Open what the job names for one of its streams. */
@@ -47,6 +49,13 @@ static inline size_t nb_source_clamp(const struct nb_source *source, size_t most
 	uint64_t left = source->ranges[source->at].end - source->offset;
 
 	return left < most ? (size_t)left : most;
+}
+
+/* What to ask read(2) for, where so much is wanted: with direct I/O, whole blocks. */
+static inline size_t nb_source_blocks(const struct nb_source *source, size_t wanted)
+{
+	return __builtin_expect(source->block != 0, 0) ? nb_whole_blocks(wanted, source->block)
+						       : wanted;
 }
 
 /* Go on by `moved`; at a range's end to the next one, round and round. Returns whether a

@@ -17,6 +17,7 @@ from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, SettingLevel, Transfer
 from netbench.settings.catalogue import side_of
 
+SECTOR = 512  # bytes; no disk has smaller ones
 Complaint = tuple[tuple[str, ...], str]
 """The keys that disagree, the first of them to blame, and what is wrong."""
 _SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
@@ -84,6 +85,7 @@ def _complaints(
     yield from _addresses(transfer, context)
     yield from _one_host(cell, context)
     yield from _needs_setting(cell, context)
+    yield from _files(transfer)
     if transfer.tool.external:
         return  # the engine's methods take no part
     send, receive = (
@@ -185,6 +187,28 @@ def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
                 ("chunk", "send"),
                 f"chunk: file needs a send method that sends a whole file a call, got {send.name}",
             )
+
+
+def _files(transfer: Transfer) -> Iterator[Complaint]:
+    """What fsync and direct I/O need of source and sink."""
+    source, sink = transfer.source.kind in ("file", "files"), transfer.sink.kind == "file"
+    if transfer.fsync != "none" and not sink:
+        message = f"fsync: {transfer.fsync} needs sink: {{file: PATH}}, got {transfer.sink.kind}"
+        yield ("fsync", "sink"), message
+    if not transfer.direct:
+        return
+    if not source and not sink:
+        yield ("direct", "source", "sink"), "direct: on needs a source of files or a file as sink"
+    for key, size, used in (
+        ("chunk", transfer.chunk, source),
+        ("receive_chunk", transfer.receive_chunk, sink),
+    ):
+        if used and size % SECTOR:
+            message = (
+                f"direct: on needs calls of whole sectors, expected {key} to be a multiple of"
+                f" {SECTOR}, got {size}"
+            )
+            yield (key, "direct"), message
 
 
 def _options(

@@ -12,6 +12,7 @@ from netbench.boot import boot_method
 from netbench.conductor import external_tool
 from netbench.conductor.boots import Boots
 from netbench.conductor.check_congestion import check_congestion
+from netbench.conductor.check_direct import check_direct
 from netbench.conductor.check_files import check_files, has_program
 from netbench.conductor.check_memory import check_memory
 from netbench.conductor.check_root import check_root, needing_root, who_reads
@@ -149,6 +150,7 @@ def _unit(
         yield Finding("error", pair.sender, str(error))
     yield from check_congestion(transfer.congestion, sender, receiver)
     yield from check_files(transfer, sender, receiver, own_sinks)
+    yield from check_direct(transfer, sender, receiver)
     yield from check_memory(transfer, sender, receiver)
     if transfer.tool.external:
         yield from _tool(unit, pool)

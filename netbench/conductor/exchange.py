@@ -17,6 +17,7 @@ from netbench.errors import EngineError, NetbenchError, ProtocolError, WorkerLos
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
 # A bytes-bounded run has no known length; heartbeats tell whether the workers live.
 UNBOUNDED_SECONDS = 6 * 3600.0
+FSYNC_SECONDS = 600.0  # that a sink may take to reach its disk
 LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
 
 
@@ -70,7 +71,8 @@ def exchange(
         sender.prepare(send | {"peer_port": port})
         if send.get("bytes"):
             return _bounded(sender, receiver)
-        return _timed(sender, receiver, send, watch)
+        slack = SLACK_SECONDS + (FSYNC_SECONDS if receive.get("fsync", "none") != "none" else 0)
+        return _timed(sender, receiver, send, slack, watch)
 
 
 @contextmanager
@@ -87,8 +89,10 @@ def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
         raise
 
 
-def _timed(sender: Worker, receiver: Worker, send: Options, watch: Watch | None) -> Exchange:
-    seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + SLACK_SECONDS
+def _timed(
+    sender: Worker, receiver: Worker, send: Options, slack: float, watch: Watch | None
+) -> Exchange:
+    seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + slack
     receiver.go()
     sender.go()
     if watch:
@@ -101,7 +105,7 @@ def _timed(sender: Worker, receiver: Worker, send: Options, watch: Watch | None)
         watch.end()
     sender.stop()
     receiver.stop()
-    return Exchange(sender.result(SLACK_SECONDS), receiver.result(SLACK_SECONDS))
+    return Exchange(sender.result(slack), receiver.result(slack))
 
 
 def _bounded(sender: Worker, receiver: Worker) -> Exchange:

@@ -89,6 +89,7 @@ def sender_options(
     }
     options |= {"preamble": transfer.preamble, "cache": transfer.cache, "rate": transfer.rate or 0}
     options["send_buffer"] = transfer.send_buffer or 0
+    options["direct"] = int(transfer.direct)
     return options | own_options(transfer, declared)
 
 
@@ -109,6 +110,7 @@ def receiver_options(
         "receive_chunk": transfer.receive_chunk,
     }
     options["receive_buffer"] = transfer.receive_buffer or 0
+    options |= {"direct": int(transfer.direct), "fsync": transfer.fsync}
     low, high = transfer.port or (0, 0)
     return options | {"port_low": low, "port_high": high} | own_options(transfer, declared)
 

@@ -4,7 +4,7 @@ Pure. Groups and counters follow the engine's descriptors, so their mappings are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from netbench.engine.binding import Edge, Vector
@@ -110,6 +110,19 @@ def sample_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> 
             line.setdefault(row.owner, {})[row.name] = value
     if line:
         yield line
+
+
+def around(
+    vectors: Iterable[Vector], catalogue: Catalogue, names: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Read-backs that were taken before and after a run, both of them, by name."""
+    pairs: dict[str, tuple[int, int]] = {}
+    for row, edges in _edges(vectors, "readback", catalogue):
+        if row.name in names and {Edge.OPEN, Edge.DRAINED} <= edges.keys():
+            before, after = edges[Edge.OPEN].numbers[0], edges[Edge.DRAINED].numbers[0]
+            if before is not None and after is not None:
+                pairs[row.name] = before, after
+    return pairs
 
 
 def readbacks(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:

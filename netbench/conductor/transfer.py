@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from netbench.conductor import job, readings
+from netbench.conductor.check_direct import without_direct_io
 from netbench.conductor.check_files import is_character_device
 from netbench.conductor.ends import End, Ends
 from netbench.conductor.exchange import Exchange, Watch, exchange, give_up
@@ -19,7 +20,13 @@ from netbench.errors import ProtocolError, RequestError
 from netbench.model import Transfer
 from netbench.record import Proof, SettingNote, Settings
 
-NOTES = ("resident", "source_size")  # read-backs that a record keeps beside the counters
+NOTES = (
+    "resident",
+    "source_size",
+    "resident_after",
+    "fsync_ns",
+)  # read-backs that a record keeps beside the counters
+AROUND = ("sink_resident", "sink_dirty")  # those of before and after
 COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
 DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
 
@@ -33,7 +40,12 @@ def measure(
     sender, receiver = (_readbacks(*side) for side in sides)
     counters = (
         side_counters(ends.sender, done.sender.result, **_notes(transfer, sender)),
-        side_counters(ends.receiver, done.receiver.result, **_notes(transfer, receiver)),
+        side_counters(
+            ends.receiver,
+            done.receiver.result,
+            **_notes(transfer, receiver),
+            **readings.around(done.receiver.result, ends.receiver.worker.catalogue, AROUND),
+        ),
     )
     for side in counters:
         if side.time_ns is None or "flow" not in side.meters:
@@ -133,6 +145,8 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
     for side, method in (("send", send_method), ("receive", receive_method)):
         if method.row.why:
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
+    for _, why in without_direct_io(transfer, send_method, receive_method):
+        raise RequestError(why)
     token = os.urandom(16)
     send = job.sender_options(
         transfer, token, sender.cpus, [row.name for row in send_method.options]

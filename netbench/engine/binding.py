@@ -143,6 +143,7 @@ FLAGS = {
     lib.NB_FROM_BUFFER: "from_buffer",
     lib.NB_FETCHES: "fetches",
     lib.NB_WAITS: "waits",
+    lib.NB_DIRECT: "direct",
     lib.NB_BY_HELPER: "by_helper",
     lib.NB_WITHOUT_SOAK: "without_soak",
 }

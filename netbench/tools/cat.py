@@ -16,7 +16,8 @@ class Cat(Adaptor):
     program, package = "cat", "coreutils"
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        return copies.limits(transfer, one_host, ("file",))
+        yield from copies.limits(transfer, one_host, ("file",))
+        yield from copies.limits_of_programs(transfer)
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         script = 'exec cat -- "$1" >"$2"'

@@ -45,6 +45,16 @@ def limits(transfer: Transfer, one_host: bool, takes: tuple[str, ...]) -> Iterat
     )
 
 
+def limits_of_programs(transfer: Transfer) -> Iterator[str]:
+    """Why a program without options for it cannot do a cell."""
+    return chosen(
+        {
+            "it does no direct I/O": transfer.direct,
+            "it does not force its file to the disk": transfer.fsync != "none",
+        }
+    )
+
+
 def whole_file(output: Output) -> Reading:
     """A copy that prints nothing: the size of its source over the time that it took. Errors:
     ValueError.

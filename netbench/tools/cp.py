@@ -16,7 +16,8 @@ class Cp(Adaptor):
     program, package = "cp", "coreutils"
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        return copies.limits(transfer, one_host, ("file",))
+        yield from copies.limits(transfer, one_host, ("file",))
+        yield from copies.limits_of_programs(transfer)
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         paths = copies.source_path(transfer), copies.sink_path(transfer)

@@ -21,18 +21,23 @@ class Dd(Adaptor):
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
         yield from copies.limits(transfer, one_host, ("zero", "memory", "file"))
+        if transfer.fsync == "after":
+            yield "it forces its file to the disk within its time (fsync: window), or not at all"
         if not transfer.bytes:
             yield "it copies so many bytes, not for a time: write `bytes`"
         if not transfer.chunk:
             yield "its calls have a size"
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
+        direct = transfer.direct
         words = (
             f"if={copies.source_path(transfer)}",
             f"of={copies.sink_path(transfer)}",
             f"bs={transfer.chunk}",
             f"count={transfer.bytes}",
-            "iflag=count_bytes,fullblock",
+            f"iflag=count_bytes,fullblock{',direct' if direct and transfer.source.path else ''}",
+            *(("oflag=direct",) if direct and transfer.sink.path else ()),
+            *(("conv=fsync",) if transfer.fsync == "window" else ()),
         )
         # its report is in the language of the login
         return Commands(

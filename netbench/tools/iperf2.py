@@ -46,6 +46,7 @@ class Iperf2(Adaptor):
                 "it knows no alignment": transfer.align > 0,
                 "its calls have a size": transfer.chunk == 0,
                 "it leaves the page cache as it is": transfer.cache == "cold",
+                "it does no direct I/O": transfer.direct,
             }
         )
 

@@ -41,6 +41,7 @@ class Iperf3(Adaptor):
                 "its calls have a size": transfer.chunk == 0,
                 "it has one size of buffer for both sides": two_sizes,
                 "it leaves the page cache as it is": transfer.cache == "cold",
+                "it does no direct I/O": transfer.direct,
             }
         )
 

@@ -36,6 +36,8 @@ class OwnTool(Adaptor):
         words = {**_words(transfer, Place("", 1, transfer.pin.sender, transfer.pin.receiver))}
         pins = transfer.pin.kind
         words |= {side: "1" for side in ("sender_cpu", "receiver_cpu") if pins in ("same", "apart")}
+        if transfer.direct or transfer.fsync != "none":
+            yield "its command line has no place for `direct` and `fsync`"
         for argv, file in (
             (self._tool.client, transfer.source.path),
             (self._tool.server, transfer.sink.path),

@@ -28,6 +28,7 @@ from netbench.model import Host
 from netbench.plan import Unit
 from netbench.report.build import build
 from netbench.signing import key_file
+from tests.support.disks import ext4_on
 from tests.support.local import netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
@@ -81,14 +82,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @needs("root")
 def ext4(tmp_path: Path) -> Iterator[Path]:
     """A file system on a device of its own, which can fail."""
-    image, folder = tmp_path / "image", tmp_path / "ext4"
-    folder.mkdir()
-    with image.open("wb") as file:
-        file.truncate(16 << 20)
-    subprocess.run(["mkfs.ext4", "-q", image], check=True)
-    mount("-o", "loop", image, folder)
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with ext4_on(tmp_path / "image", tmp_path / "ext4", 16 << 20) as folder:
+        yield folder
 
 
 # Sources
@@ -195,6 +190,24 @@ def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: s
     )
     assert record["status"] == "failed"
     assert f"{small_disk}/out: No space left on device; free some space" in record["reason"]
+
+
+def test_a_sink_that_cannot_fit_fails_before_it_is_written(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    """What an earlier run has left is written over, so it counts as free."""
+    sink = small_disk / "out"
+    transfer = f"transfer: {{sink: {{file: {sink}, overwrite: on}}, streams: 2, bytes: {{}}}}\n"
+    sink.write_bytes(bytes(1500 << 10))
+    (fits,) = run(transfer.replace("{}", "1700K"), tmp_path / "fits")
+    assert fits["status"] == "ok"
+    record, *_ = run(transfer.replace("{}", "3M"), tmp_path / "r")
+    assert record["status"] == "failed"
+    assert f"open sink: {sink}.1 for 3145728 bytes: 2097152 are free" in record["reason"]
+    assert record["reason"].endswith(
+        "No space left on device; free some space, or write fewer bytes"
+    )
+    assert sink.stat().st_size == (1700 << 10) // 2, "nothing was written"
 
 
 def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: Path) -> None:

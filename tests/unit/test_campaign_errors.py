@@ -15,7 +15,7 @@ TOP = (
 )
 TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "
-    "receive_buffer, streams, pin, congestion, rate, ip, duration, bytes, warmup, cache, tool, port, sample or pipe"
+    "receive_buffer, streams, pin, congestion, rate, ip, duration, bytes, warmup, cache, direct, fsync, tool, port, sample or pipe"
 )
 SEND = "null, write, readwrite, sendfile, splice or mmap"
 RECEIVE = "null, read, trunc or splice"
@@ -235,6 +235,32 @@ CASES = [
         ],
     ),
     ("ip 5", H + "transfer: {ip: 5}\n", ["3: transfer.ip: expected 4 or 6, got '5'"]),
+    (
+        "direct I/O without a file",
+        H + "transfer: {direct: on}\n",
+        ["3: transfer.direct: direct: on needs a source of files or a file as sink"],
+    ),
+    (
+        "direct I/O in parts of sectors",
+        H
+        + "transfer: {send: readwrite, source: {file: /s}, sink: {file: /o}, chunk: 1000, receive_chunk: 513, direct: on}\n",
+        [
+            "3: transfer.chunk: direct: on needs calls of whole sectors, expected chunk to be a multiple of 512, got 1000",
+            "3: transfer.receive_chunk: direct: on needs calls of whole sectors, expected receive_chunk to be a multiple of 512, got 513",
+        ],
+    ),
+    (
+        "fsync of nothing",
+        H + "transfer: {fsync: window}\nsweep: {sink: [discard, {file: /o}]}\n",
+        [
+            "4: sweep.sink[0]: cell sink=discard: fsync: window needs sink: {file: PATH}, got discard"
+        ],
+    ),
+    (
+        "fsync at once",
+        H + "transfer: {sink: {file: /o}, fsync: now}\n",
+        ["3: transfer.fsync: expected none, window or after, got 'now' (did you mean 'window'?)"],
+    ),
     (
         "a tepid cache",
         H + "transfer: {cache: tepid}\n",

@@ -160,6 +160,12 @@ LIMITS = [
     ("dd", {}, "write `bytes`"),
     ("dd", {"bytes": 5, "streams": 2}, "one stream"),
     ("dd", {"bytes": 5, "rate": 10}, "no rate"),
+    ("dd", {"bytes": 5, "sink": Sink("file", "/o"), "fsync": "after"}, "within its time"),
+    ("dd", {"bytes": 5, "sink": Sink("file", "/o"), "fsync": "window", "direct": True}, ""),
+    ("cp", {"source": FILE, "direct": True}, "no direct I/O"),
+    ("cat", {"source": FILE, "sink": Sink("file", "/o"), "fsync": "window"}, "does not force"),
+    ("iperf3", {"source": FILE, "direct": True}, "no direct I/O"),
+    ("iperf2", {"source": FILE, "direct": True}, "no direct I/O"),
     ("dd", {"bytes": 5, "source": FILE, "sink": Sink("file", "/o")}, "files of two"),
     ("dd", {"bytes": 5, "source": Source("zero"), "sink": Sink("file", "/o")}, ""),
     ("cp", {}, "its source is file"),
@@ -215,6 +221,14 @@ def test_the_command_lines_of_iperf2_and_dd() -> None:
     writes = TOOLS["dd"].commands(replace(copy, sink=Sink("file", "/out")), PLACE)
     assert (reads.on_receiver, writes.on_receiver) == (False, True)
     assert "of=/out" in writes.client
+    synced = replace(copy, sink=Sink("file", "/out"), direct=True, fsync="window")
+    assert TOOLS["dd"].commands(synced, PLACE).client[-3:] == (
+        "iflag=count_bytes,fullblock",
+        "oflag=direct",
+        "conv=fsync",
+    )
+    direct = TOOLS["dd"].commands(replace(copy, source=FILE, direct=True), PLACE)
+    assert direct.client[-1] == "iflag=count_bytes,fullblock,direct"
 
 
 IPERF2 = "20261122093001,10.0.0.1,{port},10.0.0.2,5000,{stream},0.0-{end},{bytes},1"

@@ -25,18 +25,18 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
+	size_t held = flow->sink.held;
 	ssize_t got;
 
 	do {
 		nb_flow_await(flow, POLLIN);
-		got = nb_read(flow->socket, flow->buffer, most);
+		got = nb_read(flow->socket, flow->buffer + held, most - held);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));
 	if (got < 0)
 		return nb_flow_fail(flow, "read", "look at the sender's error",
 				    "from the connection");
-	if (got > 0 && flow->sink.fd >= 0 &&
-	    nb_flow_write_sink(flow, flow->buffer, (size_t)got, WRITES))
+	if (flow->sink.fd >= 0 && nb_flow_fill_sink(flow, (size_t)got, WRITES))
 		return -1;
 	return got;
 }
@@ -44,7 +44,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_read = {
 	.name = "read",
 	.about = "read(2) into a buffer; write(2) to a file sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DIRECT,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

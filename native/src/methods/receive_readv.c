@@ -67,8 +67,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	struct parts *parts = flow->state;
 	ssize_t got;
 
-	if (parts->length != most)
-		divide(parts, flow->buffer, most);
+	if (flow->sink.held || parts->length != most)
+		divide(parts, flow->buffer + flow->sink.held, most - flow->sink.held);
 	do {
 		nb_flow_await(flow, POLLIN);
 		got = nb_readv(flow->socket, parts->each, parts->count);
@@ -77,8 +77,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	if (got < 0)
 		return nb_flow_fail(flow, "readv", "look at the sender's error",
 				    "from the connection");
-	if (got > 0 && flow->sink.fd >= 0 &&
-	    nb_flow_write_sink(flow, flow->buffer, (size_t)got, WRITES))
+	if (flow->sink.fd >= 0 && nb_flow_fill_sink(flow, (size_t)got, WRITES))
 		return -1;
 	return got;
 }
@@ -92,7 +91,7 @@ static void close_parts(struct nb_flow *flow)
 const struct nb_method nb_receive_readv = {
 	.name = "readv",
 	.about = "readv(2) into parts of a buffer; write(2) to a file sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DIRECT,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

@@ -22,6 +22,7 @@ from netbench.model import WHOLE_FILE, Transfer
 from netbench.units import format_rate, format_size, format_time
 
 STREAMS_MAX = 128
+FSYNC = ("none", "window", "after")
 SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
 """Keys that were written and what they mean; options of methods by their word."""
@@ -138,6 +139,20 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         ),
         "cache": _Key(
             kinds.choice("", ("warm", "cold")), "state of the page cache for files", "cold", "warm"
+        ),
+        "direct": _Key(
+            kinds.switch(),
+            "files of source and sink past the page cache (O_DIRECT), where the methods read and"
+            " write them by calls with a buffer of their own",
+            "on",
+            "off",
+        ),
+        "fsync": _Key(
+            kinds.choice("", FSYNC),
+            "when a sink's file is forced to its disk: within the measured window, which closes"
+            " then, or after it",
+            "window",
+            "none",
         ),
         "tool": _Key(
             transfer_values.TOOL, "an external program instead of the engine", "iperf3", "none"

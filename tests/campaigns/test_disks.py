@@ -1,0 +1,131 @@
+"""Campaigns with files on a real file system: which cells can do direct I/O, what is recorded of a
+sink and its disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import conductor
+from netbench.conductor.check import check
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.local import local
+from netbench.result_files import read_facts
+from tests.support.disks import ext4_on
+from tests.support.local import out
+from tests.support.needs import needs
+from tests.support.running import BASE, run, stored_records
+
+MIB = 1 << 20
+SENDS = [
+    name
+    for name, one in local().send.items()
+    if one.has("from_file") and one.has("delivers") and not one.row.why
+]
+RECEIVES = [
+    name
+    for name, one in local().receive.items()
+    if one.has("to_file") and one.has("delivers") and not one.row.why
+]
+
+
+@pytest.fixture(scope="module")
+@needs("root")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("disk")
+    with ext4_on(folder / "image", folder / "ext4") as mounted:
+        (mounted / "in").write_bytes(os.urandom(MIB + 5))
+        yield mounted
+
+
+def test_cells_whose_method_cannot_do_direct_io_are_unsupported(disk: Path, tmp_path: Path) -> None:
+    """Every method from a file, and every method to one: with the reason, and the others run."""
+    text = (
+        f"transfer: {{send: readwrite, receive: read, source: {{file: {disk}/in}}, bytes: 300001,"
+        f" sink: {{file: {disk}/out}}, congestion: cubic, direct: on}}\nverify: on\n"
+        f"sweep: {{send: [{', '.join(SENDS)}], receive: [{', '.join(RECEIVES)}]}}\n"
+    )
+    either = [
+        f"  - {{send: {send}, receive: {receive}}}\n"
+        for send in SENDS
+        for receive in RECEIVES
+        if send != "readwrite" and receive != "read"
+    ]
+    text += f"exclude:\n{''.join(either)}"
+    text = BASE.replace("verify: off\n", "") + text
+    made = campaign.parse(text, "f.yaml")
+    with WorkerPool(made) as pool:
+        found = [str(one) for one in check(made, pool) if "O_DIRECT" in one.what]
+    assert any(
+        one.startswith("warning: here: send: sendfile cannot send from a file that is open with")
+        for one in found
+    )
+    records = stored_records(conductor.start(made, tmp_path / "r").path)
+    assert len(records) == len(SENDS) + len(RECEIVES) - 1
+    for record in records:
+        send, receive = record["factors"]["send"], record["factors"]["receive"]
+        able = local().send[send].has("direct"), local().receive[receive].has("direct")
+        if all(able):
+            assert record["status"] == "ok", record["reason"]
+        else:
+            side, name = ("receive", receive) if able[0] else ("send", send)
+            assert record["status"] == "unsupported"
+            assert f"{side}: {name} cannot " in record["reason"]
+            assert "O_DIRECT" in record["reason"]
+
+
+def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path) -> None:
+    text = (
+        f"transfer: {{send: readwrite, source: {{file: {disk}/in}}, sink: {{file: {disk}/sunk}},"
+        " bytes: 1M, congestion: cubic}\n"
+        "sweep: {fsync: [none, window, after]}\n"
+    )
+    conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), tmp_path / "r")
+    found = {one["factors"]["fsync"]: one for one in stored_records(conclusion.path)}
+    for fsync, record in found.items():
+        assert record["status"] == "ok", record["reason"]
+        receiver = record["receiver"]
+        assert receiver["sink_resident"] == [0, MIB]
+        assert (receiver["sink_dirty"][1] > 0) == (fsync != "window")
+        assert ("fsync_ns" in receiver) == (fsync != "none")
+        assert record["sender"]["resident_after"] == MIB + 5
+        opened, closed = receiver["time_ns"]
+        if fsync == "window":
+            assert closed - opened >= receiver["fsync_ns"] > 0
+    facts = read_facts(conclusion.path / "facts.json")["here"][0].known
+    device = out("findmnt", "-n", "-o", "SOURCE", "-T", str(disk)).strip()
+    assert facts["sink_mount"].startswith(f"ext4 on {device}: ")
+    scheduler = Path("/sys/class/block", Path(device).name, "queue/scheduler").read_text()
+    assert facts["sink_disk"] == facts["source_disk"]
+    assert facts["sink_disk"].startswith("loop (")
+    assert "sectors of 512" in facts["sink_disk"]
+    assert any(f"scheduler {word.strip('[]')}" in facts["sink_disk"] for word in scheduler.split())
+    assert facts["sink_free"].endswith(" GiB")
+
+
+def test_a_sink_in_memory_is_synced_at_once(tmp_path: Path) -> None:
+    shared = Path("/dev/shm/netbench-test-sink")
+    text = f"transfer: {{sink: {{file: {shared}, overwrite: on}}, bytes: 1M, fsync: window}}\n"
+    try:
+        (record,) = run(text, tmp_path / "r")
+    finally:
+        shared.unlink(missing_ok=True)
+    assert record["status"] == "ok"
+    assert record["receiver"]["sink_dirty"] == [0, 0]
+
+
+def test_dd_forces_its_file_past_the_page_cache_to_the_disk(disk: Path, tmp_path: Path) -> None:
+    text = (
+        f"transfer: {{send: readwrite, source: zero, sink: {{file: {disk}/copied}}, bytes: 1M,"
+        " tool: dd, direct: on}\nsweep: {fsync: [window, after]}\n"
+    )
+    found = {one["factors"]["fsync"]: one for one in run(text, tmp_path / "r")}
+    assert found["window"]["status"] == "ok", found["window"]["reason"]
+    assert (disk / "copied").stat().st_size == MIB
+    assert found["after"]["status"] == "unsupported"
+    assert "dd cannot do this cell: it forces its file" in found["after"]["reason"]
