@@ -55,11 +55,11 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
 
 def find_latest(options: argparse.Namespace) -> None:
     """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
-    from netbench.listing import folders
-
     for name in ("result", "other"):
         if getattr(options, name, None) != Path(LATEST) or Path(LATEST).exists():
             continue
+        from netbench.listing import folders  # most verbs start without what reads results
+
         newest = next(iter(folders(options.results)), None)
         if newest is None:
             raise RequestError(

@@ -39,7 +39,7 @@ def build(sources: Path, target: Path) -> Build:
     command = [
         word
         for word in build_native.worker_command(target / "worker")
-        if word not in ("-static", "-O2")
+        if word not in ("-static", "-O2", "-g")
     ]
     hook = target / "malloc_hook.so"
     flags = ["-shared", "-fPIC", "-fno-builtin", "-O1", "-Wall", "-Wextra", "-Werror"]

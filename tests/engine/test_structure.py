@@ -54,7 +54,7 @@ def symbols(source: Path, text: str, folder: Path) -> Symbols:
     target = folder / node(source).replace("/", "-")
     places = ["-I", str(SOURCES.parent / "include"), "-I", str(SOURCES), "-I", str(source.parent)]
     subprocess.run(
-        [*compiler(), *CFLAGS, "-O0", *places, "-x", "c", "-", "-c", "-o", str(target)],
+        [*compiler(), *CFLAGS, "-O0", "-g0", *places, "-x", "c", "-", "-c", "-o", str(target)],
         input=text,
         text=True,
         check=True,

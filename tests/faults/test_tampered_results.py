@@ -503,7 +503,10 @@ def test_without_a_key_a_campaign_runs_and_only_trust_acts_on_it(
         assert dead.happened("evil")
 
 
-@pytest.mark.parametrize("umask", [0, 0o002, 0o022, 0o077])
+@pytest.mark.parametrize(
+    "umask",
+    [0, 0o077, *(pytest.param(usual, marks=pytest.mark.slow) for usual in (0o002, 0o022))],
+)
 def test_others_may_write_nothing_of_a_result(tmp_path: Path, umask: int) -> None:
     results, text = tmp_path / "new" / "results", tmp_path / "c.yaml"
     text.write_text(CAMPAIGN.replace("min: 3, max: 3", "min: 1, max: 1"))
