@@ -26,7 +26,7 @@ enum {
 	NB_BYTE_ORDER = 0x01020304,
 	NB_FRAME_MAX = 4 * 1024 * 1024, /* longest payload either side accepts */
 	NB_NO_ROW = 0xffff,
-	NB_STREAMS_MAX = 128,
+	NB_STREAMS_MAX = 1024,
 	NB_TOKEN_BYTES = 16,
 	NB_LENGTHS = 32,
 	NB_SAMPLES_MAX = 100000,	    /* of a run */
@@ -138,8 +138,8 @@ enum nb_flags {
 				goes with its namesake */
 	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space; with
 				 NB_FROM_BUFFER only for memory and zero */
-	NB_WAITS = 1 << 23,   /* a step waits until the connection has taken its bytes: each stream
-				 has a thread of its own, pinned or not */
+	NB_DESCRIPTORS = 1 << 23, /* each stream has up to three open files beside its connection
+				     and its source or sink */
 	NB_DIRECT = 1 << 24, /* reads a source, or writes a sink, by calls with a buffer of its own:
 				the file may be open with O_DIRECT */
 	/* meters */
@@ -191,7 +191,8 @@ struct nb_row {
 	uint8_t per;	/* enum nb_per */
 	uint32_t flags; /* enum nb_flags */
 	uint32_t reserved;
-	uint64_t minimum; /* of an option */
+	uint64_t minimum; /* of an option; of a method: how many buffers of a chunk each stream has
+			     unless queue_depth says it, 0: one */
 	uint64_t maximum;
 	char name[32];
 	char about[200];

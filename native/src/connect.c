@@ -30,11 +30,27 @@ static int wait_for(int fd, short events, uint64_t deadline)
 	return ready > 0 ? 0 : -1;
 }
 
-static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct nb_error *error)
+static int fail_route(const struct nb_job *job, struct nb_error *error)
+{
+	return nb_fail_errno(error, "connect",
+			     "check the route and the firewall between the data addresses",
+			     "to %s port %llu", job->address, (unsigned long long)job->port);
+}
+
+/* A socket whose connection is under way, or a negative code. */
+static int begin(const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
-	int number = 0, one = 1;
-	socklen_t length, room = sizeof(number);
+	int fd, one = 1;
+	socklen_t length = nb_address_parse(&address, job->address, job->port);
+
+	if (!length)
+		return nb_fail(error, NB_ERR_REQUEST, "connect",
+			       "give the receiver's data address as numbers",
+			       "'%s' is not an IP address", job->address);
+	fd = nb_data_socket(job, address.any.sa_family, error);
+	if (fd < 0)
+		return fd;
 
 	if (job->local_address[0]) {
 		/* The port is chosen by connect(2), which needs only a pair of addresses and ports
@@ -42,21 +58,20 @@ static int establish(int fd, const struct nb_job *job, uint64_t deadline, struct
 		 * leave few (ip(7)). */
 		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 		length = nb_address_parse(&address, job->local_address, 0);
-		if (!length || bind(fd, &address.any, length))
-			return nb_fail_errno(error, "connect", "check the sender's data address",
-					     "from %s", job->local_address);
+		if (!length || bind(fd, &address.any, length)) {
+			nb_fail_errno(error, "connect", "check the sender's data address",
+				      "from %s", job->local_address);
+			close(fd);
+			return -(int)error->code;
+		}
 	}
 	length = nb_address_parse(&address, job->address, job->port);
-	if ((connect(fd, &address.any, length) && errno != EINPROGRESS) ||
-	    wait_for(fd, POLLOUT, deadline) ||
-	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &room) || number) {
-		errno = number ? number : errno;
-		return nb_fail_errno(error, "connect",
-				     "check the route and the firewall between the data addresses",
-				     "to %s port %llu", job->address,
-				     (unsigned long long)job->port);
+	if (connect(fd, &address.any, length) && errno != EINPROGRESS) {
+		fail_route(job, error);
+		close(fd);
+		return -(int)error->code;
 	}
-	return 0;
+	return fd;
 }
 
 static int fail_rejected(const struct nb_job *job, struct nb_error *error)
@@ -69,50 +84,62 @@ static int fail_rejected(const struct nb_job *job, struct nb_error *error)
 		       (unsigned long long)job->port);
 }
 
-/* Send the token and wait until the receiver has accepted it. */
-static int shake_hands(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
-		       struct nb_error *error)
+/* Wait for the connection, and send the token. */
+static int send_token(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
+		      struct nb_error *error)
 {
 	unsigned char handshake[NB_HANDSHAKE_BYTES] = { 0 };
 	uint32_t stream = htonl(index);
-	char answer = 0;
-	ssize_t got = -1;
+	int number = 0;
+	socklen_t room = sizeof(number);
 
+	if (wait_for(fd, POLLOUT, deadline) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &room) || number) {
+		errno = number ? number : errno;
+		return fail_route(job, error);
+	}
 	memcpy(handshake, job->token, NB_TOKEN_BYTES);
 	memcpy(handshake + NB_TOKEN_BYTES, &stream, sizeof(stream));
-	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) == (ssize_t)sizeof(handshake) &&
-	    !wait_for(fd, POLLIN, deadline))
-		got = recv(fd, &answer, 1, 0);
+	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) == (ssize_t)sizeof(handshake))
+		return 0;
 	/* A receiver that closes before it has read the token resets the connection. */
+	return fail_rejected(job, error);
+}
+
+/* Wait until the receiver has accepted the token. */
+static int await_accepted(int fd, const struct nb_job *job, uint64_t deadline,
+			  struct nb_error *error)
+{
+	char answer = 0;
+	ssize_t got = wait_for(fd, POLLIN, deadline) ? -1 : recv(fd, &answer, 1, 0);
+
 	if (got == 0 || (got > 0 && answer != NB_ACCEPTED) ||
 	    (got < 0 && (errno == ECONNRESET || errno == EPIPE)))
 		return fail_rejected(job, error);
 	if (got < 0)
 		return nb_fail_errno(error, "connect", "look at the receiver's error",
 				     "waiting for the receiver to accept the token");
-	return 0;
+	return fcntl(fd, F_SETFL, 0) ? nb_fail_errno(error, "connect",
+						     "report it as a defect of netbench", "fcntl")
+				     : 0;
 }
 
-int nb_connect(const struct nb_job *job, uint32_t index, struct nb_error *error)
+int nb_connect(const struct nb_job *job, uint32_t first, uint32_t count, int *sockets,
+	       struct nb_error *error)
 {
-	union nb_address address;
 	uint64_t deadline = nb_now() + CONNECT_NS;
-	int fd, status;
+	uint32_t begun = 0;
+	int status = 0;
 
-	if (!nb_address_parse(&address, job->address, job->port))
-		return nb_fail(error, NB_ERR_REQUEST, "connect",
-			       "give the receiver's data address as numbers",
-			       "'%s' is not an IP address", job->address);
-	fd = nb_data_socket(job, address.any.sa_family, error);
-	if (fd < 0)
-		return fd;
-	status = establish(fd, job, deadline, error);
-	if (!status)
-		status = shake_hands(fd, job, index, deadline, error);
-	if (!status && fcntl(fd, F_SETFL, 0))
-		status = nb_fail_errno(error, "connect", "report it as a defect of netbench",
-				       "fcntl");
-	if (status)
-		close(fd);
-	return status ? status : fd;
+	for (; !status && begun < count; begun += !status) {
+		sockets[begun] = begin(job, error);
+		status = sockets[begun] < 0 ? sockets[begun] : 0;
+	}
+	for (uint32_t i = 0; !status && i < count; i++)
+		status = send_token(sockets[i], job, first + i, deadline, error);
+	for (uint32_t i = 0; !status && i < count; i++)
+		status = await_accepted(sockets[i], job, deadline, error);
+	for (uint32_t i = 0; status && i < begun; i++)
+		close(sockets[i]);
+	return status;
 }

@@ -28,7 +28,9 @@ static int send_preamble(struct nb_flow *flow)
 
 		nb_flow_await(flow, POLLOUT);
 		sent = send(flow->socket, header + done, length - done, MSG_NOSIGNAL);
-		if (sent < 0 && nb_flow_again(flow))
+		if (sent < 0 && nb_flow_later(flow))
+			nb_flow_poll(flow, POLLOUT);
+		if (sent < 0 && (errno == EAGAIN || nb_flow_again(flow)))
 			continue;
 		if (sent < 0)
 			return (int)nb_flow_fail(flow, "send preamble",
@@ -60,7 +62,7 @@ static int wait_closed(struct nb_flow *flow)
 	do {
 		nb_flow_poll(flow, POLLIN);
 		got = recv(flow->socket, &byte, 1, 0);
-	} while (got > 0 || (got < 0 && nb_flow_again(flow)));
+	} while (got > 0 || (got < 0 && (nb_flow_later(flow) || nb_flow_again(flow))));
 	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error",
 					   "waiting for the receiver to close")
 		       : 0;
@@ -81,8 +83,10 @@ static int end_stream(struct nb_flow *flow)
 
 static int drain_warmup(struct nb_flow *flow)
 {
-	int status = flow->method->drain ? flow->method->drain(flow) : 0;
+	int status;
 
+	nb_pump_rest(flow);
+	status = flow->moved < 0 ? -1 : flow->method->drain ? flow->method->drain(flow) : 0;
 	if (!status)
 		wait_acknowledged(flow);
 	return status;
@@ -192,14 +196,13 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-/* Of pinned flows a thread each CPU: it runs them one at a time anyway. A paced flow sleeps, so it
- * has a thread of its own, as one has whose steps wait. */
+/* A thread each flow; of pinned ones a thread each CPU, which runs them one at a time anyway. */
 static size_t count_threads(const struct nb_job *job, size_t flows)
 {
-	size_t cpus = (size_t)job->cpus.count;
-	int alone = job->rate || job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_WAITS);
+	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
+	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES);
 
-	return !cpus || alone || cpus > flows ? flows : cpus;
+	return !wanted || alone || wanted > flows ? flows : wanted;
 }
 
 void nb_flow_deal(struct nb_flow *flows, size_t count)

@@ -18,7 +18,14 @@
 #include "source.h"
 
 /* How a call on the connection waits; the words of the option `wait`. */
-enum nb_wait { NB_WAIT_BLOCK, NB_WAIT_POLL, NB_WAIT_SPIN };
+enum nb_wait {
+	NB_WAIT_BLOCK,
+	NB_WAIT_POLL,
+	NB_WAIT_SPIN,
+	NB_WAIT_LATER, /* not at all: its thread serves others, and waits for all of them */
+};
+
+enum { NB_NOTHING = -1000 }; /* of a step: it could move nothing now */
 
 struct nb_flow {
 	/* Written by the flow's thread, read by the serving thread at edges: relaxed. */
@@ -35,6 +42,7 @@ struct nb_flow {
 	int socket;
 	int ready; /* what epoll(7) waits for in a thread group, 0: the connection */
 	int wait;  /* enum nb_wait; the connection is non-blocking where it is not NB_WAIT_BLOCK */
+	int spins; /* with NB_WAIT_LATER: its thread looks again and again */
 	uint32_t index;
 	const struct nb_method *method;
 	const struct nb_job *job;
@@ -48,7 +56,13 @@ struct nb_flow {
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
 	uint64_t left;	/* of what the thread moves now; 16 EiB where only time ends it */
 	ssize_t moved;	/* by the last step */
-	int failed;	/* 0 or a negative enum nb_code */
+	const unsigned char *rest; /* with NB_WAIT_LATER: what a step left of its chunk */
+	size_t rest_length;
+	uint64_t wake;	/* in a thread group: no step before that time; 0: as soon as it is ready */
+	uint32_t waits; /* 1: it does */
+	uint64_t pace_begun; /* where the pace of a sender counts from: time, bytes */
+	uint64_t pace_bytes;
+	int failed; /* 0 or a negative enum nb_code */
 	struct nb_error error;
 	pthread_t thread;
 	int started;
@@ -108,7 +122,23 @@ static inline void nb_flow_await(const struct nb_flow *flow, short events)
 /* After a call that failed: whether to make it again. */
 static inline int nb_flow_again(const struct nb_flow *flow)
 {
-	return errno == EINTR || (errno == EAGAIN && flow->wait != NB_WAIT_BLOCK);
+	return errno == EINTR ||
+	       (errno == EAGAIN && (flow->wait == NB_WAIT_POLL || flow->wait == NB_WAIT_SPIN));
+}
+
+/* After a call that failed: whether it is for another step. */
+static inline int nb_flow_later(const struct nb_flow *flow)
+{
+	return errno == EAGAIN && flow->wait == NB_WAIT_LATER;
+}
+
+/* Leave the rest of a chunk for another step. Returns what this one moved. */
+static inline ssize_t nb_flow_leave(struct nb_flow *flow, const unsigned char *rest, size_t length,
+				    size_t moved)
+{
+	flow->rest = rest;
+	flow->rest_length = length;
+	return moved ? (ssize_t)moved : NB_NOTHING;
 }
 
 /* Write all of it to the sink; counts calls in a proof. Returns 0, or <0. */
@@ -144,7 +174,8 @@ static inline int nb_flow_fill_sink(struct nb_flow *flow, size_t got, unsigned i
 /* Fail a write(2) to the socket. */
 ssize_t nb_flow_fail_write(struct nb_flow *flow);
 
-/* Write all of it to the socket; counts calls and short ones in two proofs. Returns bytes or <0. */
+/* Write all of it to the socket, with NB_WAIT_LATER what it takes; counts calls and short ones in
+ * two proofs. Returns bytes or <0. */
 static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, size_t length,
 				    unsigned int calls, unsigned int shorts)
 {
@@ -158,6 +189,9 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 		nb_count(flow, calls, 1);
 		if (written < 0 && nb_flow_again(flow))
 			continue;
+		if (written < 0 && nb_flow_later(flow))
+			return nb_flow_leave(flow, (const unsigned char *)bytes + done,
+					     length - done, done);
 		if (written < 0)
 			return nb_flow_fail_write(flow);
 		done += (size_t)written;

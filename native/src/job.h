@@ -6,7 +6,7 @@
 #include "field.h"
 #include "netbench.h"
 
-enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16, NB_CPUS_MAX = 1024 };
+enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16, NB_CPUS_MAX = NB_STREAMS_MAX };
 
 enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
 enum nb_source_kind { NB_SOURCE_MEMORY, NB_SOURCE_ZERO, NB_SOURCE_FILE, NB_SOURCE_FILES };
@@ -42,7 +42,8 @@ struct nb_job {
 	uint64_t port_high;
 	char token[NB_TOKEN_BYTES];
 	uint64_t streams;
-	uint64_t chunk; /* bytes a call; 0: a whole file */
+	uint64_t threads; /* that serve them; 0: one each, or one a CPU of `cpus` */
+	uint64_t chunk;	  /* bytes a call; 0: a whole file */
 	uint64_t align;
 	uint64_t preamble;
 	uint64_t socket_buffer;	  /* 0: the kernel's own */

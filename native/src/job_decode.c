@@ -169,6 +169,26 @@ static int check_ends(const struct nb_job *job, struct nb_error *error)
 	return check_direct(job, error);
 }
 
+/* A cell of which these are levels is no failure of the others. */
+static int check_threads(const struct nb_job *job, struct nb_error *error)
+{
+	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES);
+
+	if (job->threads > job->streams)
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
+			       "use no more threads than streams",
+			       "threads is %llu, and a stream has one thread at most: streams is "
+			       "%llu",
+			       (unsigned long long)job->threads, (unsigned long long)job->streams);
+	if (alone && job->threads && job->threads < job->streams)
+		return nb_fail(
+			error, NB_ERR_UNSUPPORTED, "decode job",
+			"leave threads out, or use another method",
+			"%s needs a thread for each stream: its steps wait for no connection",
+			job->method_name);
+	return 0;
+}
+
 static int check_whole(struct nb_job *job, struct nb_error *error)
 {
 	int moves = job->role == NB_ROLE_SEND || job->role == NB_ROLE_RECEIVE;
@@ -197,6 +217,8 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	if (!job->streams)
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "use streams: 1",
 			       "a transfer needs at least one stream");
+	if (check_threads(job, error))
+		return -(int)error->code;
 	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job", "give a duration",
 			       "%s moves no bytes to count", job->method_name);

@@ -10,13 +10,14 @@
 
 #include "flow.h"
 
-enum { NB_PROOFS_MAX = 8, NB_NOTHING = -1000 };
+enum { NB_PROOFS_MAX = 8 };
 
 struct nb_method {
 	const char *name;
 	const char *about;
-	uint32_t flags; /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
-			   NB_FETCHES, NB_WAITS */
+	uint32_t flags;	  /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
+			     NB_FETCHES, NB_DESCRIPTORS */
+	uint32_t buffers; /* of a large chunk that each stream has without queue_depth; 0: one */
 	const struct nb_field *options;
 	size_t options_count;
 	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */
@@ -33,10 +34,13 @@ struct nb_method {
 	/*
 	 * Move one chunk, at most `most` bytes. Returns what was moved, 0 at the end of the stream
 	 * (receive), <0 after filling flow->error. Allocates nothing, reads no clock. In a thread
-	 * group: NB_NOTHING if flow->ready was ready, but not with data. NULL: the method is only
-	 * looked for, and its probe says why it cannot run.
+	 * group: NB_NOTHING if nothing could be moved now; it may set flow->wake, and leave the
+	 * rest of a chunk to `resume`. NULL: the method is only looked for, and its probe says why
+	 * it cannot run.
 	 */
 	ssize_t (*step)(struct nb_flow *flow, size_t most);
+	/* Send what a step has left of its chunk: flow->rest was `from`. As a step. Optional. */
+	ssize_t (*resume)(struct nb_flow *flow, const unsigned char *from, size_t length);
 	/* Read all notices from the connection's error queue, without waiting: while it holds any,
 	 * poll(2) reports the connection as ready. 0, or negative with flow->error filled.
 	 * Optional. */

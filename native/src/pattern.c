@@ -8,14 +8,22 @@
 
 enum { BLOCK = 64 * 1024 };
 
+/* splitmix64 of a word's position; source: Steele, Lea, Flood, OOPSLA 2014 */
+static uint64_t mix(uint64_t position)
+{
+	uint64_t mixed = (position + 1) * 0x9e3779b97f4a7c15ULL;
+
+	return (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+}
+
 void nb_pattern(unsigned char *bytes, size_t length, uint64_t offset)
 {
-	/* splitmix64 of the word's position; source: Steele, Lea, Flood, OOPSLA 2014 */
-	for (size_t i = 0; i < length; i++) {
-		uint64_t mixed = ((offset + i) / 8 + 1) * 0x9e3779b97f4a7c15ULL;
+	for (size_t i = 0; i < length;) {
+		uint64_t at = offset + i, word = mix(at / 8);
+		size_t begin = at % 8, count = 8 - begin < length - i ? 8 - begin : length - i;
 
-		mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
-		bytes[i] = (unsigned char)(mixed >> (8 * ((offset + i) % 8)));
+		for (size_t b = 0; b < count; b++)
+			bytes[i++] = (unsigned char)(word >> (8 * (begin + b)));
 	}
 }
 

@@ -9,12 +9,14 @@
 #include "drive.h"
 #include "flow_setup.h"
 #include "heartbeat.h"
+#include "program.h"
 
 /* How long flows and a tool have to end. */
 static const uint64_t END_NS = 3000000000;
 
 static int open_flows(struct nb_run *run, struct nb_error *error)
 {
+	nb_program_raise_files();
 	run->flows = calloc(run->job.streams, sizeof(*run->flows));
 	if (!run->flows)
 		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
@@ -46,17 +48,18 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 
 static int connect_flows(struct nb_run *run, struct nb_error *error)
 {
-	for (size_t i = 0; i < run->flows_count; i++) {
-		int fd;
+	int sockets[NB_CONNECTING], status = 0;
+
+	while (!status && run->connected < run->flows_count) {
+		size_t first = run->connected, left = run->flows_count - first;
+		uint32_t count = left < NB_CONNECTING ? (uint32_t)left : NB_CONNECTING;
 
 		nb_heartbeat(); /* a connection takes round trips, and there may be many */
-		fd = nb_connect(&run->job, (uint32_t)i, error);
-		if (fd < 0)
-			return fd;
-		run->flows[i].socket = fd;
-		run->connected++;
+		status = nb_connect(&run->job, (uint32_t)first, count, sockets, error);
+		for (uint32_t i = 0; !status && i < count; i++, run->connected++)
+			run->flows[first + i].socket = sockets[i];
 	}
-	return 0;
+	return status;
 }
 
 static int prepare_window(struct nb_run *run, struct nb_error *error)

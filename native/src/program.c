@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,20 @@ static int pin_to(const struct nb_cpus *cpus)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
+static struct rlimit usual_files; /* all zero: never raised */
+
+void nb_program_raise_files(void)
+{
+	struct rlimit limit;
+
+	if (usual_files.rlim_max || getrlimit(RLIMIT_NOFILE, &limit) ||
+	    limit.rlim_cur == limit.rlim_max)
+		return;
+	usual_files = limit;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void exec_child(char **arguments, const struct nb_cpus *cpus, int out, int err, int report)
 {
 	int number;
@@ -53,6 +68,8 @@ static void exec_child(char **arguments, const struct nb_cpus *cpus, int out, in
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
+	if (usual_files.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &usual_files);
 	if (!pin_to(cpus) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
 		int null = open("/dev/null", O_RDONLY);
 

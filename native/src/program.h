@@ -28,6 +28,9 @@ size_t nb_program_arguments(char *text, size_t length, char **arguments);
 /* Start a program in a session of its own, on these CPUs alone unless there are none. Returns its
  * pid, or -1 with the errno of what failed, exec included, in *number. */
 pid_t nb_program_start(char **arguments, const struct nb_cpus *cpus, int out, int err, int *number);
+/* Let this process open as many files as it may; programs that it starts have the usual limit,
+ * which select(2) needs in some. */
+void nb_program_raise_files(void);
 /* Read what has been printed; at its end the descriptor is closed. */
 void nb_output_read(struct nb_output *output);
 /* What was read since the last call: at most `room` bytes into `text`. Returns how many. */

@@ -19,12 +19,28 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
- * seen. */
-static void keep_pace(const struct nb_flow *flow, uint64_t begun, uint64_t moved, int until)
+/* When the bytes that a paced sender has sent are due. */
+static uint64_t due_time(const struct nb_flow *flow)
 {
 	uint64_t share = flow->job->rate / flow->job->streams;
-	uint64_t due = begun + (uint64_t)((double)moved * 8e9 / (double)(share ? share : 1));
+	uint64_t moved = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
+
+	return flow->pace_begun +
+	       (uint64_t)((double)(moved - flow->pace_bytes) * 8e9 / (double)(share ? share : 1));
+}
+
+static int begin_pace(struct nb_flow *flow)
+{
+	flow->pace_begun = nb_now();
+	flow->pace_bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
+	return flow->job->role == NB_ROLE_SEND && flow->job->rate;
+}
+
+/* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
+ * seen. */
+static void keep_pace(const struct nb_flow *flow, int until)
+{
+	uint64_t due = due_time(flow);
 
 	while (atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until) {
 		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
@@ -65,11 +81,15 @@ static size_t chunk_of(const struct nb_flow *flow)
 	return flow->job->chunk ? (size_t)flow->job->chunk : SIZE_MAX;
 }
 
+/* A step, or the rest of one. */
 static ssize_t step(struct nb_flow *flow)
 {
-	size_t chunk = chunk_of(flow);
-	ssize_t moved = flow->method->step(flow, chunk < flow->left ? chunk : (size_t)flow->left);
+	size_t chunk = chunk_of(flow), rest = flow->rest_length;
+	ssize_t moved;
 
+	flow->rest_length = 0;
+	moved = rest ? flow->method->resume(flow, flow->rest, rest)
+		     : flow->method->step(flow, chunk < flow->left ? chunk : (size_t)flow->left);
 	if (moved > 0)
 		count_step(flow, moved);
 	return moved;
@@ -97,21 +117,13 @@ static const _Atomic int *stop_of(const struct nb_flow *flow)
 	return draining ? &flow->control->abort : &flow->control->stop;
 }
 
-/* Where the pace of a sender counts from. */
-struct pace {
-	uint64_t begun;
-	uint64_t bytes;
-};
-
 /* The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
  * whether the next step needs it too. */
-static int follow_step(const struct nb_flow *flow, const struct pace *pace, int until)
+static int follow_step(const struct nb_flow *flow, int until)
 {
-	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-
 	if (flow->job->role == NB_ROLE_RECEIVE)
 		return !see_first_data(flow->control);
-	keep_pace(flow, pace->begun, bytes - pace->bytes, until);
+	keep_pace(flow, until);
 	return 1;
 }
 
@@ -120,7 +132,7 @@ static int follow_step(const struct nb_flow *flow, const struct pace *pace, int 
  * costs. */
 static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow,
 							    const _Atomic int *stop, int until,
-							    const struct pace *pace)
+							    int followed)
 {
 	size_t chunk = chunk_of(flow);
 
@@ -133,7 +145,7 @@ static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow
 			return 0;
 		}
 		count_step(flow, moved);
-		if (pace && !follow_step(flow, pace, until))
+		if (followed && !follow_step(flow, until))
 			return 1;
 	}
 	return 0;
@@ -143,13 +155,10 @@ static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
-	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-	int paced = flow->job->role == NB_ROLE_SEND && flow->job->rate;
-	int followed = paced || (stop == &flow->control->abort && flow->job->bytes);
-	const struct pace pace = { .begun = paced ? nb_now() : 0, .bytes = bytes };
+	int followed = begin_pace(flow) || (stop == &flow->control->abort && flow->job->bytes);
 
-	if (!followed || take_steps(flow, stop, until, &pace))
-		take_steps(flow, stop, until, NULL);
+	if (!followed || take_steps(flow, stop, until, 1))
+		take_steps(flow, stop, until, 0);
 }
 
 static void fail_thread_group(struct nb_flow *flows, const char *what)
@@ -160,53 +169,159 @@ static void fail_thread_group(struct nb_flow *flows, const char *what)
 				     "for its streams");
 }
 
+/* What a thread of several flows waits with. */
+struct ready_set {
+	int epoll;
+	uint32_t events;
+	uint32_t open;	  /* flows in it */
+	uint32_t waiting; /* of these: for a time, not for their connection */
+};
+
 static int ready_fd(const struct nb_flow *flow)
 {
 	return flow->ready ? flow->ready : flow->socket;
 }
 
-/* The loop of several flows: a step of each that is ready, over and over. */
+static int set_events(const struct ready_set *set, const struct nb_flow *flow, uint32_t index,
+		      int operation, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.u32 = index };
+
+	return epoll_ctl(set->epoll, operation, ready_fd(flow), &event);
+}
+
+static void remove_flow(struct ready_set *set, struct nb_flow *flow, ssize_t moved)
+{
+	flow->moved = moved;
+	epoll_ctl(set->epoll, EPOLL_CTL_DEL, ready_fd(flow), NULL);
+	set->open--;
+	set->waiting -= flow->waits;
+	if (moved < 0)
+		nb_pump_fail(flow);
+}
+
+/* A flow that is to wait for a time waits for nothing else meanwhile. */
+static void set_aside(struct ready_set *set, struct nb_flow *flow, uint32_t index)
+{
+	if (flow->job->rate && flow->job->role == NB_ROLE_SEND && !flow->wake)
+		flow->wake = due_time(flow);
+	if (!flow->wake || flow->waits)
+		return;
+	flow->waits = 1;
+	set->waiting++;
+	set_events(set, flow, index, EPOLL_CTL_MOD, 0);
+}
+
+/* Flows whose time has come wait for their connections again. Returns in how many ms the next one
+ * is due, at most `most`. */
+static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
+{
+	uint64_t now = set->waiting ? nb_now() : 0, next = now + (uint64_t)most * 1000000;
+
+	for (uint32_t i = 0; set->waiting && i < flows->thread_group; i++) {
+		if (flows[i].wake && flows[i].wake <= now) {
+			flows[i].wake = 0;
+			flows[i].waits = 0;
+			set->waiting--;
+			set_events(set, &flows[i], i, EPOLL_CTL_MOD, set->events);
+		} else if (flows[i].wake && flows[i].wake < next) {
+			next = flows[i].wake;
+		}
+	}
+	return set->waiting ? (int)((next - now + 999999) / 1000000) : most;
+}
+
+/* What one look at a flow moves: a step; with a queue of its own as many as that has room for, or,
+ * of a receiver, not so many that others starve. Returns whether something was moved. */
+static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)
+{
+	enum { TURNS = 16 };
+	int some = 0, sends = flow->job->role == NB_ROLE_SEND;
+
+	for (int turn = 0; !turn || (flow->ready && (sends || turn < TURNS)); turn++) {
+		ssize_t moved = reap_or_step(flow, events);
+
+		if (moved == NB_NOTHING)
+			break;
+		some |= moved > 0;
+		if (moved <= 0 || !flow->left) {
+			remove_flow(set, flow, moved);
+			return some;
+		}
+	}
+	set_aside(set, flow, index);
+	return some;
+}
+
+static void add_flows(struct ready_set *set, struct nb_flow *flows)
+{
+	for (uint32_t i = 0; i < flows->thread_group; i++) {
+		struct nb_flow *flow = &flows[i];
+
+		flow->wake = 0;
+		flow->waits = 0;
+		begin_pace(flow);
+		if (flow->failed || !flow->left)
+			continue;
+		if (set_events(set, flow, i, EPOLL_CTL_ADD, set->events)) {
+			flow->moved = nb_flow_fail(flow, "epoll_ctl",
+						   "raise /proc/sys/fs/epoll/max_user_watches",
+						   "for a stream");
+			continue;
+		}
+		set->open++;
+		if (flow->ready && flow->job->role == NB_ROLE_SEND)
+			serve_flow(set, flow, i, EPOLLIN); /* its queue is empty */
+	}
+}
+
+/* The loop of several flows: those that are ready are served, over and over. */
 static void pump_ready(struct nb_flow *flows, int until)
 {
 	enum { BATCH = 32, LOOK_MS = 100 };
 	const _Atomic int *stop = stop_of(flows);
-	uint32_t events = flows->job->role == NB_ROLE_SEND ? EPOLLOUT : EPOLLIN, open = 0;
-	int unseen = stop == &flows->control->abort && flows->job->bytes,
-	    set = epoll_create1(EPOLL_CLOEXEC);
+	int sends = flows->job->role == NB_ROLE_SEND,
+	    unseen = stop == &flows->control->abort && flows->job->bytes;
+	struct ready_set set = { .epoll = epoll_create1(EPOLL_CLOEXEC),
+				 .events = sends && !flows->ready ? EPOLLOUT : EPOLLIN };
 	struct epoll_event ready[BATCH];
 
-	for (uint32_t i = 0; set >= 0 && i < flows->thread_group; i++) {
-		struct epoll_event event = { .events = events, .data.u32 = i };
-
-		if (!flows[i].failed && flows[i].left &&
-		    !epoll_ctl(set, EPOLL_CTL_ADD, ready_fd(&flows[i]), &event))
-			open++;
-	}
-	if (set < 0)
+	if (set.epoll < 0) {
 		fail_thread_group(flows, "epoll_create1");
-	while (open && atomic_load_explicit(stop, memory_order_relaxed) < until) {
-		int count = epoll_wait(set, ready, BATCH, LOOK_MS);
+		return;
+	}
+	add_flows(&set, flows);
+	while (set.open && atomic_load_explicit(stop, memory_order_relaxed) < until) {
+		int wait = wake_flows(&set, flows, flows->spins ? 0 : LOOK_MS);
+		int count = epoll_wait(set.epoll, ready, BATCH, wait);
 
 		for (int i = 0; i < count; i++) {
-			struct nb_flow *flow = &flows[ready[i].data.u32];
-			ssize_t moved;
+			uint32_t index = ready[i].data.u32;
+			int some = serve_flow(&set, &flows[index], index, ready[i].events);
 
-			moved = reap_or_step(flow, ready[i].events);
-			if (moved == NB_NOTHING)
-				continue;
-			flow->moved = moved;
-			if (flow->moved > 0 && unseen && see_first_data(flow->control))
+			if (some && unseen && see_first_data(flows->control))
 				unseen = 0;
-			if (flow->moved > 0 && flow->left)
-				continue;
-			epoll_ctl(set, EPOLL_CTL_DEL, ready_fd(flow), NULL);
-			open--;
-			if (flow->moved < 0)
-				nb_pump_fail(flow);
 		}
 	}
-	if (set >= 0)
-		close(set);
+	close(set.epoll);
+}
+
+void nb_pump_rest(struct nb_flow *flow)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (flow->rest_length && !atomic_load(&flow->control->abort)) {
+		ssize_t moved;
+
+		nb_flow_poll(flow, POLLOUT);
+		moved = step(flow);
+		if (moved == NB_NOTHING)
+			nanosleep(&pause, NULL);
+		else if (moved < 0)
+			flow->moved = moved;
+		if (moved < 0 && moved != NB_NOTHING)
+			return;
+	}
 }
 
 void nb_pump(struct nb_flow *flows, int until)

@@ -67,6 +67,7 @@ static void add_method(uint8_t kind, const struct nb_method *method)
 	struct nb_row *row = add(kind, NB_NO_ROW, method, method->name, method->about);
 
 	row->flags = method->flags;
+	row->minimum = method->buffers;
 	if (method->probe && method->probe(row->why, sizeof(row->why)) && !row->why[0])
 		snprintf(row->why, sizeof(row->why), "not possible on this host");
 	add_fields(NB_ROW_OPTION, row->id, method->options, method->options_count);

@@ -17,6 +17,7 @@ from netbench.conductor.check_files import check_files, has_program
 from netbench.conductor.check_memory import check_memory
 from netbench.conductor.check_root import check_root, needing_root, who_reads
 from netbench.conductor.check_soak import doubts
+from netbench.conductor.check_streams import check_streams
 from netbench.conductor.ends import EndFinder
 from netbench.conductor.finding import Finding
 from netbench.conductor.host_facts import read_all
@@ -152,6 +153,7 @@ def _unit(
     yield from check_files(transfer, sender, receiver, own_sinks)
     yield from check_direct(transfer, sender, receiver)
     yield from check_memory(transfer, sender, receiver)
+    yield from check_streams(transfer, sender, receiver)
     if transfer.tool.external:
         yield from _tool(unit, pool)
 

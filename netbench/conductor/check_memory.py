@@ -42,7 +42,7 @@ def _sent(transfer: Transfer, worker: Worker) -> int:
     if method is None:
         return 0
     named = transfer.source.kind in ("file", "files")
-    buffer = transfer.chunk if _has_buffer(method, named) else 0
+    buffer = transfer.chunk * _depth(method, transfer) if _has_buffer(method, named) else 0
     reads_descriptor = method.has("from_file") and not method.has("from_buffer")
     if transfer.source.kind == "memory" and reads_descriptor and not method.has("no_data"):
         chunk = transfer.chunk or 1
@@ -53,7 +53,15 @@ def _sent(transfer: Transfer, worker: Worker) -> int:
 def _received(transfer: Transfer, worker: Worker) -> int:
     """Bytes that a stream of the receiver allocates."""
     method = worker.catalogue.receive.get(transfer.receive)
-    return transfer.receive_chunk if method and _has_buffer(method, named=False) else 0
+    if method is None or not _has_buffer(method, named=False):
+        return 0
+    return transfer.receive_chunk * _depth(method, transfer)
+
+
+def _depth(method: Named, transfer: Transfer) -> int:
+    """Buffers of a chunk that each stream has."""
+    usual = method.row.minimum
+    return int(transfer.options.get("queue_depth", usual)) if usual else 1
 
 
 def _has_buffer(method: Named, named: bool) -> bool:

@@ -42,6 +42,8 @@ def _common(transfer: Transfer, token: bytes, cpus: tuple[int, ...]) -> Options:
         options["duration"] = transfer.duration or 0
     if transfer.congestion is not None:
         options["congestion"] = transfer.congestion
+    if transfer.threads is not None:
+        options["threads"] = transfer.threads
     if cpus:
         options["cpu"] = cpus
     return options

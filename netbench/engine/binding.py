@@ -142,7 +142,7 @@ FLAGS = {
     lib.NB_MUST_NOT_MOVE: "must_not_move",
     lib.NB_FROM_BUFFER: "from_buffer",
     lib.NB_FETCHES: "fetches",
-    lib.NB_WAITS: "waits",
+    lib.NB_DESCRIPTORS: "descriptors",
     lib.NB_DIRECT: "direct",
     lib.NB_BY_HELPER: "by_helper",
     lib.NB_WITHOUT_SOAK: "without_soak",

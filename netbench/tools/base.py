@@ -96,7 +96,8 @@ class Adaptor(ABC):
 
     def unable(self, transfer: Transfer, one_host: bool) -> str:
         """Why it cannot do a cell, in one sentence, or ""."""
-        why = "; ".join(self.limits(transfer, one_host))
+        ours = ["its threads are its own, so `threads` says nothing"] if transfer.threads else []
+        why = "; ".join([*ours, *self.limits(transfer, one_host)])
         return f"{self.name} cannot do this cell: {why}" if why else ""
 
 

@@ -1,4 +1,4 @@
-"""Streams of a side: a thread each, or one thread for all where they are pinned to one CPU."""
+"""Streams of a side: a thread each, or threads that serve several: pinned ones, and `threads`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,22 @@ from typing import Any
 
 import pytest
 
-from netbench.engine.binding import Edge
+from netbench.conductor.check_streams import check_streams
+from netbench.engine.binding import Edge, lib
 from netbench.engine.local import local
 from netbench.errors import EngineError
+from netbench.model import Transfer
 from netbench.settings.base import fields
-from tests.support.engine_pair import ADDRESS, MS, PATIENCE, Pair, data_methods, open_pair
+from tests.support.engine_pair import (
+    ADDRESS,
+    MS,
+    PATIENCE,
+    WORKER,
+    Pair,
+    Side,
+    data_methods,
+    open_pair,
+)
 
 STREAMS = 4
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
@@ -57,21 +68,131 @@ def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, i
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="this machine lets us use one CPU alone")
 def test_threads_take_cpus_in_turn(pair: Pair) -> None:
-    """A thread a CPU, which has its share of the streams; a method that needs a thread a stream
-    goes round.
-    """
+    """A thread a CPU, which has its share of the streams; more threads than CPUs go round."""
     cpus = CPUS[1::-1]
-    for send, expected in (("write", [1, 1]), ("uring", [3, 2])):
-        if pair.sender.catalogue.send[send].row.why:
-            continue
-        pair.prepare(send, "read", streams=5, duration=30 * MS, warmup=10 * MS, bytes=0, cpu=cpus)
-        found = threads(pair.sender.hello.pid)
-        assert [found.count({cpu}) for cpu in cpus] == expected
-        assert [threads(pair.receiver.hello.pid).count({cpu}) for cpu in cpus] == [1, 1]
+    for asked, expected in ({}, [1, 1]), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
+        pair.prepare(
+            "write", "read", streams=5, duration=30 * MS, warmup=10 * MS, bytes=0, cpu=cpus, **asked
+        )
+        for worker in (pair.sender, pair.receiver):
+            found = threads(worker.hello.pid)
+            assert [found.count({cpu}) for cpu in cpus] == expected
         pair.start(bounded=False)
         sent, received = pair.finish(bounded=False)
         assert all(sent.numbers("flow", "bytes"))
         assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes")
+
+
+def methods_beside(side: str, other: str) -> list[tuple[str, str]]:
+    """Each method of a side with one of the other."""
+    methods = data_methods(local(), side)
+    return [(name, other) if side == "send" else (other, name) for name in methods]
+
+
+@pytest.mark.parametrize(
+    ("send", "receive"), methods_beside("send", "read") + methods_beside("receive", "write")
+)
+def test_two_threads_serve_streams_of_every_method(pair: Pair, send: str, receive: str) -> None:
+    """Chunks that the send buffer holds no part of but a small one: each is sent in several turns,
+    and what arrives is what was sent.
+    """
+    streams, size = 7, 24 * 2**20 + 12345
+    chunks = {"chunk": 700_001, "send_buffer": 2**17, "sample": 0}
+    pair.prepare(
+        send,
+        receive,
+        chunks,
+        {"sample": 0},
+        streams=streams,
+        threads=2,
+        bytes=size,
+        duration=0,
+        warmup=20 * MS,
+        verify=1,
+    )
+    assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
+    pair.start(bounded=True)
+    sent, received = pair.finish(bounded=True)
+    if pair.receiver.catalogue.receive[receive].has("delivers"):
+        assert sent.numbers("", "digest") == received.numbers("", "digest")
+    assert received.moved("flow", "bytes") == size
+    assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes")
+
+
+def test_two_threads_hold_the_rate_of_their_streams(pair: Pair) -> None:
+    rate = 400_000_000
+    _, received = pair.run(
+        "write",
+        "read",
+        {"rate": rate, "chunk": 16384},
+        streams=8,
+        threads=2,
+        duration=500 * MS,
+        warmup=100 * MS,
+    )
+    seconds = (received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)) / 1e9
+    assert received.moved("flow", "bytes") * 8 / seconds == pytest.approx(rate, rel=0.1)
+    windows = zip(
+        received.numbers("flow", "bytes", 0), received.numbers("flow", "bytes", 1), strict=True
+    )
+    shares = [(close - opened) * 8 / seconds for opened, close in windows]
+    assert shares == pytest.approx([rate / 8] * 8, rel=0.2)
+
+
+def test_1024_streams_are_set_up_within_two_seconds(pair: Pair) -> None:
+    """The quickest of a few, since others use this machine too; and each stream moves."""
+    took = []
+    while len(took) < 5 and (not took or min(took) > 2):
+        begun = time.monotonic()
+        pair.prepare(
+            "write", "read", streams=1024, threads=2, bytes=2048 * 65536, duration=0, warmup=0
+        )
+        took.append(time.monotonic() - begun)
+        assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
+        pair.start(bounded=True)
+        _, received = pair.finish(bounded=True)
+        assert received.numbers("flow", "bytes") == [2 * 65536] * 1024
+    assert min(took) < 2
+
+
+def test_a_worker_has_as_many_files_open_as_it_may() -> None:
+    """It raises its own limit, not that of the tools that it starts, and `check` names the hard one
+    where streams need more.
+    """
+    limited = ("prlimit", "--nofile=40:2000", *WORKER)
+    with open_pair(limited) as pair:
+        _, received = pair.run("write", "read", streams=64, threads=2, bytes=64 * 65536, sample=0)
+        assert received.numbers("flow", "bytes") == [65536] * 64
+        tool = pair.sender
+        tool.prepare({"role": "tool", "argv": "sh\0-c\0ulimit -n"})
+        tool.go()
+        side = Side.of(tool.catalogue, tool.result(PATIENCE).result)
+        assert side.vectors["", "tool_output", Edge.DRAINED].text == "40\n"
+        found = list(check_streams(Transfer(streams=1024), pair.sender, pair.receiver))
+        assert [(one.level, one.host, one.skips) for one in found] == [("error", "sender", False)]
+        assert "need 2112 open files, and a process there may have 2000" in found[0].what
+        assert not list(check_streams(Transfer(streams=512), pair.sender, pair.receiver))
+
+
+@pytest.mark.parametrize(
+    ("send", "receive", "asked", "why"),
+    [
+        ("write", "read", {"streams": 1, "threads": 2}, "a stream has one thread at most"),
+        ("null", "null", {"streams": 4, "threads": 2}, "null needs a thread for each stream"),
+    ],
+)
+def test_threads_that_cannot_be_are_unsupported(
+    pair: Pair, send: str, receive: str, asked: dict[str, int], why: str
+) -> None:
+    with pytest.raises(EngineError, match=why) as error:
+        pair.prepare(send, receive, duration=MS, bytes=0, **asked)
+    assert error.value.code == lib.NB_ERR_UNSUPPORTED
+    for worker in (pair.sender, pair.receiver):
+        worker.abort()
+    cell = Transfer(send=send, receive=receive, **asked)
+    (found,) = check_streams(cell, pair.sender, pair.receiver)
+    assert (found.level, found.skips) == ("error", True), "the other cells of a campaign run"
+    assert why in found.what
 
 
 @PINS
@@ -164,14 +285,21 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
         yield connections
 
 
+@pytest.mark.parametrize(
+    "shared",
+    [{"cpu": CPU}, {"threads": 1, "chunk": 1_000_000, "send_buffer": 2**17}],
+    ids=["pinned", "a chunk beyond its buffers"],
+)
 @pytest.mark.parametrize("send", data_methods(local(), "send"))
-def test_a_stream_that_is_stuck_holds_up_no_other(pair: Pair, send: str) -> None:
+def test_a_stream_that_is_stuck_holds_up_no_other(
+    pair: Pair, send: str, shared: dict[str, int]
+) -> None:
     """The sizes are such that some sends of the stuck stream are all through, and few enough that
     its completions have not been read: its error queue holds something, which epoll(7) reports
     again and again though there is no room to send.
     """
     wanted = 32 * 2**20  # far more than all buffers hold
-    with sending_to(pair, 2, method=send, duration=60_000 * MS, cpu=CPU) as streams:
+    with sending_to(pair, 2, method=send, duration=60_000 * MS, **shared) as streams:
         pair.sender.go()
         take(streams[0], wanted)
         assert comes_to_rest(pair.sender.hello.pid), "no stream is read now, and the sender is busy"

@@ -564,6 +564,8 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_campaign(
         ("receive_chunk: 1G, receive: splice", False),
         ("chunk: 1G, send: sendfile, source: zero", False),
         ("chunk: 64K, send: write", False),
+        ("receive_chunk: 256M, receive: uring", True),  # 8 of them
+        ("receive_chunk: 2M, receive: uring, queue_depth: 1024", True),
     ],
 )
 def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> None:

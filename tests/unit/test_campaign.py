@@ -180,6 +180,8 @@ def test_the_whole_format_is_understood() -> None:
             {"send_buffer": None, "receive_buffer": 131072},
         ),
         ("receive_buffer: 1M", {"send_buffer": None, "receive_buffer": 2**20}),
+        ("streams: 1024, threads: 2", {"streams": 1024, "threads": 2}),
+        ("streams: 4, threads: default", {"streams": 4}),
         ("pin: apart", {"pin": Pin("apart")}),
         ("pin: {sender: 2}", {"pin": Pin("cpus", (2,))}),
         ("pin: {receiver: 0}", {"pin": Pin("cpus", (), (0,))}),

@@ -15,7 +15,7 @@ TOP = (
 )
 TRANSFER = (
     "send, receive, source, sink, chunk, receive_chunk, align, preamble, socket_buffer, send_buffer, "
-    "receive_buffer, streams, pin, congestion, rate, ip, duration, bytes, warmup, cache, direct, fsync, tool, port, sample or pipe"
+    "receive_buffer, streams, threads, pin, congestion, rate, ip, duration, bytes, warmup, cache, direct, fsync, tool, port, sample or pipe"
 )
 SEND = "null, write, readwrite, sendfile, splice or mmap"
 RECEIVE = "null, read, trunc or splice"
@@ -208,16 +208,16 @@ CASES = [
     ),
     (
         "too many streams",
-        H + "transfer: {streams: 129}\n",
+        H + "transfer: {streams: 1025}\n",
         [
-            "3: transfer.streams: expected a number of streams, a whole number from 1 to 128, got '129'"
+            "3: transfer.streams: expected a number of streams, a whole number from 1 to 1024, got '1025'"
         ],
     ),
     (
         "streams in hexadecimal",
         H + "transfer: {streams: 0x10}\n",
         [
-            "3: transfer.streams: expected a number of streams, a whole number from 1 to 128, got '0x10'"
+            "3: transfer.streams: expected a number of streams, a whole number from 1 to 1024, got '0x10'"
         ],
     ),
     (

@@ -25,6 +25,7 @@ PARTS = (
     "lab",
     "kernels",
     "instructions",
+    "shared_threads",
     "conclusion",
     "known_loads",
     "low_load",

@@ -24,13 +24,16 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int f
 	/* A send and its notification are two completions, and notifications of earlier chains
 	 * come late. */
 	return status ? status
-		      : nb_uring_open(&chain->ring, chain->depth, 8 * chain->depth, 0, error);
+		      : nb_uring_open(&chain->ring, chain->depth, 8 * chain->depth, flow->shares,
+				      error);
 }
 
 int nb_chain_begin(struct nb_flow *flow)
 {
 	struct nb_chain *chain = flow->state;
 
+	if (flow->shares)
+		flow->ready = chain->ring.fd;
 	return nb_uring_enable(&chain->ring)
 		       ? (int)nb_flow_fail(flow, "io_uring_register",
 					   "report it as a defect of netbench", "enabling the ring")
@@ -52,24 +55,25 @@ static void submit_links(struct nb_flow *flow, struct nb_chain *chain)
 		entry->user_data = i;
 		chain->links[i].result = -EINPROGRESS;
 	}
+	chain->flying = chain->count;
+	chain->under_way = 1;
 }
 
-/* One completion: of a send, which may announce a notification, or that notification. Returns
- * whether it is a send's. */
-static int take_one(struct nb_chain *chain)
+/* One completion: of a send, which may announce a notification, or that notification. */
+static void take_one(struct nb_chain *chain)
 {
 	struct nb_completion completion = nb_uring_take(&chain->ring);
 
 	if (completion.flags & IORING_CQE_F_NOTIF) {
 		chain->given++;
 		chain->copied += ((uint32_t)completion.res & IORING_NOTIF_USAGE_ZC_COPIED) != 0;
-		return 0;
+		return;
 	}
 	if (completion.flags & IORING_CQE_F_MORE)
 		chain->owed++;
 	if (completion.user_data < chain->count)
 		chain->links[completion.user_data].result = completion.res;
-	return 1;
+	chain->flying--;
 }
 
 void nb_chain_take(struct nb_chain *chain)
@@ -87,17 +91,13 @@ static int fail_submit(struct nb_flow *flow)
 				 "of sends to the connection");
 }
 
-/* Send the links and wait for all of them. */
-static int send_links(struct nb_flow *flow, struct nb_chain *chain)
+/* Wait for all links that are under way. */
+static int await_links(struct nb_flow *flow, struct nb_chain *chain)
 {
-	uint32_t missing = chain->count;
-
-	submit_links(flow, chain);
-	while (missing) {
-		if (nb_uring_submit(&chain->ring, missing, 0))
+	while (chain->flying) {
+		if (nb_uring_submit(&chain->ring, chain->flying, 0))
 			return fail_submit(flow);
-		for (uint32_t there = nb_uring_ready(&chain->ring); there; there--)
-			missing -= (uint32_t)take_one(chain);
+		nb_chain_take(chain);
 	}
 	return 0;
 }
@@ -123,6 +123,7 @@ static int forget_sent(struct nb_flow *flow, struct nb_chain *chain)
 	uint32_t sent = 0;
 	struct nb_chain_link *link;
 
+	chain->under_way = 0;
 	while (sent < chain->count && chain->links[sent].result == (int)chain->links[sent].length)
 		sent++;
 	chain->sends += sent;
@@ -147,23 +148,53 @@ int nb_chain_flush(struct nb_flow *flow)
 	int status = 0;
 
 	while (!status && chain->count) {
-		status = send_links(flow, chain);
+		if (!chain->under_way)
+			submit_links(flow, chain);
+		status = await_links(flow, chain);
 		if (!status)
 			status = forget_sent(flow, chain);
 	}
 	return status;
 }
 
+/* Submit the links without waiting. NB_NOTHING, or another negative code. */
+static int launch(struct nb_flow *flow, struct nb_chain *chain)
+{
+	submit_links(flow, chain);
+	return nb_uring_submit(&chain->ring, 0, 0) ? fail_submit(flow) : NB_NOTHING;
+}
+
+/* What has become of links that are under way. 0: there are none, and chunks can be taken in. */
+static int settle(struct nb_flow *flow, struct nb_chain *chain)
+{
+	int status;
+
+	if (!chain->under_way)
+		return 0;
+	nb_chain_take(chain);
+	if (chain->flying)
+		return NB_NOTHING;
+	status = forget_sent(flow, chain);
+	return status || !chain->count ? status : launch(flow, chain);
+}
+
 ssize_t nb_chain_step(struct nb_flow *flow, size_t most)
 {
 	struct nb_chain *chain = flow->state;
-	struct nb_chain_link *link = &chain->links[chain->count++];
+	struct nb_chain_link *link;
+	int status = flow->shares ? settle(flow, chain) : 0;
 
+	if (status)
+		return status;
+	link = &chain->links[chain->count++];
 	link->from = nb_areas_next(&chain->areas, flow, most, &link->length);
 	most = link->length;
 	nb_areas_advance(flow, most);
-	if (chain->count == chain->depth && nb_chain_flush(flow))
-		return -1;
+	if (chain->count < chain->depth)
+		return (ssize_t)most;
+	status = flow->shares ? launch(flow, chain) : nb_chain_flush(flow);
+	if (status && status != NB_NOTHING)
+		return status;
 	return (ssize_t)most;
 }
 

@@ -26,7 +26,9 @@ struct nb_chain {
 	uint16_t how;	   /* sqe->ioprio of each */
 	int flags;	   /* MSG_... of each */
 	uint32_t depth;
-	uint32_t count; /* prepared, not sent */
+	uint32_t count;	 /* prepared, not sent */
+	uint32_t flying; /* of these: submitted, without a completion */
+	int under_way;	 /* they were submitted, and are not looked at yet */
 	uint64_t shorts;
 	uint64_t sends;	 /* that are done */
 	uint64_t owed;	 /* notifications that the kernel will give */
@@ -48,7 +50,8 @@ struct nb_chain {
 int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int flags,
 		  struct nb_error *error);
 int nb_chain_begin(struct nb_flow *flow);
-/* Take in a chunk; send what has come together when the chain is complete. Bytes, or negative. */
+/* Take in a chunk; send what has come together when the chain is complete. Bytes, or negative. In a
+ * thread group: without waiting, and NB_NOTHING as long as a chain is under way. */
 ssize_t nb_chain_step(struct nb_flow *flow, size_t most);
 /* Send what has come together. 0, or negative with flow->error filled. */
 int nb_chain_flush(struct nb_flow *flow);

@@ -73,6 +73,8 @@ static inline ssize_t nb_pipe_empty(struct nb_flow *flow, int fd, size_t length,
 		nb_count(flow, calls, 1);
 		if (moved < 0 && nb_flow_again(flow))
 			continue;
+		if (moved < 0 && fd == flow->socket && nb_flow_later(flow))
+			return nb_flow_leave(flow, NULL, length - done, done);
 		if (moved < 0 && fd != flow->socket)
 			return nb_flow_fail_sink(flow, "splice");
 		if (moved < 0)

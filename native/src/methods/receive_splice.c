@@ -53,7 +53,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_splice = {
 	.name = "splice",
 	.about = "splice(2) socket to pipe, pipe to sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_DESCRIPTORS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

@@ -100,7 +100,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_vmsplice = {
 	.name = "vmsplice",
 	.about = "read(2) into one of two buffers, vmsplice(2) to a pipe, splice(2) to the sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

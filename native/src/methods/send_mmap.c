@@ -52,6 +52,7 @@ static __attribute__((noinline)) ssize_t step_whole(struct nb_flow *flow, size_t
 	const unsigned char *from = nb_areas_next(flow->state, flow, most, &length);
 	ssize_t written = nb_flow_write(flow, from, length, WRITES, SHORT);
 
+	flow->rest_length = 0; /* the next step begins where this one ended */
 	if (written > 0)
 		nb_source_advance(&flow->source, (size_t)written);
 	return written;
@@ -64,10 +65,14 @@ static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const 
 	size_t done = written > 0 ? (size_t)written : 0;
 	ssize_t rest;
 
+	if (written < 0 && nb_flow_later(flow))
+		return NB_NOTHING;
 	if (written < 0 && !nb_flow_again(flow))
 		return nb_flow_fail_write(flow);
 	if (written > 0)
 		nb_count(flow, SHORT, 1);
+	if (written > 0 && flow->wait == NB_WAIT_LATER)
+		return written;
 	rest = nb_flow_write(flow, from + done, length - done, WRITES, SHORT);
 	return rest < 0 ? rest : (ssize_t)(done + (size_t)rest);
 }

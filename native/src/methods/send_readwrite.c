@@ -54,6 +54,11 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return nb_flow_write(flow, flow->buffer, (size_t)got, WRITES, SHORT);
 }
 
+static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	return nb_flow_write(flow, from, length, WRITES, SHORT);
+}
+
 const struct nb_method nb_send_readwrite = {
 	.name = "readwrite",
 	.about = "read(2) into a buffer, then write(2)",
@@ -66,4 +71,5 @@ const struct nb_method nb_send_readwrite = {
 	.open = open_buffer,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
+	.resume = resume,
 };

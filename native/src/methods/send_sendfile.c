@@ -30,6 +30,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		moved = sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
 		nb_count(flow, CALLS, 1);
 	} while (moved < 0 && nb_flow_again(flow));
+	if (moved < 0 && nb_flow_later(flow))
+		return NB_NOTHING;
 	if (moved < 0)
 		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
 				    "from the source to the connection");

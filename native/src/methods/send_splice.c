@@ -62,10 +62,16 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return nb_pipe_empty(flow, flow->socket, (size_t)got, OUT, SHORT, OUT_LENGTHS);
 }
 
+static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	(void)from; /* it is in the pipe */
+	return nb_pipe_empty(flow, flow->socket, length, OUT, SHORT, OUT_LENGTHS);
+}
+
 const struct nb_method nb_send_splice = {
 	.name = "splice",
 	.about = "splice(2) source to pipe, pipe to socket",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_DESCRIPTORS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
@@ -73,5 +79,6 @@ const struct nb_method nb_send_splice = {
 	.open = open_pipe,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
+	.resume = resume,
 	.close = nb_pipe_close,
 };

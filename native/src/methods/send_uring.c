@@ -69,7 +69,7 @@ const struct nb_method nb_send_uring = {
 	.about = "io_uring(7): chains of IORING_OP_SEND from memory, or from a file mapped before "
 		 "the run",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS | NB_WAITS,
+		 NB_BUFFERS | NB_DESCRIPTORS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

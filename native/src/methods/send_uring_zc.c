@@ -159,8 +159,14 @@ static int await_notifications(struct nb_flow *flow, uint64_t most)
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct nb_chain *chain = flow->state;
-	ssize_t sent = nb_chain_step(flow, most);
+	ssize_t sent;
 
+	if (flow->shares) { /* the ring is ready again when they come */
+		nb_chain_take(chain);
+		if (chain->owed - chain->given > 4 * chain->depth)
+			return NB_NOTHING;
+	}
+	sent = nb_chain_step(flow, most);
 	if (sent > 0 && !chain->count && await_notifications(flow, 4 * chain->depth))
 		sent = -1;
 	show(flow);
@@ -180,7 +186,7 @@ static int drain(struct nb_flow *flow)
 const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_WAITS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

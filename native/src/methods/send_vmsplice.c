@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "../clock.h"
 #include "../direct.h"
 #include "../method.h"
 #include "../pattern.h"
@@ -22,7 +23,7 @@
 
 enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, GIFT, DEPTH };
 enum { IN, OUT, SHORT, LOOKS, POLLS, GIFTED };
-enum { DEPTH_DEFAULT = 16, WAIT_NS = 50000 };
+enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000, LATER_NS = 1000000 };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
@@ -61,6 +62,7 @@ struct state {
 	uint64_t sent;	/* bytes that the connection has been given */
 	uint64_t left;	/* bytes of them that have left, when it was last asked */
 	uint64_t *ends; /* of each slot: `sent` after it was sent last */
+	size_t piped;	/* of what a step left: bytes that are in the pipe */
 };
 
 /* A ring of chunks, all of the same content. */
@@ -75,7 +77,8 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	state->stride = ((size_t)(job->align + job->chunk) + page - 1) / page * page;
 	state->slots = (size_t)job->extra[DEPTH];
 	if (!state->slots)
-		state->slots = state->stride * DEPTH_DEFAULT <= LARGEST ? DEPTH_DEFAULT : 2;
+		state->slots =
+			state->stride * DEPTH_DEFAULT <= LARGEST ? DEPTH_DEFAULT : DEPTH_LEAST;
 	state->ends = calloc(state->slots, sizeof(*state->ends));
 	if (!state->ends)
 		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller queue_depth",
@@ -121,11 +124,24 @@ static int await_slot(struct nb_flow *flow, struct state *state)
 			      ((uint64_t)queued < state->sent ? (uint64_t)queued : state->sent);
 		if (state->left >= state->ends[state->slot])
 			break;
+		if (flow->wait == NB_WAIT_LATER) {
+			flow->wake = nb_now() + LATER_NS;
+			return NB_NOTHING;
+		}
 		nb_count(flow, POLLS, 1);
 		if (nb_flow_pause(flow, WAIT_NS, "wait for acknowledgements"))
 			return -1;
 	}
 	return 0;
+}
+
+/* The connection has taken so many bytes; what else is in the pipe is flow->rest_length now. */
+static ssize_t leave(struct nb_flow *flow, const unsigned char *from, size_t length, size_t sent)
+{
+	struct state *state = flow->state;
+
+	state->piped = flow->rest_length;
+	return nb_flow_leave(flow, from + sent, length - sent, sent);
 }
 
 /* Through the pipe, as much at a time as it holds. */
@@ -139,7 +155,7 @@ static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 		       room = pipe->size - ((uintptr_t)(from + done) & (flow->page - 1));
 		struct iovec part = { .iov_base = from + done,
 				      .iov_len = left < room ? left : room };
-		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, flags);
+		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, flags), sent;
 
 		nb_count(flow, IN, 1);
 		if (moved < 0 && errno == EINTR)
@@ -148,10 +164,13 @@ static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 			return nb_flow_fail_source(
 				flow, "vmsplice",
 				"it was cut short: keep the source as it is during a run");
-		if (nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0) < 0)
-			return -1;
 		if (flags)
 			nb_count(flow, GIFTED, (uint64_t)moved);
+		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
+		if (sent < 0 && sent != NB_NOTHING)
+			return sent;
+		if (sent != moved)
+			return leave(flow, from, length, done + (sent > 0 ? (size_t)sent : 0));
 		done += (size_t)moved;
 	}
 	return (ssize_t)length;
@@ -161,13 +180,45 @@ static ssize_t step_ring(struct nb_flow *flow, size_t most)
 {
 	struct state *state = flow->state;
 
-	if (await_slot(flow, state) ||
-	    pass_on(flow, flow->buffer + state->slot * state->stride, most) < 0)
-		return -1;
-	state->sent += most;
-	state->ends[state->slot] = state->sent;
+	int status = await_slot(flow, state);
+	ssize_t sent;
+
+	if (status)
+		return status;
+	sent = pass_on(flow, flow->buffer + state->slot * state->stride, most);
+	if (sent < 0 && sent != NB_NOTHING)
+		return sent;
+	state->ends[state->slot] = state->sent + most;
+	state->sent += sent > 0 ? (uint64_t)sent : 0;
 	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
-	return (ssize_t)most;
+	return sent;
+}
+
+/* First what is in the pipe, then what follows it in memory. */
+static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	struct state *state = flow->state;
+	size_t piped = state->piped, done = 0;
+	ssize_t sent = 0;
+
+	if (piped) {
+		sent = nb_pipe_empty(flow, flow->socket, piped, OUT, SHORT, 0);
+		if (sent < 0 && sent != NB_NOTHING)
+			return sent;
+		done = sent > 0 ? (size_t)sent : 0;
+		state->piped = piped - done;
+	}
+	if (state->piped)
+		sent = nb_flow_leave(flow, from + done, length - done, done);
+	else if (done < length) {
+		sent = pass_on(flow, (unsigned char *)(uintptr_t)(from + done), length - done);
+		if (sent < 0 && sent != NB_NOTHING)
+			return sent;
+		done += sent > 0 ? (size_t)sent : 0;
+		sent = done ? (ssize_t)done : NB_NOTHING;
+	}
+	state->sent += sent > 0 ? (uint64_t)sent : 0;
+	return sent;
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -181,8 +232,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		return step_ring(flow, most);
 	from = nb_areas_next(&state->areas, flow, most, &length);
 	sent = pass_on(flow, from, length);
-	if (sent > 0)
-		nb_areas_advance(flow, (size_t)sent);
+	if (sent > 0 || sent == NB_NOTHING) /* the rest is resumed */
+		nb_areas_advance(flow, length);
 	return sent;
 }
 
@@ -202,7 +253,8 @@ const struct nb_method nb_send_vmsplice = {
 	.about = "vmsplice(2) memory, or a file mapped before the run, to a pipe; splice(2) to the "
 		 "socket",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS,
+		 NB_BUFFERS | NB_DESCRIPTORS,
+	.buffers = DEPTH_LEAST,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,
@@ -210,5 +262,6 @@ const struct nb_method nb_send_vmsplice = {
 	.open = open_memory,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
+	.resume = resume,
 	.close = close_memory,
 };

@@ -31,6 +31,11 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return nb_flow_write(flow, flow->buffer, most, CALLS, SHORT);
 }
 
+static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	return nb_flow_write(flow, from, length, CALLS, SHORT);
+}
+
 const struct nb_method nb_send_write = {
 	.name = "write",
 	.about = "write(2) from a buffer in memory",
@@ -42,4 +47,5 @@ const struct nb_method nb_send_write = {
 	.open = open_buffer,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
+	.resume = resume,
 };

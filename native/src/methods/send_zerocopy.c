@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../clock.h"
 #include "../method.h"
 #include "areas.h"
 #include "errqueue.h"
@@ -25,7 +26,8 @@
 enum {
 	BATCH_DEFAULT = 16,
 	POLL_MS = 100,
-	POLLS = 50,    /* without one completion */
+	POLLS = 50, /* without one completion */
+	LATER_NS = 1000000,
 	BARREN = 2000, /* waits of 1 ms for memory that others have pinned */
 };
 enum { BATCH = NB_SENDER_OWN, MORE };
@@ -128,7 +130,8 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 				     "use Linux 4.19 or later, which accepts it on a connected "
 				     "socket, or another send method",
 				     "on stream %u", flow->index);
-	return nb_socket_options_set(flow, error);
+	return nb_socket_options_set(flow, error) ? -(int)error->code
+						  : nb_socket_options_share(flow, error);
 }
 
 static uint64_t pending(const struct nb_flow *flow)
@@ -212,10 +215,14 @@ static int await_room(struct nb_flow *flow, size_t length)
 	nb_count(flow, REFUSED, 1);
 	if (status)
 		return status < 0 ? status : 0;
-	if (pending(flow))
-		return await_notice(flow, POLL_MS);
-	if (++state->barren <= BARREN)
-		return await_notice(flow, 1);
+	if (!pending(flow))
+		state->barren++;
+	if (state->barren <= BARREN && flow->wait == NB_WAIT_LATER) {
+		flow->wake = nb_now() + LATER_NS;
+		return NB_NOTHING;
+	}
+	if (state->barren <= BARREN)
+		return await_notice(flow, pending(flow) ? POLL_MS : 1);
 	errno = ENOBUFS;
 	return nb_fail_errno(&flow->error, "send",
 			     "use a smaller chunk, or raise `ulimit -l` or net.core.optmem_max, or "
@@ -239,6 +246,8 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 			return nb_flow_fail_source(
 				flow, "send",
 				"it was cut short: keep the source as it is during a run");
+		if (sent < 0 && nb_flow_later(flow))
+			return nb_flow_leave(flow, from + done, length - done, done);
 		if (sent < 0 && errno != ENOBUFS)
 			return nb_flow_fail(flow, "send",
 					    "check the path between the data addresses",
@@ -254,6 +263,8 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 			if (++state->unseen >= state->batch)
 				status = take_notices(flow);
 		}
+		if (status == NB_NOTHING)
+			return nb_flow_leave(flow, from + done, length - done, done);
 		if (status < 0)
 			return status;
 	}
@@ -267,8 +278,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	const unsigned char *from = nb_areas_next(&state->areas, flow, most, &length);
 	ssize_t sent = send_all(flow, from, length);
 
-	if (sent > 0)
-		nb_areas_advance(flow, (size_t)sent);
+	if (sent > 0 || sent == NB_NOTHING) /* the rest is resumed */
+		nb_areas_advance(flow, length);
 	return sent;
 }
 
@@ -319,6 +330,7 @@ const struct nb_method nb_send_zerocopy = {
 	.open = open_areas,
 	.connected = connected,
 	.step = step,
+	.resume = send_all,
 	.reap = reap,
 	.drain = drain,
 	.close = close_areas,

@@ -61,5 +61,7 @@ enum {
 /* Set them on a flow's connection: `connected` of a method, without `wait` and with it. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);
 int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error);
+/* A sender whose thread serves others too does not wait. */
+int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error);
 
 #endif

@@ -21,7 +21,7 @@ from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import WHOLE_FILE, Transfer
 from netbench.units import format_rate, format_size, format_time
 
-STREAMS_MAX = 128
+STREAMS_MAX = 1024
 FSYNC = ("none", "window", "after")
 SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
@@ -65,6 +65,7 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         return kinds.choice(f"a {side} method", list(built))
 
     streams = kinds.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
+    threads = kinds.number("a number of threads", *_bounds(catalogue, "threads", 1, STREAMS_MAX))
     cubic = kinds.matching("a congestion control such as cubic", "[a-z0-9_-]{1,15}")
     rate = kinds.rate(*_bounds(catalogue, "rate", 1))
     whole_file = {"file": WHOLE_FILE}
@@ -119,6 +120,13 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
             "default",
         ),
         "streams": _Key(streams, "connections at the same time", 8, "1"),
+        "threads": _Key(
+            kinds.keyword({"default": None}, threads),
+            "threads of each side that serve the streams; default: one a stream, and of a pinned"
+            " side one a CPU",
+            2,
+            "default",
+        ),
         "pin": _Key(transfer_values.PIN, "CPUs of the two sides", "apart", "none"),
         "congestion": _Key(
             kinds.keyword({"default": None}, cubic), "TCP congestion control", "bbr", "default"

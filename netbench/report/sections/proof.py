@@ -109,6 +109,7 @@ def _lengths(source: Source) -> Table | None:
         for key, each in sorted(counts.items())
         if sum(each.values())
         for size in sorted(each)
+        if each[size]
     ]
     columns = (
         Column("side", kind="key"),
