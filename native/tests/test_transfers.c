@@ -3,6 +3,7 @@
  * interface. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -35,7 +36,10 @@ struct plan {
 	uint64_t rate;
 	uint64_t sample;
 	int verify;
-	int pinned; /* all streams of a side share a thread then */
+	int pinned;	  /* all streams of a side share a thread then */
+	const char *sink; /* path of a file; NULL: discard */
+	const char *fsync;
+	int direct;
 };
 
 struct pair {
@@ -96,6 +100,13 @@ static uint64_t prepare_receiver(struct test_controller *controller, const struc
 
 	put_plan(&writer, plan, "receive", plan->receive);
 	put_number(&writer, "receive_chunk", plan->receive_chunk ? plan->receive_chunk : 65536);
+	if (plan->sink) {
+		put_text(&writer, "sink", "file");
+		put_text(&writer, "sink_path", plan->sink);
+		put_text(&writer, "fsync", plan->fsync);
+		put_number(&writer, "overwrite", 1);
+		put_number(&writer, "direct", (uint64_t)plan->direct);
+	}
 	controller_request(controller, NB_JOB, &writer);
 	ready = controller_await(controller, NB_READY);
 	port = vector_number(&ready, "", "port", 0, 0);
@@ -322,6 +333,67 @@ static void every_pair_delivers_so_many_bytes(void **state)
 			forget(&pair);
 		}
 	close_pair(&pair);
+}
+
+/* Whether a file there may be open with O_DIRECT. */
+static int has_direct_io(const char *folder)
+{
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_DIRECT, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* In the window and after it, by streams that share a thread and by those that do not. */
+static void sinks_are_forced_to_their_disk(void **state)
+{
+	static const char *const when[] = { "window", "after" };
+	char folder[] = "/var/tmp/netbench-test-XXXXXX", sink[64], path[80];
+	struct pair pair;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(sink, sizeof(sink), "%s/out", folder);
+	open_pair(&pair);
+	for (unsigned int i = 0; i < 8; i++) {
+		struct plan plan = { .send = "write",
+				     .receive = "read",
+				     .streams = 3,
+				     .sink = sink,
+				     .fsync = when[i % 2],
+				     .pinned = i / 2 % 2,
+				     .rate = 800000000,
+				     .verify = i / 4,
+				     .bytes = i / 4 ? 1000001 : 0,
+				     .direct = has_direct_io(folder) };
+		uint64_t opened, closed, took;
+
+		run(&pair, &plan);
+		took = vector_number(&pair.received, "", "fsync_ns", NB_EDGE_DRAINED, 0);
+		opened = vector_ns(&pair.received, "flow", "steps", NB_EDGE_OPEN);
+		closed = vector_ns(&pair.received, "flow", "steps", NB_EDGE_CLOSE);
+		assert_true(took > 0);
+		if (!(i % 2))
+			assert_true(closed - opened >= took + (plan.bytes ? 0 : 30 * MS));
+		for (size_t stream = 0; stream < 3; stream++) {
+			assert_int_equal(bytes_at(&pair.sent, NB_EDGE_DRAINED, stream),
+					 bytes_at(&pair.received, NB_EDGE_DRAINED, stream));
+			if (plan.verify)
+				assert_true(vector_number(&pair.sent, "", "digest", NB_EDGE_DRAINED,
+							  stream) ==
+					    vector_number(&pair.received, "", "digest",
+							  NB_EDGE_DRAINED, stream));
+		}
+		forget(&pair);
+	}
+	close_pair(&pair);
+	assert_int_equal(0, unlink(sink));
+	for (int i = 1; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s.%d", sink, i);
+		assert_int_equal(0, unlink(path));
+	}
+	assert_int_equal(0, rmdir(folder));
 }
 
 static void streams_share_the_bytes_of(struct pair *pair, int pinned)
@@ -1109,6 +1181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_moves_data_for_a_time),
 		cmocka_unit_test(every_pair_delivers_so_many_bytes),
+		cmocka_unit_test(sinks_are_forced_to_their_disk),
 		cmocka_unit_test(streams_share_the_bytes),
 		cmocka_unit_test(completions_belong_to_the_window_of_their_sends),
 		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),

@@ -143,7 +143,8 @@ def _disk(device: dict[str, str]) -> str:
         f"scheduler {scheduler}" if scheduler else "",
         f"sectors of {sector}" if sector else "",
     ]
-    return f"{name} ({', '.join(filter(None, details))})"
+    said = ", ".join(filter(None, details))
+    return f"{name} ({said})" if said else name
 
 
 def free_space(text: str) -> str:

@@ -210,6 +210,26 @@ def test_a_sink_that_cannot_fit_fails_before_it_is_written(
     assert sink.stat().st_size == (1700 << 10) // 2, "nothing was written"
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("bounds", ["bytes: 24M", "duration: 100ms, warmup: 0s, rate: 2Gb/s"])
+def test_a_disk_that_fails_under_fsync_fails_the_run(tmp_path: Path, bounds: str) -> None:
+    """A disk image in too small a file system: what the page cache took does not reach it."""
+    for fsync in ("window", "after"):
+        folder = tmp_path / fsync
+        folder.mkdir()
+        mount("-t", "tmpfs", "-o", "size=12m", "tmpfs", folder)
+        try:
+            with ext4_on(folder / "image", tmp_path / f"{fsync}-ext4") as disk:
+                record, *_ = run(
+                    f"transfer: {{sink: {{file: {disk}/out}}, {bounds}, fsync: {fsync}}}\n",
+                    tmp_path / f"{fsync}-r",
+                )
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+        assert record["status"] == "failed"
+        assert record["reason"].startswith(f"here: fsync: {disk}/out: ")
+
+
 def test_an_existing_sink_is_refused_and_overwritten_only_on_request(tmp_path: Path) -> None:
     sink = tmp_path / "precious"
     sink.write_text("precious")

@@ -142,6 +142,37 @@ def test_route_and_qdisc_are_what_ip_and_tc_say(found: dict[str, str], interface
     )
 
 
+STACKS = [
+    ("kind: none", "no block device"),
+    (
+        "depth: 0\nkind: partition\ndepth: 1\nmodel: Samsung SSD 980\ndriver: nvme\nrotational: 0\n"
+        "scheduler: [none] mq-deadline\nlogical_block_size: 512",
+        "partition of Samsung SSD 980 (solid state, scheduler none, sectors of 512)",
+    ),
+    (
+        "depth: 0\nuuid: LVM-x\ndepth: 1\nlevel: raid1\n"
+        + 2
+        * "depth: 2\nkind: partition\ndepth: 3\nmodel: WD 4\nrotational: 1\nscheduler: mq-deadline\n",
+        "LVM of raid1 of 2 x partition of WD 4 (rotating, scheduler mq-deadline)",
+    ),
+    (
+        "depth: 0\nlevel: raid0\ndepth: 1\nmodel: A\ndepth: 1\nuuid: CRYPT-LUKS2-1\ndepth: 2\nmodel: B",
+        "raid0 of A () and CRYPT of B ()",
+    ),
+]
+
+
+@pytest.mark.parametrize(("printed", "fact"), STACKS)
+def test_disks_below_raid_and_device_mapper(printed: str, fact: str) -> None:
+    assert storage.devices(f"{printed}\n") == fact.replace(" ()", "")
+
+
+def test_what_names_no_device_is_missing_with_a_reason() -> None:
+    for text_read in ("", "nothing", "depth: x"):
+        with pytest.raises(ValueError, match="no device in it"):
+            storage.devices(text_read)
+
+
 @pytest.mark.parametrize("path", ["/", "/etc/passwd", "/proc/self/status", "/dev/shm", "/sys"])
 def test_mounts_are_what_findmnt_says(path: str) -> None:
     said = storage.mounted(f"{path}\n{Path('/proc/self/mountinfo').read_text()}")
