@@ -27,6 +27,8 @@ SUDO = ("sudo", "-n", "--")
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 ERROR_BYTES = 1 << 16  # of standard error that are looked at
 OUTPUT_LIMIT = 16 << 20  # of a program
+# Who became root, and how, is of no account where root starts a worker.
+ORIGINS = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
 # What a mover that leaves root keeps of root's environment: what Python needs to start.
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")
 
@@ -77,11 +79,10 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], kept: Collection[str] = ()) -> None:
         pipe = subprocess.PIPE
-        # That root came by sudo is of no account where root starts a worker.
         environment = {
             name: text
             for name, text in os.environ.items()
-            if name != "SUDO_UID" and (not kept or name in kept)
+            if name not in ORIGINS and (not kept or name in kept)
         }
         self._child = subprocess.Popen(
             argv,

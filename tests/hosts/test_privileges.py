@@ -25,6 +25,8 @@ from netbench.conductor import conductor
 from netbench.conductor.check import check
 from netbench.conductor.runner import Runner
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine import binding, frames
+from netbench.engine.binding import Frame, describe
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
@@ -254,6 +256,60 @@ def test_root_by_another_program_than_sudo_is_no_way_to_root_either(
 def test_another_program_than_sudo_starts_no_mover(by_doas: Callable[[str], Process]) -> None:
     with pytest.raises(EngineError, match="a mover is not started by sudo"):
         Worker(by_doas("mover"), "snd")
+
+
+def asks_who_it_is() -> bytes:
+    """What a controller sends that runs id(1) on a helper, without waiting for answers."""
+    rows = {row.name: row.id for row in describe() if row.kind == "option" and row.owner == "file"}
+    asked = frames.encode_values({rows["op"]: "exec", rows["target"]: "id"})
+    hello = frames.frame(Frame.HELLO, 0, binding.own_hello())
+    return hello + frames.frame(Frame.OP, 1, asked)
+
+
+def answer(source: object, **environment: str) -> bytes:
+    """What a helper, as root, answers to what it reads there."""
+    argv = [str(BUILT), "helper"]
+    given = {"input": source} if isinstance(source, bytes) else {"stdin": source}
+    env = {"PATH": os.environ["PATH"], **environment}
+    return subprocess.run(
+        argv, check=False, capture_output=True, env=env, timeout=60, **given
+    ).stdout  # type: ignore[call-overload, no-any-return]
+
+
+def written_to_a_file(folder: Path) -> int:
+    """As in /proc/PID/cmdline of a setuid program, which is root's."""
+    (folder / "written").write_bytes(asks_who_it_is())
+    return os.open(folder / "written", os.O_RDONLY)
+
+
+def written_to_a_named_pipe(folder: Path) -> int:
+    os.mkfifo(folder / "fifo")
+    reading = os.open(folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    with (folder / "fifo").open("wb") as pipe:
+        pipe.write(asks_who_it_is())
+    return reading
+
+
+@pytest.mark.parametrize("place", [written_to_a_file, written_to_a_named_pipe])
+def test_what_is_roots_and_holds_what_anyone_wrote_is_no_way_to_root(
+    tmp_path: Path, place: Callable[[Path], int]
+) -> None:
+    """By doas(1) and su(1) a user chooses what the helper reads."""
+    assert b"uid=0" in answer(asks_who_it_is()), "a pipe of root's is from root's controller"
+    source = place(tmp_path)
+    said = answer(source)
+    os.close(source)
+    assert b"uid=0" not in said
+    assert b"a login by sudo to a host without" in said
+
+
+@pytest.mark.parametrize("said", [{"DOAS_USER": "bench"}, {"PKEXEC_UID": "1000"}], ids=str)
+def test_a_pipe_that_the_server_made_as_root_is_no_way_to_root_either(said: dict[str, str]) -> None:
+    """Dropbear makes a session's pipes as root."""
+    answered = answer(asks_who_it_is(), **said)
+    assert b"uid=0" not in answered
+    assert b"a login by sudo to a host without" in answered
+    assert b"uid=0" in answer(asks_who_it_is(), DOAS_USER="root", PKEXEC_UID="0")
 
 
 def test_named_settings_and_sysctls_of_the_network_are_allowed_by_sudo(bed: Bed) -> None:

@@ -2,11 +2,12 @@
 #include "client.h"
 
 #include <grp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "../program.h"
@@ -31,10 +32,25 @@ static void isolate(void)
 {
 	nb_program_clear_environment();
 	lift_limits();
-	signal(SIGXFSZ, SIG_IGN);
 	umask(022);
 	if (setgroups(0, NULL) || chdir("/"))
 		return; /* what is left is root's own */
+}
+
+/* The account that made the anonymous pipe or the socket (fstat(2)): sshd and controllers make it
+ * as the user, so doas(1) and su(1), which say less than sudo, are known by it. Everything else may
+ * be root's and still hold what any account wrote, such as /proc/PID/cmdline of a setuid program.
+ */
+static struct stat find_maker(int in)
+{
+	static const long PIPES = 0x50495045; /* PIPEFS_MAGIC */
+	struct stat made;
+	struct statfs place;
+
+	if (fstat(in, &made) || fstatfs(in, &place) ||
+	    !(S_ISSOCK(made.st_mode) || (S_ISFIFO(made.st_mode) && place.f_type == PIPES)))
+		made.st_uid = made.st_gid = (uid_t)-1;
+	return made;
 }
 
 static unsigned int number_of(const char *name, unsigned int otherwise)
@@ -44,14 +60,21 @@ static unsigned int number_of(const char *name, unsigned int otherwise)
 	return text ? (unsigned int)strtoul(text, NULL, 10) : otherwise;
 }
 
+/* doas(1) and pkexec(1) say that they were there, and their user cannot take that back. */
+static int came_by_another(void)
+{
+	const char *user = getenv("DOAS_USER");
+
+	return (user && strcmp(user, "root") != 0) || number_of("PKEXEC_UID", 0);
+}
+
 void nb_client_begin(struct nb_client *client, int in)
 {
-	struct stat made = { .st_uid = (uid_t)-1 };
+	struct stat made = find_maker(in);
 	const char *user = getenv("SUDO_USER");
 
-	/* A pipe or a socket belongs to the account that made it (fstat(2)): sshd and controllers
-	 * make it as the user, so doas(1) and su(1), which say less than sudo, are known by it. */
-	fstat(in, &made);
+	if (!made.st_uid && came_by_another())
+		made.st_uid = made.st_gid = (uid_t)-1;
 	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid),
 				      .group = number_of("SUDO_GID", made.st_gid) };
 	if (!client->id) /* root by sudo from root */
