@@ -66,7 +66,8 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 	memcpy(copy, argv, length);
 	if (!nb_program_arguments(copy, sizeof(copy), arguments))
 		return nb_fail(error, NB_ERR_REQUEST, "exec", "name a program",
-			       "the command is empty");
+			       "the command is empty, or has more than %d words",
+			       NB_ARGUMENTS_MAX - 1);
 	if (pipe2(ends, O_CLOEXEC) || fcntl(ends[0], F_SETFL, O_NONBLOCK))
 		return nb_fail_errno(error, "exec", "raise the limit on open files (ulimit -n)",
 				     "%s", arguments[0]);

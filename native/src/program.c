@@ -18,13 +18,12 @@ enum { EXEC_FAILED = 127 };
 
 size_t nb_program_arguments(char *text, size_t length, char **arguments)
 {
-	size_t count = 0;
+	size_t count = 0, at = 0;
 
-	for (size_t at = 0; at < length && text[at] && count + 1 < NB_ARGUMENTS_MAX;
-	     at += strlen(text + at) + 1)
+	for (; at < length && text[at] && count + 1 < NB_ARGUMENTS_MAX; at += strlen(text + at) + 1)
 		arguments[count++] = text + at;
 	arguments[count] = NULL;
-	return count;
+	return at < length && text[at] ? 0 : count;
 }
 
 /* Pin to the CPU that was asked for. 0, or -1 with errno: on another CPU the measurement would be
@@ -68,6 +67,7 @@ static void exec_child(char **arguments, const struct nb_cpus *cpus, int out, in
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (usual_files.rlim_max)
 		setrlimit(RLIMIT_NOFILE, &usual_files);
 	if (!pin_to(cpus) && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {

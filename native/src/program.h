@@ -23,7 +23,7 @@ struct nb_output {
 };
 
 /* Words separated by NUL as an argv of at most NB_ARGUMENTS_MAX entries, NULL the last. Returns how
- * many there are. */
+ * many there are; 0 where there is none, or one too many. */
 size_t nb_program_arguments(char *text, size_t length, char **arguments);
 /* Start a program in a session of its own, on these CPUs alone unless there are none. Returns its
  * pid, or -1 with the errno of what failed, exec included, in *number. */

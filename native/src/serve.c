@@ -240,6 +240,7 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	nb_client_begin(&worker.client, in);
 	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and with it its run alone */
 	nb_leaving_begin(&leaving);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	/* A controller that no longer reads must not block the worker. */

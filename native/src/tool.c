@@ -39,8 +39,9 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 
 	memcpy(copy, job->argv, sizeof(copy));
 	if (!nb_program_arguments(copy, sizeof(copy), arguments))
-		return nb_fail(error, NB_ERR_REQUEST, "start tool",
-			       "write tool: {argv: [program, ...]}", "the command is empty");
+		return nb_fail(
+			error, NB_ERR_REQUEST, "start tool", "write tool: {argv: [program, ...]}",
+			"the command is empty, or has more than %d words", NB_ARGUMENTS_MAX - 1);
 	if (open_output(&tool->output, NB_TOOL_OUTPUT, &out) ||
 	    open_output(&tool->errors, NB_TOOL_ERRORS, &err))
 		number = errno;

@@ -448,6 +448,7 @@ static void wrong_requests_are_refused(void **state)
 	struct nb_undo_entry *held = NULL;
 	struct nb_writer answer = { 0 };
 	struct nb_error error;
+	char words[2 * 256];
 
 	(void)state;
 	must_not(&(struct operation){ .op = "files", .target = "/proc/self/comm" },
@@ -461,6 +462,12 @@ static void wrong_requests_are_refused(void **state)
 			.op = "file", .target = "/no/such/file", .value = "x", .hold = 1 },
 		"No such file");
 	must_not(&(struct operation){ .op = "exec", .target = "" }, "the command is empty");
+	for (size_t i = 0; i < sizeof(words); i++)
+		words[i] = i % 2 ? 0 : 'a';
+	must_not(&(struct operation){ .op = "exec",
+				      .target = words,
+				      .target_length = sizeof(words) - 1 },
+		 "more than 255 words");
 	must_not(&(struct operation){ .op = "link", .target = "lo" },
 		 "the target of link is 2 words, not 1");
 	must_not(&(struct operation){ .op = "file",

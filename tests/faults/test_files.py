@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from netbench.conductor.ends import Ends
 from netbench.conductor.runner import Runner
 from netbench.engine.local import local
 from netbench.errors import RequestError
+from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.plan import Unit
@@ -58,6 +60,12 @@ TO_FILE = [
 def powerless(host: Host) -> LocalChannel:
     """Workers that the permissions of files bind."""
     return LocalChannel(host.name, as_anyone(LocalChannel(host.name).worker_argv()))
+
+
+def limited(host: Host) -> LocalChannel:
+    """Workers, as hosts have them, that may write files of 51,200 bytes."""
+    worker = str(PACKAGE / f"worker-{platform.machine()}")
+    return LocalChannel(host.name, ("sh", "-c", 'ulimit -f 100; exec "$0" "$@"', worker))
 
 
 def mount(*words: str | Path) -> None:
@@ -315,6 +323,18 @@ def test_a_sink_follows_no_symbolic_link(
     assert record["status"] == "failed"
     assert "is a symbolic link" in record["reason"]
     assert (target.read_text() if target.exists() else None) == ("precious" if there else None)
+
+
+@pytest.mark.parametrize("receive", ["read", "mmap"])
+def test_a_sink_beyond_what_its_user_may_write_fails_its_run_alone(
+    tmp_path: Path, receive: str
+) -> None:
+    """SIGXFSZ would end the mover."""
+    text = BASE + f"transfer: {{receive: {receive}, sink: {{file: {tmp_path}/out}}, {SHORT}}}\n"
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r", channels=limited)
+    records = stored_records(conclusion.path)
+    assert {record["status"] for record in records} == {"failed"}
+    assert "out: File too large" in records[0]["reason"]
 
 
 def test_a_folder_is_no_sink(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from netbench.units import (
     parse_time,
 )
 
+WORDS_MAX = 255  # of a command line, as the worker takes it (NB_ARGUMENTS_MAX)
 SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 U64_MAX = 2**64 - 1
 Schema = dict[str, Any]
@@ -229,12 +230,14 @@ def argv() -> Kind:
         except ValueError as error:
             raise expected("a program and its arguments, with every quote closed", value) from error
         words = [w for w in written if isinstance(w, str) and w] if written else []
+        if len(words) > WORDS_MAX:
+            raise wrong(f"expected at most {WORDS_MAX} words, got {len(words)}")
         if isinstance(written, list) and words and len(words) == len(written):
             return tuple(words)
         raise expected("a program and its arguments, as a line or as a list of words", value)
 
     schema = {"type": ["string", "array"], "items": {"type": "string"}}
-    return Kind(parse, {**schema, "minItems": 1, "minLength": 1})
+    return Kind(parse, {**schema, "minItems": 1, "maxItems": WORDS_MAX, "minLength": 1})
 
 
 def mapping_of(what: str) -> BeforeValidator:
