@@ -8,6 +8,7 @@ was expected.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -117,7 +118,14 @@ def printed(text: str) -> tuple[float, str]:
     match = _PRINTED.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a number, got {text!r}")
-    return float(match[1]), match[2]
+    return _finite(float(match[1]), text), match[2]
+
+
+def _finite(number: float, text: str) -> float:
+    """The number. Errors: ValueError where it is beyond all that a float holds."""
+    if not math.isfinite(number):
+        raise ValueError(f"expected a number below 1e308, got {text[:40]!r}")
+    return number
 
 
 def _amount(unit: str) -> tuple[float, bool]:
@@ -144,7 +152,7 @@ def printed_rate(text: str) -> float:
     if match is None or number < 0:
         raise ValueError(f"expected a rate such as 9.4 Gbits/sec, got {text!r}")
     factor, of_bytes = _amount(match[1])
-    return number * factor * (8 if of_bytes else 1)
+    return _finite(number * factor * (8 if of_bytes else 1), text)
 
 
 def printed_size(text: str) -> int:
@@ -170,7 +178,7 @@ def printed_microseconds(text: str) -> float:
     number, unit = printed(text)
     if unit and unit not in _PRINTED_TIMES:
         raise ValueError(f"expected a time such as 23.1 us, got {text!r}")
-    return number * float(_PRINTED_TIMES[unit or "s"]) / 1e3
+    return _finite(number * float(_PRINTED_TIMES[unit or "s"]) / 1e3, text)
 
 
 def format_size(size: int) -> str:

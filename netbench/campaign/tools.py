@@ -25,7 +25,14 @@ def own_tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:
                 " be connected to"
             )
             problems.add(("tools", name, "server"), message)
+        for metric in {each for each, _ in tool.captures} & {*file.sweep, *_included(file)}:
+            message = f"{metric} is a factor of this campaign, expected another name"
+            problems.add(("tools", name, "captures", metric), message)
     return tools
+
+
+def _included(file: FileKeys) -> set[str]:
+    return {key for row in file.include for key in row}
 
 
 def captured_by(tools: Mapping[str, Tool]) -> list[str]:

@@ -162,7 +162,7 @@ def _execute(plan: _Plan, watch: Watch) -> tuple[Outcome, Outcome | None]:
             if plan.server:
                 server = ToolServer(plan.server.worker)
                 server.start(_options(plan.server, lines.server, lines), lines.ready, plan.port)
-        except (EngineError, TimeoutError) as error:
+        except (EngineError, TimeoutError, ValueError) as error:
             raise ToolFailed(f"{plan.adaptor.name}: its server: {error}") from error
         client.prepare(options)
         if lines.window:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 from netbench.conductor import job
@@ -10,7 +9,7 @@ from netbench.conductor.exchange import SLACK_SECONDS
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Outcome, Worker
 from netbench.tools.base import shown
-from netbench.tools.captures import SEARCHED
+from netbench.tools.search import SEARCHED, search
 
 READY_SECONDS = 10.0
 LOOK_SECONDS = 0.05  # for what has arrived to be read
@@ -28,7 +27,8 @@ class ToolServer:
 
     def start(self, options: job.Options, ready: str, port: int) -> None:
         """Start it, and wait until its output matches `ready`; "": until it listens on the port.
-        Errors: EngineError where it ends before; TimeoutError.
+        Errors: EngineError where it ends before; TimeoutError; ValueError for a pattern that takes
+        for ever.
         """
         listens: job.Options = {} if ready else {"await_port": port}
         self._worker.prepare(options | {"marks": 1} | listens)
@@ -37,7 +37,7 @@ class ToolServer:
         try:
             if not ready:
                 self._worker.await_edge(Edge.WARM, READY_SECONDS)
-            while ready and not re.search(ready, self.printed):
+            while ready and search([ready], self.printed) == [None]:
                 self.read_more(deadline - time.monotonic())
         except TimeoutError as error:
             what = f"it listens on port {port}" if not ready else f"it prints {ready!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,8 @@ from netbench.model import Transfer
 from netbench.record import Capture, ToolReading
 
 THROUGHPUT = "throughput"
+BYTES_MAX = 2**63
+SECONDS_MIN = 1e-9  # no clock of a tool shows less
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,15 @@ class Adaptor(ABC):
         ours = ["its threads are its own, so `threads` says nothing"] if transfer.threads else []
         why = "; ".join([*ours, *self.limits(transfer, one_host)])
         return f"{self.name} cannot do this cell: {why}" if why else ""
+
+
+def moved(bytes_: int, seconds: float) -> ToolReading:
+    """What a tool says that it moved. Errors: ValueError for what nothing can have moved."""
+    if not 0 <= bytes_ < BYTES_MAX:
+        raise ValueError(f"it printed no result: {bytes_:.3g} bytes")
+    if not SECONDS_MIN <= seconds < math.inf:
+        raise ValueError(f"it measured no time: {seconds:g} s")
+    return ToolReading(bytes_, seconds)
 
 
 def chosen(reasons: Mapping[str, bool]) -> Iterator[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from netbench.record import Capture, ToolReading
-from netbench.tools.base import THROUGHPUT, Reading, shown
+from netbench.tools.base import THROUGHPUT, Reading, moved, shown
+from netbench.tools.search import Match, compiled, search
 from netbench.units import printed, printed_microseconds, printed_rate, printed_size, printed_time
 
 TEXT_MAX = 200  # characters of a match that a record keeps
-SEARCHED = 32 * 1024  # characters at the end of an output that are searched
 GROUPS = "the named groups bytes and seconds, or rate"
 
 
@@ -20,25 +19,19 @@ def groups_wanted(metric: str) -> str:
 
 
 def lacks_groups(metric: str, pattern: str) -> bool:
-    """Whether a pattern has not the groups that its metric needs. Errors: re.error."""
-    groups = set(re.compile(pattern).groupindex)
+    """Whether a pattern has not the groups that its metric needs. Errors: ValueError."""
+    groups = set(compiled(pattern).groupindex)
     if metric == THROUGHPUT:
         return not ({"bytes", "seconds"} <= groups or "rate" in groups)
     return "value" not in groups
 
 
-def found(pattern: str, *texts: str) -> re.Match[str] | None:
-    """The first match of a pattern in what the texts end with."""
-    matches = (re.search(pattern, text[-SEARCHED:]) for text in texts)
-    return next((match for match in matches if match), None)
-
-
-def read(captures: Iterable[tuple[str, str]], *texts: str) -> Reading:
+def read(captures: Sequence[tuple[str, str]], *texts: str) -> Reading:
     """What patterns find, by metric. Errors: ValueError."""
     tool = None
     by_metric = {}
-    for metric, pattern in captures:
-        match = found(pattern, *texts)
+    matches = search([pattern for _, pattern in captures], *texts)
+    for (metric, pattern), match in zip(captures, matches, strict=True):
         if match is None:
             output = shown(next(filter(str.strip, texts), ""))
             raise ValueError(
@@ -46,39 +39,36 @@ def read(captures: Iterable[tuple[str, str]], *texts: str) -> Reading:
             )
         try:
             if metric == THROUGHPUT:
-                tool, by_metric[metric] = _throughput(match), Capture(match[0][:TEXT_MAX])
+                tool, by_metric[metric] = _throughput(match), Capture(match.text[:TEXT_MAX])
             else:
                 by_metric[metric] = _value(match)
         except ValueError as error:
             raise ValueError(
-                f"{metric}: no number where the pattern matches {shown(match[0])}: {error}"
+                f"{metric}: no number where the pattern matches {shown(match.text)}: {error}"
             ) from error
     return Reading(tool, by_metric)
 
 
-def _group(match: re.Match[str], name: str) -> str:
+def _group(match: Match, name: str) -> str:
     """A group with its unit, where that is in a group of its own."""
-    groups = match.groupdict()
+    groups = match.groups
     return " ".join(filter(None, (groups.get(name), groups.get("unit"))))
 
 
-def _throughput(match: re.Match[str]) -> ToolReading:
-    if match.groupdict().get("rate") is not None:
+def _throughput(match: Match) -> ToolReading:
+    if match.groups.get("rate") is not None:
         rate = _group(match, "rate")
         printed_rate(rate)  # a rate that cannot be read fails the run
         return ToolReading(rate=rate)
-    groups = match.groupdict()
-    seconds = printed_time(groups.get("seconds") or "")
-    if seconds <= 0:
-        raise ValueError(f"expected a time above 0, got {groups['seconds']!r}")
-    return ToolReading(printed_size(_group(match, "bytes")), seconds)
+    seconds = printed_time(match.groups.get("seconds") or "")
+    return moved(printed_size(_group(match, "bytes")), seconds)
 
 
-def _value(match: re.Match[str]) -> Capture:
+def _value(match: Match) -> Capture:
     """Times in µs and rates in Gb/s, so that all runs have one unit; what else there is, as it was
     printed.
     """
-    text, quantity = match[0][:TEXT_MAX], _group(match, "value")
+    text, quantity = match.text[:TEXT_MAX], _group(match, "value")
     number, unit = printed(quantity)
     if not unit:
         return Capture(text, number)

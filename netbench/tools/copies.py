@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.model import Transfer
-from netbench.record import ToolReading
-from netbench.tools.base import Output, Reading, chosen
+from netbench.tools.base import Output, Reading, chosen, moved
 
 _ZERO = "/dev/zero"
 _NULL = "/dev/null"
@@ -61,4 +60,4 @@ def whole_file(output: Output) -> Reading:
     """
     if output.source_size is None or not output.seconds:
         raise ValueError("the size of its source, or the time that it took, is not known")
-    return Reading(ToolReading(output.source_size, output.seconds))
+    return Reading(moved(output.source_size, output.seconds))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from netbench.model import Transfer
-from netbench.record import Capture, ToolReading
+from netbench.record import Capture
 from netbench.tools import copies
-from netbench.tools.base import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, shown
+from netbench.tools.base import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, moved, shown
 
 _REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s", re.MULTILINE)
 
@@ -51,5 +51,5 @@ class Dd(Adaptor):
         copied = int(match["bytes"])
         if copied != transfer.bytes:
             raise ValueError(f"it copied {copied} of {transfer.bytes} bytes: the source is shorter")
-        said = ToolReading(copied, float(match["seconds"]))
+        said = moved(copied, float(match["seconds"]))
         return Reading(said, {THROUGHPUT: Capture(match[0])})

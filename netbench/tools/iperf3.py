@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from netbench.model import Transfer
-from netbench.record import ToolReading
-from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, chosen, shown
+from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, chosen, moved, shown
 
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
 GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
@@ -77,7 +76,7 @@ class Iperf3(Adaptor):
     def reading(self, transfer: Transfer, output: Output) -> Reading:
         try:
             received = json.loads(output.text)["end"]["sum_received"]
-            return Reading(ToolReading(int(received["bytes"]), float(received["seconds"])))
+            return Reading(moved(int(received["bytes"]), float(received["seconds"])))
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise ValueError(f"it printed no result: {shown(output.text)}") from error
 

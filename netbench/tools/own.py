@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from netbench.model import Tool, Transfer
 from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, seconds_of
-from netbench.tools.captures import found, read
+from netbench.tools.captures import read
+from netbench.tools.search import search
 
 PLACEHOLDERS: Mapping[str, str] = {
     "address": "the receiver's data address",
@@ -55,8 +56,11 @@ class OwnTool(Adaptor):
         )
 
     def is_complete(self, output: Output) -> bool:
-        texts = output.text, output.errors, output.server
-        return all(found(pattern, *texts) for _, pattern in self._tool.captures)
+        patterns = [pattern for _, pattern in self._tool.captures]
+        try:
+            return None not in search(patterns, output.text, output.errors, output.server)
+        except ValueError:
+            return True  # `reading` says so
 
     def reading(self, transfer: Transfer, output: Output) -> Reading:
         return read(self._tool.captures, output.text, output.errors, output.server)

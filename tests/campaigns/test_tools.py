@@ -15,6 +15,7 @@ import pytest
 from netbench import campaign, load
 from netbench.conductor import conductor, external_tool, tool_server
 from netbench.errors import NetbenchError
+from netbench.tools import search
 from tests.support.running import Running, stored_records, wait_for
 
 BASE = "netbench: 1\nname: t\nrepeat: {min: 1, max: 1}\n"
@@ -138,6 +139,7 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("it never listens", "[sleep, '1000', '{port}']", SAYS, "", "mine: its server: .*not ready within 1 s.*listens on port 15202"),
     ("it never says so", "[sh, -c, 'echo \"\\\\033[31mbusy\"; sleep 1000']", SAYS, ", ready: up", "not ready within 1 s.*prints 'up'.*it printed '.*busy'"),
     ("a flood of words", "[yes, no]", SAYS, ", ready: up", "not ready within 1 s"),
+    ("a pattern that takes for ever", "[sh, -c, 'printf %040d 0; sleep 1000']", SAYS, ", ready: '(0+)+x'", "mine: its server: the search for '.0.*took more than 1 s"),
     ("the server dies in the run", "[sh, -c, 'echo up; sleep 0.3; exit 3']", "[sleep, '1000']", ", ready: up", "mine: sleep has not ended 1 s after its server has"),
     ("the client fails", LISTENS, "[sh, -c, 'echo \"\\\\033]0;oh\\\\007 no\" >&2; exit 4']", "", "mine: exit status 4: .*no; samples/ has"),
     ("nothing to match", LISTENS, "[sh, -c, 'yes no | head -c 5000000']", "", "mine: throughput: its output does not match the pattern .*no no"),
@@ -152,6 +154,7 @@ def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
     if "not ready" in fault[4]:
         monkeypatch.setattr(tool_server, "READY_SECONDS", 1.0)
     monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(search, "SECONDS", 1)
     _, server, client, more, words = fault
     tag = f"netbench-{os.getpid()}-{tmp_path.name}"
     monkeypatch.setenv("NETBENCH_TEST_TAG", tag)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from netbench.campaign import parse
+from netbench.campaign.schema.tools import COLUMNS
 from netbench.errors import CampaignError
 from netbench.model import Tool
+from netbench.results import LEADING, TRAILING
 
 HEAD = "netbench: 1\nname: t\n"
 RATE = "captures: {throughput: '(?P<rate>.*)'}"
@@ -59,6 +61,7 @@ KEYS = [
     ("m: {RATE}", "tools.m.client: missing, expected client: the program that is run on the sender"),
     ("m: {client: [a]}", "tools.m.captures: missing, expected captures: metric -> a regular expression"),
     ("m: {client: [], RATE}", "tools.m.client: expected a program and its arguments"),
+    (f"m: {{client: [{'a, ' * 256}], RATE}}", "tools.m.client: expected at most 255 words, got 256"),
     ("m: {client: 'a \"b', RATE}", "tools.m.client: expected a program and its arguments, with every quote closed"),
     ("m: {client: [a, '{adress}'], RATE}", "tools.m.client: {adress} stands for nothing, expected {address} or other (did you mean 'address'?)"),
     ("m: {client: [a], server: [b], RATE}", "tools.m.server: expected {port} among its arguments, or `ready`"),
@@ -69,10 +72,19 @@ KEYS = [
     ("m: {client: [a], captures: {p99: '(?P<value>'}}", "missing ), unterminated subpattern"),
     ("m: {client: [a], captures: {P99: '(?P<value>.)'}}", "tools.m.captures: expected a metric's name such as latency_p99, got 'P99'"),
     ("m: {client: [a], captures: {sender_cpu: '(?P<value>.)'}}", "tools.m.captures: netbench measures sender_cpu itself, expected another name"),
+    ("m: {client: [a], captures: {status: '(?P<value>.)'}}", "tools.m.captures: status is a column of every table of runs, expected another name"),
+    ("m: {client: [a], captures: {tool: '(?P<value>.)'}}}\nsweep: {tool: [none, m]", "tools.m.captures.tool: tool is a factor of this campaign, expected another name"),
+    ("m: {client: [a], captures: {p99: '(?P<value>a{99999999999999})'}}", "the repetition number is too large"),
+    ("m: {client: [a], server: [b], ready: 'a{99999999999999}', RATE}", "tools.m.ready: expected a regular expression of what the server prints, got 'a{99999999999999}': the repetition number is too large"),
+    (f"m: {{client: [a], captures: {{p99: '{'(' * 3000}(?P<value>.){')' * 3000}'}}}}", "...': its groups are nested too deeply"),
     ("m: {client: [a], captures: {}}", "tools.m.captures: expected a mapping of metrics and patterns"),
     ("m: {client: [a], serve: [b], RATE}", "tools.m.serve: unknown key, expected client, server, ready or captures (did you mean 'server'?)"),
     ("", "tools: expected a mapping of tools"),
 ]  # fmt: skip
+
+
+def test_no_metric_of_a_tool_has_the_name_of_a_column() -> None:
+    assert {*LEADING, *TRAILING} <= {*COLUMNS}
 
 
 @pytest.mark.parametrize(("tools", "message"), KEYS)

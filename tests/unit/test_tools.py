@@ -9,6 +9,7 @@ import pytest
 
 from netbench.model import Pin, Sink, Source, Tool, Transfer
 from netbench.record import ToolReading
+from netbench.tools import search
 from netbench.tools.base import Output, Place
 from netbench.tools.captures import TEXT_MAX, read
 from netbench.tools.catalogue import TOOLS, adaptor_of
@@ -95,11 +96,28 @@ def test_a_unit_may_stand_in_a_group_of_its_own() -> None:
         (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 0"),
         ("(?P<rate>x)|y", "y"),
         ("(?P<rate>.+)", "941"),
+        ("(?P<rate>.+)", "1e999 Gb/s"),
+        ("(?P<rate>.+)", "1e305 Gb/s"),
+        ("(?P<rate>.+)", "9" * 400 + " Gb/s"),
+        (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 1e999"),
+        (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 1e-320"),
     ],
 )
 def test_an_odd_line_fails_its_run_alone(pattern: str, output: str) -> None:
     with pytest.raises(ValueError, match="throughput: no number where the pattern matches"):
         read([("throughput", pattern)], output)
+
+
+def test_a_value_without_end_is_none() -> None:
+    with pytest.raises(ValueError, match="v: no number where the pattern matches"):
+        read([("v", r"v=(?P<value>\S+)")], "v=1e999")
+
+
+def test_a_search_without_end_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SECONDS", 1)
+    patterns = [("throughput", "(?P<rate>1 Gb/s)"), ("v", "(?P<value>(0+)+)x")]
+    with pytest.raises(ValueError, match=re.escape("the search for '(?P<value>(0+)+)x' took more")):
+        read(patterns, "1 Gb/s" + "0" * 40)
 
 
 def test_what_a_message_and_a_record_keep_of_megabytes_is_short() -> None:
@@ -254,6 +272,23 @@ IPERF2 = "20261122093001,10.0.0.1,{port},10.0.0.2,5000,{stream},0.0-{end},{bytes
 def test_what_tools_print(tool: str, output: Output, said: tuple[int, float]) -> None:
     cell = Transfer(tool=Tool(tool), bytes=9, duration=None, streams=1)
     assert TOOLS[tool].reading(cell, output).tool == ToolReading(*said)
+
+
+SUMS = '{"end": {"sum_received": {"bytes": BYTES, "seconds": SECONDS}}}'
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        *(("iperf3", SUMS.replace("BYTES", n).replace("SECONDS", "1")) for n in ("-5", "1e300", "NaN", "9" * 30)),
+        *(("iperf3", SUMS.replace("BYTES", "5").replace("SECONDS", n)) for n in ("-5", "0", "1e-320", "NaN", "Infinity")),
+        ("iperf2", IPERF2.format(port=1, stream=3, end="1.5", bytes="9" * 30)),
+        ("dd", "9 bytes copied, 1e999 s"),
+    ],
+)  # fmt: skip
+def test_what_nothing_can_have_moved_is_no_result(tool: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"no result|no time"):
+        TOOLS[tool].reading(Transfer(tool=Tool(tool), bytes=9), Output(text, text))
 
 
 @pytest.mark.parametrize("tool", list(TOOLS))

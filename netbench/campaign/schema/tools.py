@@ -18,10 +18,20 @@ from netbench.tools.base import THROUGHPUT
 from netbench.tools.captures import groups_wanted, lacks_groups
 from netbench.tools.catalogue import TOOLS
 from netbench.tools.own import PLACEHOLDERS, placeholders, unknown_placeholders
+from netbench.tools.search import compiled
 
 TOOL_NAME = name_pattern(40)
 METRIC_NAME = "[a-z][a-z0-9_]{0,39}"
 _MEASURED = ("cpu", "demand")  # what netbench measures itself
+COLUMNS = (
+    *("run", "cell", "pair", "block", "boot", "status", "reason", "engaged", "started"),
+    *("excluded", "noise", "label"),
+)
+"""Of tables of runs, beside factors and metrics."""
+
+
+def _short(pattern: str) -> str:
+    return repr(pattern if len(pattern) < 200 else f"{pattern[:200]}...")
 
 
 def pattern_of(metric: str) -> Kind:
@@ -33,8 +43,8 @@ def pattern_of(metric: str) -> Kind:
             raise expected(what, value)
         try:
             lacking = lacks_groups(metric, value)
-        except re.error as error:
-            raise wrong(f"expected {what}, got {value!r}: {error}") from error
+        except ValueError as error:
+            raise wrong(f"expected {what}, got {_short(value)}: {error}") from error
         if lacking:
             raise expected(what, value)
         return value
@@ -47,9 +57,9 @@ def _ready(value: Plain) -> str:
     if not isinstance(value, str) or not value:
         raise expected(what, value)
     try:
-        re.compile(value)
-    except re.error as error:
-        raise wrong(f"expected {what}, got {value!r}: {error}") from error
+        compiled(value)
+    except ValueError as error:
+        raise wrong(f"expected {what}, got {_short(value)}: {error}") from error
     return value
 
 
@@ -68,6 +78,8 @@ def _captures(value: Plain) -> dict[str, str]:
         side, _, what = name.rpartition("_")
         if not re.fullmatch(METRIC_NAME, name):
             raise expected("a metric's name such as latency_p99", name)
+        if name in COLUMNS:
+            raise wrong(f"{name} is a column of every table of runs, expected another name")
         if what in _MEASURED and side in ("sender", "receiver", "system"):
             raise wrong(f"netbench measures {name} itself, expected another name")
     return {name: pattern_of(name).parse(pattern) for name, pattern in value.items()}
