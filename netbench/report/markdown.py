@@ -59,7 +59,9 @@ def _table(table: Table) -> Iterator[str]:
         yield f"### {escape(table.title)}"
         yield ""
     rows = as_words(table)
-    yield _row([f"{escape(c.name)}{f' ({c.unit})' if c.unit else ''}" for c in table.columns])
+    yield _row(
+        [f"{escape(c.name)}{f' ({escape(c.unit)})' if c.unit else ''}" for c in table.columns]
+    )
     yield _row([_rule(column, [row[i] for row in rows]) for i, column in enumerate(table.columns)])
     for row in rows:
         yield _row([escape(text) for text in row])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -309,22 +310,25 @@ def inline(axes: Axes, dots: int, salt: str) -> str:
 
     SVG, or a PNG where there are many dots. `salt` keeps ids apart on one page.
     """
+    if dots > VECTOR_DOTS:
+        data = base64.b64encode(_saved(axes, format="png", dpi=110)).decode()
+        return f'<img alt="" src="data:image/png;base64,{data}">'
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        text = _saved(axes, format="svg", metadata=nothing).decode()
+    return part_of_page(text[text.index("<svg") :], salt)
+
+
+def _saved(axes: Axes, **options: Any) -> bytes:
+    """A figure as a file."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     out = io.BytesIO()
-    if dots > VECTOR_DOTS:
-        figure.savefig(out, format="png", dpi=110)
-        return (
-            f'<img alt="" src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
-        )
-    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        figure.savefig(
-            out,
-            format="svg",
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
-    text = out.getvalue().decode()
-    return part_of_page(text[text.index("<svg") :], salt)
+    with warnings.catch_warnings():
+        # What is said of a character that no font has holds it as it is, for the terminal to obey.
+        warnings.filterwarnings("ignore", "Glyph ")
+        figure.savefig(out, **options)
+    return out.getvalue()
 
 
 def part_of_page(svg: str, salt: str) -> str:

@@ -35,21 +35,26 @@ CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 
 
 def hostile_report(folder: Path, word: str) -> Report:
-    """A report with the word in a factor, a level and a reason."""
+    """A report with the word in a factor, a level, a reason, and a unit that a tool printed."""
     factors = {"pin": ("none", f"x{word}"), f"f{word}": ("1", "2")}
 
     def edit(record: Record) -> Record:
-        return failed(record, "failed", f"r{word}") if record["run"] == 1 else record
+        printed = {"text": f"t{word}", "value": 5.0, "unit": f"u{word}"}
+        whole = {**record, "captures": {"v": printed}}
+        return failed(record, "failed", f"r{word}") if record["run"] == 1 else whole
 
     return build(Synth(factors=factors, edit=edit).write(folder))
 
 
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
-def test_no_renderer_lets_a_control_character_through(tmp_path: Path, word: str) -> None:
+def test_no_renderer_lets_a_control_character_through(
+    tmp_path: Path, word: str, recwarn: pytest.WarningsRecorder
+) -> None:
     report = hostile_report(tmp_path / "r", word)
     for renderer in (text, html, markdown, csv, json):
         shown = renderer.render(report)
         assert not CONTROL.search(shown), renderer.__name__
+    assert not [each for each in recwarn if CONTROL.search(str(each.message))]
     for line in text.render(report).splitlines():
         assert len(line) <= 80
     assert any(
