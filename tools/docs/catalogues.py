@@ -114,7 +114,9 @@ def settings() -> str:
 
 
 def _origins(sources: Iterable[FactSource]) -> str:
-    return "<br>".join(code(" ".join((source.op, *source.target))) for source in sources)
+    return "<br>".join(
+        code(" ".join(" ".join((source.op, *source.target)).split())) for source in sources
+    )
 
 
 def facts() -> str:
