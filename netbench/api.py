@@ -60,13 +60,10 @@ def check(campaign: Campaign) -> list[Finding]:
     Errors: HostError, WorkerLost.
     """
     from netbench.conductor.check import check
-    from netbench.conductor.finding import Finding
     from netbench.conductor.host_load import LOOK_SECONDS
     from netbench.conductor.worker_pool import WorkerPool
     from netbench.lab import campaign_hosts
 
-    if campaign.unbuilt:
-        return [Finding("error", "", what) for what in campaign.unbuilt]
     with campaign_hosts(campaign) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS)
 

@@ -286,8 +286,7 @@ class Lab:
 class Campaign:
     """A campaign file, validated.
 
-    `text` is its effective YAML (with --set applied); `unbuilt` says which of its keys this version
-    cannot execute yet; `warnings` what it may not mean.
+    `text` is its effective YAML (with --set applied); `warnings` what it may not mean.
     """
 
     name: str
@@ -311,7 +310,6 @@ class Campaign:
     profile: ProfileSpec | None = None
     text: str = ""
     source: str = ""
-    unbuilt: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
 
     def meters_of(self, cell: Cell) -> tuple[str, ...]:

@@ -319,7 +319,6 @@ class Plan:
                 for boot in self.all_boots()
             ],
             "repeat": _repeat(self.repeat),
-            "not_built": list(campaign.unbuilt),
             "warnings": list(campaign.warnings),
             "compare": None
             if compare is None

@@ -108,9 +108,6 @@ class PlanFile(JsonObject):
     )
     seconds: float = field(default=0, metadata=about("estimated time, with least runs"))
     seconds_at_most: float = field(default=0, metadata=about("estimated time, with most runs"))
-    not_built: tuple[str, ...] = field(
-        default=(), metadata=about("keys of the campaign that this version does not execute")
-    )
     warnings: tuple[str, ...] = field(
         default=(), metadata=about("what in the campaign may not be meant")
     )

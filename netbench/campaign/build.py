@@ -19,7 +19,6 @@ from netbench.campaign.schema.transfer import transfer_model
 from netbench.campaign.settings import is_costly
 from netbench.campaign.tools import captured_by, own_tools, resolve_tool
 from netbench.campaign.tree import Table, find
-from netbench.campaign.unbuilt import unbuilt
 from netbench.engine.catalogue import Catalogue
 from netbench.model import (
     Campaign,
@@ -93,7 +92,6 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         profile=profile,
         text=text,
         source=problems.source,
-        unbuilt=unbuilt(built, catalogue),
         warnings=tuple(problems.warnings),
     )
 

@@ -126,9 +126,7 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
 
 
 def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
-    """A method without data pairs only with its like; one that is not built yet is taken to move
-    data.
-    """
+    """A method without data pairs only with its like."""
     if (send and send.has("fetches")) or (receive and receive.has("fetches")):
         yield from _fetching(send, receive, transfer)
         return

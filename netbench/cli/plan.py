@@ -49,8 +49,6 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from (f"  {place}. {cell}" for place, cell in enumerate(order, 1))
     if campaign.warnings:
         yield from ("", *(f"WARNING: {what}" for what in campaign.warnings))
-    if campaign.unbuilt:
-        yield from ("", *(f"not built yet: {what}" for what in campaign.unbuilt))
 
 
 def _repetition(plan: Plan) -> str:

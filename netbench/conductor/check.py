@@ -55,7 +55,6 @@ def check(
     pool.start_all()
     entries = read_all(campaign, pool)
     findings = [
-        *(Finding("error", "", what) for what in campaign.unbuilt),
         *(Finding("warning", "", what) for what in campaign.warnings),
         *_hosts(campaign, pool, entries),
         *dict.fromkeys(_units(campaign, pool, own_sinks)),

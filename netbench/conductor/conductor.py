@@ -83,8 +83,6 @@ def start(
     """
     progress = progress or Silent()
     plan = Plan(campaign)
-    if campaign.unbuilt:
-        raise RequestError("\n".join(campaign.unbuilt))
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
         planned = plan.to_json() | {"rows": codec.to_json(described(_rows(pool, campaign)))}

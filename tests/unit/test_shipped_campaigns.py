@@ -22,7 +22,6 @@ def test_each_campaign_plans_and_can_be_executed(file: Path) -> None:
     campaign = load(file)
     assert campaign.name == file.stem
     assert campaign.about
-    assert campaign.unbuilt == ()
     assert Plan(campaign).to_json()["cells"]
 
 
