@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -319,11 +320,23 @@ class Plan:
                 for boot in self.all_boots()
             ],
             "repeat": _repeat(self.repeat),
+            "tools": _tools(campaign),
             "warnings": list(campaign.warnings),
             "compare": None
             if compare is None
             else {"factor": compare.factor, "baseline": compare.baseline, "margin": compare.margin},
         }
+
+
+def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
+    """The command lines of the campaign's own tools that cells use."""
+    used = (cell.transfer.tool for cell in campaign.cells)
+    return {
+        tool.name: {"client": shlex.join(tool.client)}
+        | ({"server": shlex.join(tool.server)} if tool.server else {})
+        for tool in used
+        if tool.client
+    }
 
 
 def _repeat(repeat: Repeat) -> Mapping[str, object]:

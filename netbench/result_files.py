@@ -72,6 +72,14 @@ class PlannedCompare(JsonObject):
 
 
 @dataclass(frozen=True)
+class PlannedTool(JsonObject):
+    """The command lines behind a tool's name."""
+
+    client: str = field(metadata=about("that of the client, as a shell would take it"))
+    server: str = field(default="", metadata=about("that of the server"))
+
+
+@dataclass(frozen=True)
 class EngineRow(JsonObject):
     """A descriptor that the engine gave: what is needed to read records."""
 
@@ -108,6 +116,10 @@ class PlanFile(JsonObject):
     )
     seconds: float = field(default=0, metadata=about("estimated time, with least runs"))
     seconds_at_most: float = field(default=0, metadata=about("estimated time, with most runs"))
+    tools: Mapping[str, PlannedTool] = field(
+        default_factory=dict,
+        metadata=about("name -> a tool of the campaign's own, if cells use it"),
+    )
     warnings: tuple[str, ...] = field(
         default=(), metadata=about("what in the campaign may not be meant")
     )

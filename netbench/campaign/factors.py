@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -53,6 +55,7 @@ class Reader:
         self.meters = meters
         self.tools = tools
         self.problems = problems
+        self._written: dict[Tool, Tool] = {}  # command lines in place of a name -> what names them
 
     def transfers(self, key: str) -> bool:
         """Whether the key is one of transfer."""
@@ -96,7 +99,17 @@ class Reader:
             context = error.context or {}
             self.problems.add(at, context["text"], context["nearest"])
             return None
+        if isinstance(value, Tool):
+            return Level(value.name, value, value.name, at)
         return Level(compact(written), value, written, at)
+
+    def word(self, key: str, written: Plain) -> str:
+        """The word of a level that is written once more, as in exclude."""
+        if key == "tool" and isinstance(written, dict):
+            with suppress(ValidationError, PydanticCustomError):
+                tool = getattr(self.model.model_validate({key: written}), key)
+                return self._written[tool].name if tool in self._written else compact(written)
+        return compact(written)
 
     def _value(self, key: str, written: Plain) -> Any:
         if self.transfers(key):
@@ -121,14 +134,24 @@ class Reader:
         return self.tool(value) if key == "tool" else value
 
     def tool(self, named: Tool) -> Tool:
-        """The tool of a name, of the campaign's own or built in. Errors: PydanticCustomError."""
-        if named.client or named.name in ("none", *TOOLS):
+        """The tool of a name, of the campaign's own or built in, or of a command line. Errors:
+        PydanticCustomError.
+        """
+        if named.client:
+            return self._written.setdefault(named, replace(named, name=self._free_name(named)))
+        if named.name in ("none", *TOOLS):
             return named
         if named.name in self.tools:
             return self.tools[named.name]
         names = ["none", *TOOLS, *self.tools]
         what = f"a tool ({listed(names)}), or {{argv: [...], pattern: '...'}}"
         raise expected(what, named.name, nearest(named.name, names))
+
+    def _free_name(self, tool: Tool) -> str:
+        """The name of its program, and a number where another tool has that name: `sh-2`."""
+        taken = {"none", *TOOLS, *self.tools, *(named.name for named in self._written.values())}
+        numbered = (f"{tool.name}-{n}" for n in itertools.count(2))
+        return next(name for name in itertools.chain([tool.name], numbered) if name not in taken)
 
     def _kernel(self, written: Plain) -> str:
         if not isinstance(written, str) or (self.kernels and written not in self.kernels):

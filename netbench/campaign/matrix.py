@@ -17,7 +17,7 @@ from typing import Any
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.tree import Loc, Plain, compact
+from netbench.campaign.tree import Loc, Plain
 
 CELLS_MAX = 10_000
 NO_FACTORS = "transfer"  # the id of the only cell where nothing is swept
@@ -94,7 +94,7 @@ class Matrix:
     ) -> list[Combination]:
         excluded: set[int] = set()
         for i, entry in enumerate(exclude):
-            wanted = {key: compact(value) for key, value in entry.items()}
+            wanted = {key: self.reader.word(key, value) for key, value in entry.items()}
             if self._excludable(wanted, ("exclude", i)):
                 excluded |= {
                     n

@@ -15,6 +15,8 @@ import pytest
 from netbench import campaign, load
 from netbench.conductor import conductor, external_tool, tool_server
 from netbench.errors import NetbenchError
+from netbench.report.build import build
+from netbench.report.text import render as text_of
 from netbench.tools import search
 from tests.support.running import Running, stored_records, wait_for
 
@@ -72,6 +74,8 @@ def test_a_program_of_the_users_and_its_pattern(tmp_path: Path) -> None:
     assert found[0]["receiver"]["tool"] == {"bytes": 2500000, "seconds": 0.5}
     assert load(path).runs["throughput"].iloc[0] == pytest.approx(0.04)
     assert "to 127.0.0.1" in (path / "samples" / "000001.txt").read_text()
+    said = " ".join(text_of(build(path)).split())
+    assert f"The tool tool.sh is `{script} '{{address}}'`." in said
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from netbench.analysis.intervals import sequential_confidence
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
+from netbench.result_files import PlannedTool
 
 
 def method(source: Source) -> Section:
@@ -29,6 +30,7 @@ def method(source: Source) -> Section:
         _rule(source),
         f"{at}{why if widened != repeat.confidence else ''}.",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
+        *(_tool(name, lines) for name, lines in plan.tools.items()),
     ]
     if source.result.compare:
         lines.append(
@@ -38,6 +40,11 @@ def method(source: Source) -> Section:
         )
     blocks: list[Block] = [Prose(tuple(lines), bullets=True), *_definitions(source)]
     return Section("method", "How the numbers were made", tuple(blocks))
+
+
+def _tool(name: str, lines: PlannedTool) -> str:
+    server = f", its server `{lines.server}`" if lines.server else ""
+    return f"The tool {name} is `{lines.client}`{server}."
 
 
 def _boots(source: Source) -> list[str]:
