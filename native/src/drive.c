@@ -42,15 +42,18 @@ static int send_preamble(struct nb_flow *flow)
 	return 0;
 }
 
-/* Everything sent so far has been acknowledged, or the run is being given up. */
-static void wait_acknowledged(struct nb_flow *flow)
+/* Everything sent so far has been acknowledged, or the run is being given up. What a connection
+ * that was reset still had to send, SIOCOUTQ counts for ever. */
+static int wait_acknowledged(struct nb_flow *flow)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
+	enum { PAUSE_NS = 200000 };
 	int queued = 0;
 
 	while (!ioctl(flow->socket, SIOCOUTQ, &queued) && queued &&
 	       !atomic_load(&flow->control->abort))
-		nanosleep(&pause, NULL);
+		if (nb_flow_pause(flow, PAUSE_NS, "wait for acknowledgements"))
+			return -1;
+	return 0;
 }
 
 /* The other side has closed its half too: it has read every byte. */
@@ -87,9 +90,7 @@ static int drain_warmup(struct nb_flow *flow)
 
 	nb_pump_rest(flow);
 	status = flow->moved < 0 ? -1 : flow->method->drain ? flow->method->drain(flow) : 0;
-	if (!status)
-		wait_acknowledged(flow);
-	return status;
+	return status ? status : wait_acknowledged(flow);
 }
 
 static int sync_sink(struct nb_flow *flow)
