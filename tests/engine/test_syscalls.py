@@ -18,7 +18,7 @@ import pytest
 
 from netbench.engine.catalogue import Named
 from netbench.engine.local import local
-from tests.support.engine_pair import WORKER, Side, covering, open_pair
+from tests.support.engine_pair import MS, NONE, WORKER, Options, Side, covering, open_pair
 
 CHUNK, CHUNKS, FIXED = 64 * 1024, 512, 40
 MEMORY_FILE = (
@@ -160,7 +160,7 @@ def check_lengths(traced: Path, serving: int, side: Side, method: Named) -> None
 
 
 def traced(
-    folder: Path, send: str, receive: str
+    folder: Path, send: str, receive: str, options: Options = NONE, bytes_: int = CHUNK * CHUNKS
 ) -> tuple[tuple[Side, Counter[tuple[str, str]]], tuple[Side, Counter[tuple[str, str]]]]:
     folders = [folder / "sender", folder / "receiver"]
     for each in folders:
@@ -168,7 +168,8 @@ def traced(
     argvs = [("strace", "-ff", "-qq", "-o", str(each / "trace"), *WORKER) for each in folders]
     with open_pair(*argvs) as pair:
         pids = [pair.sender.hello.pid, pair.receiver.hello.pid]
-        sides = pair.run(send, receive, to_sender={"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
+        bound = {"bytes": bytes_} if bytes_ else {"duration": 50 * MS}
+        sides = pair.run(send, receive, to_sender={"chunk": CHUNK, **options}, **bound)
     sent, received = (flow_calls(each, pid) for each, pid in zip(folders, pids, strict=True))
     check_lengths(folders[0], pids[0], sides[0], local().send[send])
     check_lengths(folders[1], pids[1], sides[1], local().receive[receive])
@@ -222,3 +223,16 @@ def test_a_method_makes_its_calls_and_no_others(tmp_path: Path, send: str, recei
         if name == "write" and fd != connection and "write" in plan.calls
     )
     assert strays <= FIXED
+
+
+def test_a_source_that_is_mapped_once_is_not_mapped_in_the_run(tmp_path: Path) -> None:
+    (sent, sender), _ = traced(tmp_path, "mmap", "read", {"map": "whole"})
+    check(sender, sent, "mmap", {"write": ("write_calls",)}, ())
+    assert sent.total("mmap", "write_calls") >= CHUNKS
+    assert sent.total("mmap", "mmap_calls") == 0
+
+
+def test_null_makes_no_call_at_all(tmp_path: Path) -> None:
+    for side, calls in traced(tmp_path, "null", "null", bytes_=0):
+        assert side.total("flow", "steps") > 100 * FIXED
+        check(calls, side, "null", {}, ())

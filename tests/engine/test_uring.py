@@ -1,5 +1,6 @@
 """io_uring: what of it a host refuses is said with its reason; chains go out as often as their
-length says; how a call waits is what strace(1) sees.
+length says; how a call waits is what strace(1) sees; requests and completions are those that the
+kernel's tracepoints see; a queue of completions that is full loses none.
 """
 
 from __future__ import annotations
@@ -7,14 +8,20 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from netbench.engine import build_native
 from netbench.engine.local import local
-from tests.support.engine_pair import WORKER, Side, open_pair
+from netbench.hosts.local import LocalChannel
+from tests.support.engine_pair import MS, WORKER, Side, open_pair
+from tests.support.needs import needs
+from tests.support.paths import ROOT
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534")
 DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
@@ -101,3 +108,138 @@ def test_a_call_waits_as_it_is_told(tmp_path: Path) -> None:
     assert calls["block"]["poll"] <= 2, "but for the end of the run"
     assert calls["poll"]["poll"] >= CHUNKS
     assert calls["spin"]["poll"] <= 2
+
+
+# The kernel's own account
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What tracepoints of io_uring say: requests by operation, and completions (result, flags)."""
+
+    requests: Counter[str]
+    completions: list[tuple[int, int]]
+
+
+NOTIFICATION, COPIED = 1 << 3, 1 << 31  # IORING_CQE_F_NOTIF, IORING_NOTIF_USAGE_ZC_COPIED
+REQUEST = re.compile(r"io_uring_submit_req: .*opcode (\w+)")
+COMPLETION = re.compile(r"io_uring_complete: .*result (-?\d+), cflags 0x([0-9a-f]+)")
+Tracer = Callable[[int], Path]
+
+
+@pytest.fixture
+@needs("root")
+def trace_of(tmp_path: Path) -> Iterator[Tracer]:
+    """Begin a trace of a process and what it starts; the file that holds it."""
+    folder = tmp_path / "tracefs"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tracefs", "tracefs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"this kernel has no tracefs: {mounted.stderr.strip()}")
+    instances: list[Path] = []
+
+    def begin(pid: int) -> Path:
+        instance = folder / "instances" / f"netbench-{pid}"
+        instance.mkdir()
+        instances.append(instance)
+        (instance / "buffer_size_kb").write_text("4096")
+        (instance / "options" / "event-fork").write_text("1")
+        (instance / "set_event_pid").write_text(str(pid))
+        for event in ("io_uring_submit_req", "io_uring_complete"):
+            (instance / "events" / "io_uring" / event / "enable").write_text("1")
+        return instance / "trace"
+
+    try:
+        if not (folder / "events" / "io_uring").exists():
+            pytest.skip("this kernel has no tracepoints of io_uring")
+        yield begin
+    finally:
+        for instance in instances:
+            instance.rmdir()
+        subprocess.run(["umount", folder], check=True)
+
+
+def read_trace(file: Path) -> Traced:
+    text = file.read_text()
+    assert "#P:" in text, "the head of a trace"
+    return Traced(
+        Counter(REQUEST.findall(text)),
+        [(int(m[1]), int(m[2], 16)) for m in COMPLETION.finditer(text)],
+    )
+
+
+@needs_uring
+@pytest.mark.parametrize(("name", "operation"), [("uring", "SEND"), ("uring_zc", "SEND_ZC")])
+def test_a_senders_proofs_are_what_the_kernel_traced(
+    trace_of: Tracer, name: str, operation: str
+) -> None:
+    with open_pair() as pair:
+        trace = trace_of(pair.sender.hello.pid)
+        sent, _ = pair.run(name, "read", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
+        traced = read_trace(trace)
+    proofs = {proof: sent.total(name, proof) for owner, proof, _ in sent.vectors if owner == name}
+    assert set(traced.requests) == {operation}
+    whole = [n for n, flags in traced.completions if n == CHUNK and not flags & NOTIFICATION]
+    given = [n & 0xFFFFFFFF for n, flags in traced.completions if flags & NOTIFICATION]
+    assert len(whole) <= proofs["sends"] <= traced.requests[operation]
+    assert traced.requests[operation] >= CHUNKS
+    assert len(given) == proofs.get("notifications", 0)
+    assert sum(bool(n & COPIED) for n in given) == proofs.get("copied", 0)
+    taken = sum(n for n, flags in traced.completions if n > 0 and not flags & NOTIFICATION)
+    assert taken == CHUNK * CHUNKS
+
+
+@needs_uring
+def test_a_receivers_proofs_are_what_the_kernel_traced(trace_of: Tracer) -> None:
+    with open_pair() as pair:
+        trace = trace_of(pair.receiver.hello.pid)
+        _, received = pair.run("write", "uring", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
+        traced = read_trace(trace)
+    filled = [n for n, _ in traced.completions if n > 0]
+    assert traced.requests == {"RECV": received.total("uring", "requests")}
+    assert len(filled) == received.total("uring", "completions")
+    assert sum(filled) == CHUNK * CHUNKS
+
+
+# A queue of completions that is full
+
+
+@pytest.fixture(scope="module")
+def cramped(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """A worker whose queues of completions are as short as the kernel takes them."""
+    hook = tmp_path_factory.mktemp("hook") / "cq_hook.so"
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
+    source = ROOT / "native/tests/cq_hook.c"
+    subprocess.run([*build_native.compiler(), *flags, source, "-o", hook], check=True)
+    return ("env", f"LD_PRELOAD={hook}", *LocalChannel("here").worker_argv())
+
+
+@needs_uring
+@pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
+@pytest.mark.parametrize(
+    ("send", "receive"), [("uring", "read"), ("uring_zc", "read"), ("write", "uring")]
+)
+def test_a_full_queue_of_completions_loses_none(
+    cramped: tuple[str, ...], send: str, receive: str, pinned: bool
+) -> None:
+    """The kernel keeps back what finds no room (IORING_FEAT_NODROP), or ends the request."""
+    pin = {"cpu": 0, "streams": 3} if pinned else {}
+    with open_pair(cramped, cramped) as pair:
+        sent, received = pair.run(
+            send,
+            receive,
+            {"chunk": 8192},
+            {"receive_chunk": 1000},
+            bytes=8_000_003,
+            warmup=2 * MS,
+            verify=1,
+            **pin,
+        )
+    assert received.moved("flow", "bytes") == 8_000_003
+    assert sent.numbers("", "digest") == received.numbers("", "digest")
+    if receive == "uring":
+        assert received.total("uring", "overflows") > 0
+    if send == "uring_zc":
+        assert sent.total(send, "notifications") == sent.total(send, "zerocopy_sends") > 0
