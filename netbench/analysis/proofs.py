@@ -143,3 +143,32 @@ class ProofTally:
     def totals(self) -> dict[ProofKey, ProofTotal]:
         """The sums so far."""
         return self._totals
+
+
+def copied_shares(
+    totals: Mapping[ProofKey, ProofTotal], rows: Iterable[EngineRow]
+) -> dict[tuple[str, str, str], float]:
+    """What methods that spare a copy copied after all, by cell, pair and side: a fraction of 1 of
+    what they count (`copied` of its completions, `copied_bytes` of all bytes). Other methods have
+    none.
+    """
+    declared, shares = Declared(rows), dict[tuple[str, str, str], float]()
+    together: dict[tuple[str, str, str], dict[str, ProofTotal]] = {}
+    for (cell, pair, side, name), total in totals.items():
+        together.setdefault((cell, pair, side), {})[name] = total
+    for place, counted in together.items():
+        meanings = declared.of(place[2], counted)
+        part, whole = 0.0, 0.0
+        if "copied" in counted and meanings["copied"].part_of in counted:
+            part, whole = counted["copied"].total, counted[meanings["copied"].part_of].total
+        elif "copied_bytes" in counted:
+            part = counted["copied_bytes"].total
+            whole = part + sum(counted[name].total for name in counted if _spares(meanings[name]))
+        if whole:
+            shares[place] = part / whole
+    return shares
+
+
+def _spares(proof: Proof) -> bool:
+    """Whether it counts bytes that were not copied."""
+    return MUST_MOVE in proof.flags and proof.name.endswith("_bytes")

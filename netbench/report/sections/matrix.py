@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.pivot import Pivot, pivots
+from netbench.analysis.proofs import copied_shares
+from netbench.record import SIDES
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
@@ -29,6 +31,7 @@ def matrix(source: Source) -> Section | None:
             if any(metric in cell.intervals for cell in pivot.cells.values()):
                 blocks.append(_table(source, pivot, metric, told=bool(blocks)))
                 blocks.append(Plot("matrix", metric, _caption(source, pivot, metric), "", number))
+    blocks += [table for pivot in made for table in _copied(source, pivot)] if blocks else []
     blocks += _beside(source, made)
     return Section("matrix", "Methods against each other", tuple(blocks)) if blocks else None
 
@@ -39,13 +42,16 @@ def _metrics(source: Source) -> list[str]:
     return [name for name in source.metrics if name in asked or not name.endswith("_cpu")]
 
 
-def _what(source: Source, pivot: Pivot, metric: str) -> str:
+def _where(source: Source, pivot: Pivot) -> list[str]:
+    """The levels and the pair that all cells of a matrix have."""
     where = [f"{k}={v}" for k, v in pivot.context.items() if (k, v) != ("tool", "none")]
-    if len(source.result.plan.pairs) > 1:
-        where.insert(0, pivot.pair)
+    return [pivot.pair, *where] if len(source.result.plan.pairs) > 1 else where
+
+
+def _what(source: Source, pivot: Pivot, metric: str) -> str:
     unit = source.result.describe(metric).unit
     named = f"{title(metric, source.result)} [{unit}]" if unit else title(metric, source.result)
-    return ", ".join([named, *where])
+    return ", ".join([named, *_where(source, pivot)])
 
 
 def _caption(source: Source, pivot: Pivot, metric: str) -> str:
@@ -74,6 +80,39 @@ def _table(source: Source, pivot: Pivot, metric: str, told: bool) -> Table:
         _notes(source, pivot, told, bool(marked)),
         marked_values=frozenset(marked),
     )
+
+
+def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
+    """What methods that spare a copy copied after all, side by side with what the others do not
+    say.
+    """
+    shares = copied_shares(source.result.proofs, source.result.plan.rows)
+    for side in SIDES:
+        by_levels = {
+            levels: shares[cell.cell, cell.pair, side]
+            for levels, cell in pivot.cells.items()
+            if (cell.cell, cell.pair, side) in shares
+        }
+        rows = [row for row in pivot.rows if any(row == down for down, _ in by_levels)]
+        across = [level for level in pivot.columns if any(level == to for _, to in by_levels)]
+        if by_levels:
+            told = ", ".join([f"copied after all by the {side} [%]", *_where(source, pivot)])
+            yield Table(
+                told,
+                (
+                    Column(f"{pivot.down} \\ {pivot.across}", kind="key"),
+                    *(Column(level) for level in across),
+                ),
+                tuple(
+                    (row, *(_percent(by_levels.get((row, level))) for level in across))
+                    for row in rows
+                ),
+                ("Methods that do not count copies have no row and no column.",),
+            )
+
+
+def _percent(fraction: float | None) -> Value:
+    return None if fraction is None else f"{100 * fraction:.1f}"
 
 
 def _value(cell: CellResult | None, metric: str) -> Value:
