@@ -212,8 +212,10 @@ static void set_aside(struct ready_set *set, struct nb_flow *flow, uint32_t inde
 	set_events(set, flow, index, EPOLL_CTL_MOD, 0);
 }
 
-/* Flows whose time has come wait for their connections again. Returns in how many ms the next one
- * is due, at most `most`. */
+static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events);
+
+/* Flows whose time has come wait for their connections again; those with a queue look at it.
+ * Returns in how many ms the next one is due, at most `most`. */
 static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
 {
 	uint64_t now = set->waiting ? nb_now() : 0, next = now + (uint64_t)most * 1000000;
@@ -224,6 +226,8 @@ static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
 			flows[i].waits = 0;
 			set->waiting--;
 			set_events(set, &flows[i], i, EPOLL_CTL_MOD, set->events);
+			if (flows[i].ready && flows[i].job->role == NB_ROLE_SEND)
+				serve_flow(set, &flows[i], i, EPOLLIN);
 		} else if (flows[i].wake && flows[i].wake < next) {
 			next = flows[i].wake;
 		}

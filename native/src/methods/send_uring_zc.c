@@ -14,6 +14,7 @@
 
 #include <sys/socket.h>
 
+#include "../clock.h"
 #include "../method.h"
 #include "chain.h"
 #include "socket_options.h"
@@ -22,6 +23,7 @@ enum { DEPTH = NB_SENDER_OWN, MORE };
 enum { ENTERS, SENDS, SHORT, OWED, GIVEN, COPIED };
 enum {
 	WAIT_NS = 100000000,
+	LATER_NS = 1000000,
 	WAITS = 50, /* without one notification, when the other side has everything */
 };
 
@@ -155,6 +157,15 @@ static int await_notifications(struct nb_flow *flow, uint64_t most)
 	return 0;
 }
 
+/* Notifications make the ring ready; that the connection is no more does not. */
+static ssize_t await_later(struct nb_flow *flow)
+{
+	if (nb_flow_pause(flow, 0, "wait for notifications"))
+		return -1;
+	flow->wake = nb_now() + LATER_NS;
+	return NB_NOTHING;
+}
+
 /* The queue of completions has room for the notifications of some chains. */
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
@@ -164,7 +175,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	if (flow->shares) { /* the ring is ready again when they come */
 		nb_chain_take(chain);
 		if (chain->owed - chain->given > 4 * chain->depth)
-			return NB_NOTHING;
+			return await_later(flow);
 	}
 	sent = nb_chain_step(flow, most);
 	if (sent > 0 && !chain->count && await_notifications(flow, 4 * chain->depth))
