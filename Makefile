@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 PYTEST_WORKERS ?= 2
-# Python keeps what it has compiled: each of the hundreds of starts in the tests would compile all of
-# netbench again.
+# Python keeps what it has compiled: each of the hundreds of starts in the tests would compile all
+# of netbench again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test test-slow test-debian lint bench clean pytest docs
@@ -28,7 +28,7 @@ include native/Makefile
 	$(BIN)/python tools/requirements.py > .make/requirements.txt
 	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt \
 		-r .make/requirements.txt
-	-@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib > /dev/null # pip takes one CPU
+	-@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib > /dev/null # pip: one CPU
 	@touch $@
 
 .make/built: .make/venv setup.py netbench/engine/build_native.py \
@@ -49,7 +49,8 @@ test: .make/built
 	@$(MAKE) --no-print-directory pytest
 
 pytest: .make/built
-	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile \
+		--no-loadscope-reorder
 
 test-slow: .make/built
 	$(BIN)/python -m pytest -m slow

@@ -53,7 +53,8 @@ def test_the_pages_pair_of_scripts_becomes_a_named_cell(
     text = result.text()
     assert "pump" in text
     assert "longest_call" in text
-    assert "pump-client" not in text, "the name stands in tables and sentences"
+    assert "pump is `pump-client " in text
+    assert text.count("pump-client") == 1, "the name stands in tables and sentences"
     own = result.cells[(result.cells["metric"] == "longest_call") & (result.cells["n"] > 0)]
     assert own["tool"].tolist() == ["pump"]
 
