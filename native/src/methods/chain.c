@@ -78,6 +78,9 @@ static void take_one(struct nb_chain *chain)
 
 void nb_chain_take(struct nb_chain *chain)
 {
+	/* What the kernel keeps back makes the ring ready, too, and comes by a call alone. */
+	if (nb_uring_keeps_back(&chain->ring))
+		nb_uring_submit(&chain->ring, 0, 0);
 	for (uint32_t there = nb_uring_ready(&chain->ring); there; there--)
 		take_one(chain);
 }

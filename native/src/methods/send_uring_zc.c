@@ -174,7 +174,9 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 
 	if (flow->shares) { /* the ring is ready again when they come */
 		nb_chain_take(chain);
-		if (chain->owed - chain->given > 4 * chain->depth)
+		/* What became of the last chain comes first: after an error nothing else may come.
+		 */
+		if (!chain->under_way && chain->owed - chain->given > 4 * chain->depth)
 			return await_later(flow);
 	}
 	sent = nb_chain_step(flow, most);

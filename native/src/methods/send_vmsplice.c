@@ -124,13 +124,14 @@ static int await_slot(struct nb_flow *flow, struct state *state)
 			      ((uint64_t)queued < state->sent ? (uint64_t)queued : state->sent);
 		if (state->left >= state->ends[state->slot])
 			break;
+		nb_count(flow, POLLS, 1);
+		if (nb_flow_pause(flow, flow->wait == NB_WAIT_LATER ? 0 : WAIT_NS,
+				  "wait for acknowledgements"))
+			return -1;
 		if (flow->wait == NB_WAIT_LATER) {
 			flow->wake = nb_now() + LATER_NS;
 			return NB_NOTHING;
 		}
-		nb_count(flow, POLLS, 1);
-		if (nb_flow_pause(flow, WAIT_NS, "wait for acknowledgements"))
-			return -1;
 	}
 	return 0;
 }

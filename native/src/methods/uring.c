@@ -208,8 +208,7 @@ int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns)
 	do {
 		if (enter(ring, wanted, timeout_ns) && errno != EINTR)
 			return -1;
-		if (__atomic_load_n(ring->flags, __ATOMIC_RELAXED) & IORING_SQ_CQ_OVERFLOW)
-			ring->overflows++;
+		ring->overflows += (uint64_t)nb_uring_keeps_back(ring);
 		if (__atomic_load_n(ring->lost, __ATOMIC_RELAXED)) {
 			errno = EOVERFLOW;
 			return -1;

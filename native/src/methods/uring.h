@@ -68,6 +68,12 @@ struct io_uring_sqe *nb_uring_prepare(struct nb_uring *ring);
  */
 int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns);
 
+/* Whether the kernel keeps completions back because their queue was full. */
+static inline int nb_uring_keeps_back(const struct nb_uring *ring)
+{
+	return (__atomic_load_n(ring->flags, __ATOMIC_RELAXED) & IORING_SQ_CQ_OVERFLOW) != 0;
+}
+
 /* How many completions are there. */
 static inline uint32_t nb_uring_ready(const struct nb_uring *ring)
 {
