@@ -53,7 +53,7 @@ ours() {
   [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
 }
 runs() {
-  why=$(: | "$1" mover 2>&1 >/dev/null) # a worker takes no file for its controller
+  why=$("$1" mover </dev/null 2>&1 >/dev/null)
 }
 wanted() {
   case $kind in source) cat "$file.sum" 2>/dev/null;; *) echo "$hash";; esac

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -48,7 +49,8 @@ static struct stat find_maker(int in)
 	struct statfs place;
 
 	if (fstat(in, &made) || fstatfs(in, &place) ||
-	    !(S_ISSOCK(made.st_mode) || (S_ISFIFO(made.st_mode) && place.f_type == PIPES)))
+	    !(S_ISSOCK(made.st_mode) || (S_ISFIFO(made.st_mode) && place.f_type == PIPES) ||
+	      (S_ISCHR(made.st_mode) && made.st_rdev == makedev(1, 3)))) /* null(4) is empty */
 		made.st_uid = made.st_gid = (uid_t)-1;
 	return made;
 }
