@@ -10,12 +10,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
+BENCH_FILES := $(wildcard tools/bench/*.[ch] tools/bench/loops/*.[ch])
 PYTEST_WORKERS ?= 2
 # Python keeps what it has compiled: each of the hundreds of starts in the tests would compile all
 # of netbench again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test test-slow test-debian lint bench clean pytest docs
+.PHONY: all demo test checks test-slow test-debian lint bench clean pytest docs
 all: .make/built
 
 include native/Makefile
@@ -43,10 +44,14 @@ demo: .make/built
 		&& $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
 		&& echo "the same report with plots: $$result/report/index.html"
 
-# lint and the C tests need no quiet machine and run side by side; those of Python run alone.
+# Tests in Python wait half of their time: lint and the C tests take what is left of the CPUs.
 test: .make/built
-	@$(MAKE) --no-print-directory -O -j$$(nproc) lint native-tsan native-asan
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory -j2 pytest checks
+
+checks: .make/built
+	@nice -n 19 $(MAKE) --no-print-directory lint native-tsan native-asan \
+		> .make/checks.txt 2>&1 || { cat .make/checks.txt; exit 1; }
+	@echo "lint and the C tests pass"
 
 pytest: .make/built
 	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile \
@@ -63,7 +68,7 @@ lint: .make/built
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES)
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES) $(BENCH_FILES)
 
 docs: .make/built
 	rm -rf site

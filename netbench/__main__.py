@@ -13,6 +13,7 @@ from types import FrameType
 
 from netbench.control_characters import escape_controls
 from netbench.errors import NetbenchError, RequestError
+from netbench.interrupts import held_back
 
 INTERRUPTED = 130
 WIDTH = 80
@@ -31,7 +32,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     now = time.monotonic()
     if _first is None:
         _first = now
-        raise KeyboardInterrupt
+        held_back.interrupt()
+        return
     if now - _first > SAME_SECONDS:
         os._exit(INTERRUPTED)
 

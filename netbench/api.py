@@ -18,6 +18,7 @@ from netbench.errors import NetbenchError, PlaceError, RequestError, StoreError
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
+    from netbench.analysis.outlook import Outlook
     from netbench.conductor.conductor import Conclusion
     from netbench.conductor.finding import Finding
     from netbench.report.build import Report
@@ -30,6 +31,7 @@ __all__ = [
     "check",
     "compare",
     "load",
+    "power",
     "restore",
     "resume",
     "start",
@@ -186,9 +188,12 @@ def compare(
     margin: str | None = None,
     metrics: Sequence[str] = (),
     gates: Sequence[str] = (),
+    history: Path | None = None,
+    force: bool = False,
 ) -> Compared:
     """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
-    throughput<-2%. Errors: RequestError.
+    throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
+    results their verdicts; `force`: gates are judged without it. Errors: RequestError.
     """
     from netbench.analysis.gates import known_metric, parse
     from netbench.report.question import of_factor, of_two
@@ -200,6 +205,7 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
+    _refuse_history(history, force, other)
     sources = [Source.of(path) for path in (result, other) if path is not None]
     captured = {name for source in sources for name in source.result.units}
     try:
@@ -214,7 +220,28 @@ def compare(
         )
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
-    return of_two(sources[0], sources[1], within, chosen, parsed)
+    return of_two(sources[0], sources[1], within, chosen, parsed, history, force)
+
+
+def power(campaign: Campaign, result: Path) -> Outlook:
+    """What a campaign can show before it runs, were its runs as those of a pilot or of an earlier
+    result. Touches no host. Errors: ReportError, StoreError.
+    """
+    from netbench.analysis.load import load
+    from netbench.analysis.outlook import outlook
+
+    return outlook(campaign, load(result))
+
+
+def _refuse_history(history: Path | None, force: bool, other: Path | None) -> None:
+    if other is None and (history is not None or force):
+        raise RequestError(
+            "--history and --force are of two results; leave them out to compare the levels of one"
+        )
+    if history is not None and not history.is_dir():
+        raise RequestError(
+            f"compare: --history {history}: no such folder; name one that earlier results are below"
+        )
 
 
 def _open_report(path: str, flags: int) -> int:

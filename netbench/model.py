@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Never
 
 NOTHING: Mapping[str, Never] = MappingProxyType({})
+CONTROL = ",control"  # how the ids of controls end
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class SettingLevel:
 @dataclass(frozen=True)
 class Cell:
     """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings`
-    are what they mean.
+    are what they mean. `control`: it is the baseline of a comparison, a second time.
     """
 
     id: str
@@ -221,6 +222,7 @@ class Cell:
     )  # settings beyond the campaign-wide ones, by key (`sender.tso`)
     kernel: str | None = None
     meters: tuple[str, ...] | None = None  # None: the campaign's
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class Command:
 @dataclass(frozen=True)
 class Repeat:
     """When a cell closes: `min`..`max` runs, `confidence` and `precision` as fractions, the metrics
-    that must be that precise.
+    that must be that precise; `until`: `precision`, or `verdict`.
     """
 
     min: int = 10
@@ -246,17 +248,19 @@ class Repeat:
     precision: float = 0.025
     metrics: tuple[str, ...] = ("throughput",)
     boots: int = 1
+    until: str = "precision"
 
 
 @dataclass(frozen=True)
 class Compare:
-    """Which factor's levels are compared, against which level, and the equivalence margin (a
-    fraction, None: no margin).
+    """Which factor's levels are compared, against which level, the equivalence margin (a
+    fraction, None: no margin), and whether the baseline runs a second time as a control.
     """
 
     factor: str
     baseline: str
     margin: float | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True)

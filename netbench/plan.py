@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from netbench.model import Campaign, Cell, Pair, Repeat
+from netbench.model import CONTROL, Campaign, Cell, Pair, Repeat
 
 # Connection, deployment of a run and its record, as measured between local hosts.
 OVERHEAD_SECONDS = 0.03
@@ -99,6 +99,15 @@ class Plan:
         return tuple(
             Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
         )
+
+    @cached_property
+    def controls(self) -> Mapping[Key, Key]:
+        """By control, the unit of its baseline."""
+        return {
+            unit.key: (unit.cell.id.removesuffix(CONTROL), unit.pair.name)
+            for unit in self.units
+            if unit.cell.control
+        }
 
     @cached_property
     def boots(self) -> bool:
@@ -310,7 +319,7 @@ class Plan:
             "pairs": [pair.name for pair in campaign.pairs],
             "swept": [factor.name for factor in campaign.factors],
             "held": {key: level.written for key, level in campaign.settings.items()},
-            "cells": [{"cell": cell.id, "factors": dict(cell.factors)} for cell in campaign.cells],
+            "cells": [_planned(cell) for cell in campaign.cells],
             "order": self.order(),
             "runs_total": self.runs_total,
             "seconds": round(self.seconds()[0], 1),
@@ -324,8 +333,18 @@ class Plan:
             "warnings": list(campaign.warnings),
             "compare": None
             if compare is None
-            else {"factor": compare.factor, "baseline": compare.baseline, "margin": compare.margin},
+            else {
+                "factor": compare.factor,
+                "baseline": compare.baseline,
+                "margin": compare.margin,
+                "control": compare.control,
+            },
         }
+
+
+def _planned(cell: Cell) -> Mapping[str, object]:
+    planned = {"cell": cell.id, "factors": dict(cell.factors)}
+    return planned | ({"control": True} if cell.control else {})
 
 
 def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
@@ -347,6 +366,7 @@ def _repeat(repeat: Repeat) -> Mapping[str, object]:
         "precision": repeat.precision,
         "metrics": list(repeat.metrics),
         "boots": repeat.boots,
+        "until": repeat.until,
     }
 
 

@@ -267,6 +267,13 @@ class Record(JsonObject):
             "s",
         ),
     )
+    control: bool = field(
+        default=False,
+        metadata=about(
+            "whether it is of a control: of a comparison's baseline, a second time, whose cell ends"
+            " in `,control`"
+        ),
+    )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of this record: settings and proof are there wherever a side is."""

@@ -37,6 +37,9 @@ class PlannedCell(JsonObject):
 
     cell: str = field(metadata=about("the cell's id"))
     factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
+    control: bool = field(
+        default=False, metadata=about("whether it is a comparison's baseline, a second time")
+    )
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class PlannedRepeat(JsonObject):
     precision: float = field(metadata=about("half-width over mean at which a cell closes"))
     metrics: tuple[str, ...] = field(metadata=about("the metrics that must be precise"))
     boots: Integer = field(default=1, metadata=about("boots of each kernel"))
+    until: str = field(
+        default="precision", metadata=about("what closes a comparison: precision or verdict")
+    )
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,9 @@ class PlannedCompare(JsonObject):
     baseline: str = field(metadata=about("the level that the others are compared to"))
     margin: float | None = field(
         default=None, metadata=about("the relative difference that does not matter")
+    )
+    control: bool = field(
+        default=False, metadata=about("whether each baseline is run a second time, as a control")
     )
 
 
@@ -142,6 +151,10 @@ class HostEntry(JsonObject):
     unread: Mapping[str, str] = field(
         default_factory=dict,
         metadata=about("`METER`, or `METER.COUNTER`, that cannot be read there -> why"),
+    )
+    not_held: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=about("setting that a campaign holds by itself where it can -> why not there"),
     )
     cpus: Integer = field(default=0, metadata=about("CPUs that the worker may use"))
     architecture: str = field(default="", metadata=about("`uname -m`"))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from netbench.analysis.cells import metric_order, tidy
 from netbench.analysis.comparison import Comparison
+from netbench.analysis.control import controls, holds
 from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
@@ -85,12 +86,19 @@ class Results:
 
         `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok
         run is not pooled with the others; `noise` what disturbed its block. NaN: that run has no
-        such number. `.attrs["units"]` are the units, `.attrs["label"]` is `label`.
+        such number. Those of controls are in `control_runs`. `.attrs["units"]` are the units,
+        `.attrs["label"]` is `label`.
         """
+        return self._named(self.source.result.runs)
+
+    @cached_property
+    def control_runs(self) -> pd.DataFrame:
+        """The runs of controls, in the columns of `runs`."""
+        return self._named(self.source.result.control_runs)
+
+    def _named(self, runs: pd.DataFrame) -> pd.DataFrame:
         result = self.source.result
-        frame = result.runs[
-            [*LEADING, *result.factors, *TRAILING, *metric_order(result.metrics)]
-        ].copy()
+        frame = runs[[*LEADING, *result.factors, *TRAILING, *metric_order(result.metrics)]].copy()
         frame.attrs |= {"units": dict(self.units), "label": self.label}
         return frame
 
@@ -154,6 +162,22 @@ class Results:
             )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
         return pd.DataFrame([_comparison(c) for c in family])
+
+    def controls(self, metric: str = "throughput") -> pd.DataFrame:
+        """Each control against its baseline: one row a context and pair; none where the campaign
+        has no control.
+
+        Columns: pair, the other factors, metric, ratio low high (of the ratio), p, n, holds
+        (whether the interval holds 1).
+        """
+        family = controls(self.source.result, metric)
+        return pd.DataFrame(
+            [
+                {"pair": c.pair, **c.context, "metric": metric, "ratio": c.ratio}
+                | {"low": c.low, "high": c.high, "p": c.p, "n": c.n, "holds": holds(c)}
+                for c in family
+            ]
+        )
 
     @cached_property
     def report(self) -> Report:

@@ -14,13 +14,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from netbench import campaign
 from netbench.model import Campaign
-from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, netbench_argv, out
+from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, call, out
 from tests.support.needs import mark_users, needs, skip_without
 from tests.support.paths import ROOT
 
@@ -31,6 +33,7 @@ CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
 # The folders whose files take long, the longest first.
 LONGEST = ("guests", "cli", "faults", "hosts", "campaigns", "engine")
+GUESTS = "tests/guests/"
 FETCH = """\
 import sys
 from netbench.lab import command, debian, qemu
@@ -73,6 +76,20 @@ def pytest_configure() -> None:
         up = struct.pack("16sH14x", b"lo", 0x1 | 0x40)
         with contextlib.suppress(OSError):
             fcntl.ioctl(any_socket, 0x8914, up)
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests are in one process, so that its fixtures are made once; so are all of guests,
+    which share a lab.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return GUESTS if nodeid.startswith(GUESTS) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers
@@ -155,19 +172,8 @@ def fetched_grub(fetched: None) -> None:
 
 
 @pytest.fixture
-def netbench(tmp_path: Path) -> Command:
+def netbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run the command line as a user would, in an empty folder."""
-
-    def run(*words: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "COLUMNS": "80"}
-        return subprocess.run(
-            netbench_argv(words),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            env=environment,
-        )
-
-    return run
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return call

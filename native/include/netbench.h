@@ -31,6 +31,7 @@ enum {
 	NB_LENGTHS = 32,
 	NB_SAMPLES_MAX = 100000,	    /* of a run */
 	NB_SAMPLES_BYTES = 8 * 1024 * 1024, /* of the numbers in them */
+	NB_SMALL_BUFFERS = 8 << 20,	    /* bytes: a stream has more buffers where they fit in */
 	NB_HEARTBEAT_SECONDS = 3,	    /* an idle side sends NB_HEARTBEAT this often */
 	NB_SILENCE_SECONDS = 10, /* after so long without a frame the other side counts as lost */
 };
@@ -193,7 +194,8 @@ struct nb_row {
 	uint32_t reserved;
 	uint64_t minimum; /* of an option; of a method: how many buffers of a chunk each stream has
 			     unless queue_depth says it, 0: one */
-	uint64_t maximum;
+	uint64_t maximum; /* of an option; of a method: how many where all fit in NB_SMALL_BUFFERS
+			   */
 	char name[32];
 	char about[200];
 	char words[64]; /* NB_WORD: the allowed words, separated by spaces */

@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "digest.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "heartbeat.h"
 
 enum { BLOCK = 64 * 1024 };
 
+/* Eight bytes are read at once: ThreadSanitizer looks at each access. */
 uint64_t nb_digest(uint64_t digest, const void *bytes, size_t length)
 {
 	const unsigned char *at = bytes;
 
-	for (size_t i = 0; i < length; i++)
-		digest = (digest ^ at[i]) * 0x100000001b3ULL;
+	while (length) {
+		uint64_t word = 0;
+		size_t count = length < sizeof(word) ? length : sizeof(word);
+
+		memcpy(&word, at, count);
+		word = le64toh(word);
+		for (size_t i = 0; i < count; i++, word >>= 8)
+			digest = (digest ^ (word & 0xff)) * 0x100000001b3ULL;
+		at += count;
+		length -= count;
+	}
 	return digest;
 }
 

@@ -3,7 +3,7 @@
  * The system calls of the loop, made by the processor's own instruction. libc's functions are
  * cancellation points (pthreads(7)): in a process with threads each call is wrapped in two locked
  * instructions, for a cancellation that never comes here; and its syscall(2) moves each argument by
- * one register. Results and errno are the same. sendfile(2) is no cancellation point.
+ * one register. Results and errno are the same.
  */
 #ifndef NB_DIRECT_H
 #define NB_DIRECT_H
@@ -61,15 +61,25 @@ static inline long nb_direct(long number, long a, long b, long c, long d, long e
 
 #endif
 
-/* mmap(2) of a file to read; 64-bit kernels take the offset in bytes, others have another call. */
-static inline void *nb_map_to_read(size_t length, int fd, off_t offset)
+/* mmap(2); 64-bit kernels take the offset in bytes, others have another call. */
+static inline void *nb_mmap(size_t length, int protection, int flags, int fd, off_t offset)
 {
 #if defined(__x86_64__)
-	long start = nb_direct(SYS_mmap, 0, (long)length, PROT_READ, MAP_PRIVATE, fd, offset, 6);
+	long start = nb_direct(SYS_mmap, 0, (long)length, protection, flags, fd, offset, 6);
 
 	return (void *)start; /* -1 is MAP_FAILED */
 #else
-	return mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, offset);
+	return mmap(NULL, length, protection, flags, fd, offset);
+#endif
+}
+
+/* ftruncate(2), likewise. */
+static inline int nb_ftruncate(int fd, off_t length)
+{
+#if defined(__x86_64__)
+	return (int)nb_direct(SYS_ftruncate, fd, length, 0, 0, 0, 0, 2);
+#else
+	return ftruncate(fd, length);
 #endif
 }
 
@@ -113,6 +123,17 @@ static inline ssize_t nb_vmsplice(int pipe, const struct iovec *parts, size_t co
 				  unsigned int flags)
 {
 	return nb_direct(SYS_vmsplice, pipe, (long)parts, (long)count, flags, 0, 0, 4);
+}
+
+static inline ssize_t nb_sendfile(int socket, int file, off_t *from, size_t length)
+{
+	return nb_direct(SYS_sendfile, socket, file, (long)from, (long)length, 0, 0, 4);
+}
+
+static inline int nb_getsockopt(int socket, int level, int option, void *value, socklen_t *length)
+{
+	return (int)nb_direct(SYS_getsockopt, socket, level, option, (long)value, (long)length, 0,
+			      6);
 }
 
 static inline int nb_munmap(void *start, size_t length)

@@ -65,6 +65,13 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
+ssize_t nb_flow_fail_receive(struct nb_flow *flow, const char *operation)
+{
+	return nb_flow_later(flow) ? NB_NOTHING
+				   : nb_flow_fail(flow, operation, "look at the sender's error",
+						  "from the connection");
+}
+
 ssize_t nb_flow_fail_write(struct nb_flow *flow)
 {
 	if (errno == EFAULT) /* a mapped page is beyond the source's end */

@@ -18,6 +18,7 @@ struct nb_method {
 	uint32_t flags;	  /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
 			     NB_FETCHES, NB_DESCRIPTORS */
 	uint32_t buffers; /* of a large chunk that each stream has without queue_depth; 0: one */
+	uint32_t small_buffers; /* of one so small that all fit in NB_SMALL_BUFFERS; 0: no more */
 	const struct nb_field *options;
 	size_t options_count;
 	const struct nb_field *proofs; /* flow->proof[i] counts the i-th */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "pattern.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "heartbeat.h"
@@ -16,15 +18,27 @@ static uint64_t mix(uint64_t position)
 	return (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
 }
 
+/* Some bytes of one word, from the one at `at` on. Returns how many. */
+static size_t put_part(unsigned char *bytes, size_t length, uint64_t at)
+{
+	size_t begin = at % 8, count = 8 - begin < length ? 8 - begin : length;
+	uint64_t word = htole64(mix(at / 8));
+
+	memcpy(bytes, (unsigned char *)&word + begin, count);
+	return count;
+}
+
 void nb_pattern(unsigned char *bytes, size_t length, uint64_t offset)
 {
-	for (size_t i = 0; i < length;) {
-		uint64_t at = offset + i, word = mix(at / 8);
-		size_t begin = at % 8, count = 8 - begin < length - i ? 8 - begin : length - i;
+	size_t done = offset % 8 && length ? put_part(bytes, length, offset) : 0;
 
-		for (size_t b = 0; b < count; b++)
-			bytes[i++] = (unsigned char)(word >> (8 * (begin + b)));
+	for (; length - done >= 8; done += 8) {
+		uint64_t word = htole64(mix((offset + done) / 8));
+
+		memcpy(bytes + done, &word, sizeof(word));
 	}
+	if (done < length)
+		put_part(bytes + done, length - done, offset + done);
 }
 
 int nb_pattern_file(int fd, uint64_t size, uint64_t start)

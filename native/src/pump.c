@@ -68,11 +68,8 @@ static int see_first_data(struct nb_run_control *control)
 /* What one step moved: counts it, and takes it off what is left. */
 static inline __attribute__((always_inline)) void count_step(struct nb_flow *flow, ssize_t moved)
 {
-	uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed) + (uint64_t)moved;
-	uint64_t steps = atomic_load_explicit(&flow->steps, memory_order_relaxed) + 1;
-
-	atomic_store_explicit(&flow->bytes, bytes, memory_order_relaxed);
-	atomic_store_explicit(&flow->steps, steps, memory_order_relaxed);
+	nb_add(&flow->bytes, (uint64_t)moved);
+	nb_add(&flow->steps, 1);
 	flow->left -= (uint64_t)moved;
 }
 
@@ -134,11 +131,12 @@ static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow
 							    const _Atomic int *stop, int until,
 							    int followed)
 {
+	ssize_t (*const take_step)(struct nb_flow *, size_t) = flow->method->step;
 	size_t chunk = chunk_of(flow);
 
 	while (flow->left && atomic_load_explicit(stop, memory_order_relaxed) < until) {
 		uint64_t left = flow->left;
-		ssize_t moved = flow->method->step(flow, chunk < left ? chunk : (size_t)left);
+		ssize_t moved = take_step(flow, chunk < left ? chunk : (size_t)left);
 
 		if (moved <= 0) {
 			flow->moved = moved;
@@ -235,26 +233,39 @@ static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
 	return set->waiting ? (int)((next - now + 999999) / 1000000) : most;
 }
 
-/* What one look at a flow moves: a step; with a queue of its own as many as that has room for, or,
- * of a receiver, not so many that others starve. Returns whether something was moved. */
+/* Whether a flow that moved `moved` bytes in the last of so many turns of one look, `total` in all,
+ * has another one. With a queue of its own: as long as that has room, but a receiver not so long
+ * that others starve. Without: as long as whole chunks move, which costs less than to come back for
+ * them (its buffer is still in the processor's cache). */
+static int has_turn(const struct nb_flow *flow, uint32_t events, ssize_t moved, size_t turns,
+		    size_t total)
+{
+	enum { TURNS = 16, LOOK_BYTES = 4 * 1024 * 1024 };
+
+	if (flow->ready)
+		return flow->job->role == NB_ROLE_SEND || turns < TURNS;
+	return flow->wait == NB_WAIT_LATER && (size_t)moved == chunk_of(flow) &&
+	       total < LOOK_BYTES && events != EPOLLERR && !flow->job->rate;
+}
+
+/* One look at a flow. Returns whether something was moved. */
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)
 {
-	enum { TURNS = 16 };
-	int some = 0, sends = flow->job->role == NB_ROLE_SEND;
+	size_t turns = 0, total = 0;
+	ssize_t moved;
 
-	for (int turn = 0; !turn || (flow->ready && (sends || turn < TURNS)); turn++) {
-		ssize_t moved = reap_or_step(flow, events);
-
+	do {
+		moved = reap_or_step(flow, events);
 		if (moved == NB_NOTHING)
 			break;
-		some |= moved > 0;
 		if (moved <= 0 || !flow->left) {
 			remove_flow(set, flow, moved);
-			return some;
+			return total || moved > 0;
 		}
-	}
+		total += (size_t)moved;
+	} while (has_turn(flow, events, moved, ++turns, total));
 	set_aside(set, flow, index);
-	return some;
+	return total > 0;
 }
 
 static void add_flows(struct ready_set *set, struct nb_flow *flows)

@@ -68,6 +68,7 @@ static void add_method(uint8_t kind, const struct nb_method *method)
 
 	row->flags = method->flags;
 	row->minimum = method->buffers;
+	row->maximum = method->small_buffers ? method->small_buffers : method->buffers;
 	if (method->probe && method->probe(row->why, sizeof(row->why)) && !row->why[0])
 		snprintf(row->why, sizeof(row->why), "not possible on this host");
 	add_fields(NB_ROW_OPTION, row->id, method->options, method->options_count);

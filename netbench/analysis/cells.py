@@ -16,8 +16,11 @@ import pandas as pd
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
+from netbench.analysis.counts import count_interval
+from netbench.analysis.dependence import Dependences, lag_of, relative
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
+from netbench.analysis.modes import CellModes, Modes, find_modes
 from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities
 from netbench.result_files import PlannedCell
@@ -33,7 +36,7 @@ class CellResult:
 
     `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
     several were asked for. `signs` are what makes it unstable. `marked`: ok runs whose mechanism
-    did not engage.
+    did not engage. `modes`: by metric, where runs of the pair lie in two.
     """
 
     cell: str
@@ -46,6 +49,7 @@ class CellResult:
     unit: str = "run"
     signs: tuple[str, ...] = ()
     marked: int = 0
+    modes: Mapping[str, CellModes] = field(default_factory=dict)
 
 
 def metric_order(names: Sequence[str]) -> list[str]:
@@ -105,6 +109,13 @@ def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
     return {(str(key[0]), str(key[1])): np.asarray(rows) for key, rows in indices.items()}  # type: ignore[index]
 
 
+def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
+    """The modes of the metrics of `repeat`, by pair and metric, where there are two. Boots are
+    moved to their common mean first.
+    """
+    return _Table(result).modes
+
+
 class _Table:
     """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
 
@@ -122,6 +133,31 @@ class _Table:
             frame["reason"].to_numpy(dtype=object),
         )
         self.unmarked = (frame["engaged"] == "").to_numpy()
+        self.dependences = self.of_pairs()
+        self.modes = self.modes_of_pairs()
+
+    def modes_of_pairs(self) -> dict[tuple[str, str], Modes]:
+        """The modes of each pair and chosen metric that has two."""
+        by_cell = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
+        found = {}
+        for metric in (name for name in self.result.repeat.metrics if name in self.names):
+            for pair in self.result.plan.pairs:
+                cells = {
+                    c: self.within(metric, rows) for (c, p), rows in by_cell.items() if p == pair
+                }
+                if modes := find_modes(cells):
+                    found[pair, metric] = modes
+        return found
+
+    def of_pairs(self) -> dict[str, Dependences]:
+        """How far runs follow each other on each pair, from the cells of one boot."""
+        found = {pair: Dependences() for pair in self.result.plan.pairs}
+        for (cell, pair), rows in rows_by_cell(self.result.runs).items():
+            good = rows[self.ok[rows]]
+            if len(set(self.boot[good].tolist())) == 1:
+                for metric, values in self.columns(good).items():
+                    found[pair].see_cell(cell, metric, lag_of(relative(values)))
+        return found
 
     def standing(self, place: _Place) -> Standing:
         """What the closing rule sees: values by block, and the status of a cell that no further run
@@ -166,21 +202,33 @@ class _Table:
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
         asked = {name: self.within(name, good) for name in repeat.metrics if name in values}
+        modes = {m: found for (p, m), found in self.modes.items() if p == place.pair}
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
             enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
+            if modes and status in ("converged", "max"):
+                status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
         return CellResult(
             cell=place.key[0],
             pair=place.pair,
             factors=place.factors,
             status=status,
             n=len(good),
-            intervals=self.over_boots(values, good) if by_boot else self.over_runs(values),
+            intervals=self.in_range(
+                self.over_boots(values, good) if by_boot else self.over_runs(values, place.pair),
+                values,
+                by_boot,
+            ),
             reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
             unit="boot" if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
+            modes={
+                m: found.cells[place.key[0]]
+                for m, found in modes.items()
+                if place.key[0] in found.cells
+            },
         )
 
     def columns(self, rows: Rows) -> dict[str, Numbers]:
@@ -199,10 +247,36 @@ class _Table:
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])
 
-    def over_runs(self, values: Mapping[str, Numbers]) -> dict[str, Interval]:
-        """Intervals over runs, widened where their number was chosen by looking."""
+    def over_runs(self, values: Mapping[str, Numbers], pair: str) -> dict[str, Interval]:
+        """Intervals over runs, widened where their number was chosen by looking, and where runs
+        follow each other.
+        """
         repeat = self.result.repeat
-        return _intervals(values, sequential_confidence(repeat.confidence, repeat.min, repeat.max))
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        return {
+            name: self.dependences[pair].of_cell(name).widened(interval, confidence)
+            for name, interval in _intervals(values, confidence).items()
+        }
+
+    def in_range(
+        self, intervals: Mapping[str, Interval], values: Mapping[str, Numbers], by_boot: bool
+    ) -> dict[str, Interval]:
+        """The intervals, those of counts of runs by their own distribution, and all others within
+        what the metric cannot leave.
+        """
+        repeat = self.result.repeat
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        found: dict[str, Interval] = {}
+        for name, interval in intervals.items():
+            metric, each = self.result.describe(name), values[name]
+            found[name] = (
+                count_interval(each, confidence)
+                if metric.is_count and not by_boot
+                else interval.within(
+                    metric.lowest, metric.highest, (float(each.min()), float(each.max()))
+                )
+            )
+        return found
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
         """Intervals over the means of boots, the unit then; their number is not chosen by looking,
@@ -220,6 +294,14 @@ class _Table:
             if any(there := counts[:, i] > 0)
         }
         return _intervals({name: means[name] for name in values}, self.result.repeat.confidence)
+
+
+def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
+    """What keeps a cell from having converged."""
+    return tuple(
+        f"{metric}: runs lie in two modes, {found.cells.get(cell, 'which few runs do not show')}"
+        for metric, found in modes.items()
+    )
 
 
 def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, Interval]:

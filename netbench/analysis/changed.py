@@ -38,6 +38,7 @@ def changed(result: Result) -> set[Place]:
             margin=asked.margin,
             planned=[cell.factors for cell in result.cells],
             order=result.rounds if asked.factor == KERNEL else None,
+            failed=result.failed,
         )
         for c in family:
             context = tuple(c.context.get(name, "") for name in others)

@@ -1,24 +1,36 @@
 """Comparisons within a campaign: each level of a factor against a baseline, paired by block, or by
 boot where there are several (pairs.py).
 
-The mean of the paired log differences d has a Student t interval; exp(d) is the ratio of
-(geometric) means. Two results were run at different times and cannot be paired: independent.py.
-verdicts.py corrects the intervals over the family.
+The mean of the paired log differences d has a Student t interval, widened where blocks follow each
+other (dependence.py); exp(d) is the ratio of (geometric) means. Two results were run at different
+times and cannot be paired: independent.py. verdicts.py corrects the intervals over the family.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.intervals import mean_interval
+from netbench.analysis.boots import in_boots
+from netbench.analysis.comparison import DEPENDENT, MODES, Comparison, failures_said
+from netbench.analysis.dependence import (
+    INDEPENDENT,
+    Dependence,
+    Dependences,
+    lag_of,
+    relative,
+)
+from netbench.analysis.failures import completed, counted
+from netbench.analysis.intervals import Numbers, mean_interval
+from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import Rounds, Series, differences, rounds
-from netbench.analysis.verdicts import corrected, tested
+from netbench.analysis.sign_flip import sign_flip_p
+from netbench.analysis.verdicts import corrected, could_turn, judged, tested
 from netbench.model import Repeat
 
 ZERO = "a run measured 0, which has no ratio"
@@ -36,6 +48,8 @@ def for_factor(
     planned: Iterable[Mapping[str, str]] = (),
     order: Rounds | None = None,
     better: int | None = None,
+    failed: pd.DataFrame | None = None,
+    seed: int = 1,
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -44,8 +58,10 @@ def for_factor(
     boots say what the unit is. margin: fraction within which a difference does not matter. planned:
     the factors of every cell; a level that has no run where it was to have some is told so, unless
     the whole context has none. order: the rounds of boots, where more is known of them than `runs`
-    show. better: whether more is, of a metric that a tool prints. Errors: KeyError for a factor,
-    level or metric that is not there.
+    show. better: whether more is, of a metric that a tool prints. failed: the runs that failed,
+    with the same columns; a verdict that turns if they had the worst values seen is none. seed: of
+    the sign-flip test where it draws. Errors: KeyError for a factor, level or metric that is not
+    there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -54,7 +70,9 @@ def for_factor(
     if baseline not in levels:
         raise KeyError(baseline)
     contexts: dict[tuple[str, ...], dict[str, Series]] = {}
+    all_series: dict[str, list[Series]] = {}
     for words, series in by_cell(runs, ["pair", *others, factor], metric):
+        all_series.setdefault(words[0], []).append(series)
         contexts.setdefault(words[:-1], {})[words[-1]] = series
     known = order or _rounds(runs, factor)
     levels_of: dict[tuple[str, ...], set[str]] = {}
@@ -62,7 +80,8 @@ def for_factor(
         levels_of.setdefault(tuple(str(cell.get(name, "")) for name in others), set()).add(
             str(cell.get(factor))
         )
-    comparisons: list[Comparison] = []
+    lost = failed_by_cell(failed, ["pair", *others, factor])
+    pairings: list[_Pairing] = []
     for words, by_level in contexts.items():
         context = dict(zip(others, words[1:], strict=True))
         empty = Comparison(
@@ -84,10 +103,47 @@ def for_factor(
             for level in levels
             if level != baseline and level in planned_levels | by_level.keys()
         ):
-            comparisons.append(
-                _paired(replace(empty, level=level), by_level.get(level), base, repeat.boots, known)
+            pairing = _paired(
+                replace(empty, level=level), by_level.get(level), base, repeat.boots, known
             )
-    return corrected(comparisons, repeat)
+            failures = lost.get((*words, level)), lost.get((*words, baseline))
+            pairings.append(replace(pairing, failed=failures))
+    dependences = _dependences(all_series, pairings)
+    estimated = [
+        replace(
+            _estimated(p, dependences[p.comparison.pair]),
+            sign_flip=sign_flip_p(p.differences, seed),
+        )
+        for p in pairings
+    ]
+    planned_boots = in_boots(repeat, factors)
+    comparisons = [
+        c if planned_boots or c.unit != "boot" else _withheld(c)
+        for c in corrected(estimated, repeat)
+    ]
+    apart = {pair: _apart(series) for pair, series in all_series.items()}
+    flagged = [_flagged(c, dependences[c.pair], apart[c.pair]) for c in comparisons]
+
+    def again(c: Comparison, mine: Series, base: Series) -> Comparison:
+        return _estimated(_paired(c, mine, base, repeat.boots, known), dependences[c.pair])
+
+    return [
+        withstood(c, p.mine, p.base, p.failed, partial(again, c)) if p.mine and p.base else c
+        for c, p in zip(flagged, pairings, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """A comparison that is not estimated yet, the series of its cells, those of their failed runs
+    (without values), and their log differences, one a unit.
+    """
+
+    comparison: Comparison
+    mine: Series | None = None
+    base: Series | None = None
+    failed: tuple[Series | None, Series | None] = (None, None)
+    differences: Numbers = field(default_factory=lambda: np.empty(0))
 
 
 def _rounds(runs: pd.DataFrame, factor: str) -> Rounds:
@@ -120,21 +176,125 @@ def by_cell(
         yield words, Series(block[rows], boot[rows], values[rows].astype(float))
 
 
+def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[str, ...], Series]:
+    """The failed runs by the words of `keys`, with values of 0."""
+    if failed is None or failed.empty:
+        return {}
+    return dict(by_cell(failed.assign(failed=0.0), keys, "failed"))
+
+
 def _paired(
     empty: Comparison, mine: Series | None, base: Series | None, boots: int, order: Rounds
-) -> Comparison:
-    """Fill ratio, p and error of one comparison from the runs of both levels."""
+) -> _Pairing:
+    """Pair the runs of both levels."""
     if mine is None:
-        return replace(empty, why=f"{empty.level} has no run here")
+        return _Pairing(replace(empty, why=f"{empty.level} has no run here"))
     if base is None:
-        return replace(empty, why=f"the baseline {empty.baseline} has no run here")
+        return _Pairing(replace(empty, why=f"the baseline {empty.baseline} has no run here"))
     if (mine.values <= 0).any() or (base.values <= 0).any():
-        return replace(empty, why=ZERO)
+        return _Pairing(replace(empty, why=ZERO))
     unit, log_differences = differences(mine, base, boots, order)
     filled = replace(empty, n=len(log_differences), unit=unit)
-    if len(log_differences) == 0:
-        return replace(filled, why=f"the two have no {unit} in common")
-    d = mean_interval(log_differences, 0.95)
+    return _Pairing(filled, mine, base, differences=log_differences)
+
+
+def _dependences(
+    cells: Mapping[str, Sequence[Series]], pairings: Sequence[_Pairing]
+) -> dict[str, Dependence]:
+    """How far blocks follow each other in the comparisons of each pair of hosts."""
+    found = {}
+    for pair, series in cells.items():
+        seen = Dependences()
+        for at, each in enumerate(series):
+            if len(set(each.boot.tolist())) == 1:
+                seen.see_cell(str(at), "", lag_of(relative(each.values)))
+        for at, p in enumerate(pairings):
+            if p.comparison.pair == pair and p.comparison.unit == "block":
+                apart = _log_variance(p.mine) + _log_variance(p.base)
+                seen.see_differences(str(at), "", lag_of(p.differences), apart)
+        found[pair] = seen.of_ratio("")
+    return found
+
+
+def _log_variance(series: Series | None) -> float:
+    return float(np.log(series.values).var()) if series is not None else 0.0
+
+
+def _estimated(pairing: _Pairing, dependence: Dependence) -> Comparison:
+    """The comparison with ratio, p and error, as far as its differences tell them."""
+    filled = pairing.comparison
+    if filled.why:
+        return filled
+    if filled.n == 0:
+        return replace(filled, why=f"the two have no {filled.unit} in common")
+    d = mean_interval(pairing.differences, 0.95)
     if not d.known:
-        return replace(filled, ratio=math.exp(d.mean), why=f"one {unit} has no interval")
-    return tested(replace(filled, sd=d.sd), d.mean, d.sd / math.sqrt(d.n), d.n - 1)
+        return replace(filled, ratio=math.exp(d.mean), why=f"one {filled.unit} has no interval")
+    within = dependence if filled.unit == "block" else INDEPENDENT
+    error = within.inflation(d.n) * d.sd / math.sqrt(d.n)
+    return tested(replace(filled, sd=d.sd), d.mean, error, within.freedom(d.n))
+
+
+def _withheld(c: Comparison) -> Comparison:
+    """The comparison without a verdict: how many boots there are, and how many runs each has, was
+    no plan, so nothing says how often such an interval holds.
+    """
+    if math.isnan(c.low):
+        return c
+    why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
+    return replace(c, verdict="inconclusive", needed=None, unsettled=why)
+
+
+def _apart(cells: Sequence[Series]) -> float:
+    """How far the modes of a pair's runs lie apart, of logarithms; 0 where there is one mode."""
+    modes = find_modes(
+        {str(at): s.values for at, s in enumerate(cells) if len(set(s.boot.tolist())) == 1}
+    )
+    return -math.log(modes.ratio) if modes else 0.0
+
+
+def _flagged(comparison: Comparison, dependence: Dependence, apart: float) -> Comparison:
+    """The comparison, flagged where blocks follow each other and may do so more than is known, or
+    where its runs lie in modes that are further apart than its levels.
+    """
+    if comparison.unit != "block" or comparison.verdict == "inconclusive":
+        return comparison
+    flags = []
+    if dependence.seen:
+        n, worst = comparison.n, dependence.at_most
+        error = worst.inflation(n) * comparison.sd / math.sqrt(n)
+        flags += [DEPENDENT] if could_turn(comparison, error, worst.freedom(n)) else []
+    flags += [MODES] if abs(math.log(comparison.ratio)) < apart else []
+    return replace(comparison, flags=(*comparison.flags, *flags))
+
+
+def withstood(
+    comparison: Comparison,
+    mine: Series,
+    base: Series,
+    failed: tuple[Series | None, Series | None],
+    again: Callable[[Series, Series], Comparison],
+    *,
+    paired: bool = True,
+) -> Comparison:
+    """The comparison with the failures of both levels; inconclusive where its verdict turns if
+    failed runs had the values seen that speak most against it. again: estimates it from such series
+    of level and baseline.
+    """
+    lost, base_lost = failed
+    counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
+    told = replace(comparison, failures=counted(*counts))
+    if told.failures is None or told.verdict == "inconclusive":
+        return told
+    against = (True, False) if told.verdict == "equivalent" else (told.ratio < 1,)
+    for up in against:
+        worst = again(*completed(mine, lost, base, base_lost, up=up, paired=paired))
+        if judged(worst, comparison.corrected).verdict != comparison.verdict:
+            why = (
+                f"{failures_said(told.failures, *told.names)}, and it turns if these had the worst"
+            )
+            failures = replace(told.failures, stands=False)
+            return replace(
+                told, verdict="inconclusive", unsettled=f"{why} values seen", failures=failures
+            )
+    return told

@@ -8,9 +8,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from netbench.analysis.failures import Failures
 from netbench.analysis.intervals import NAN
 from netbench.analysis.words import bounds, change, times
+from netbench.units import count
 
+DEPENDENT, MODES, WITHIN_CONTROL = "dependence", "modes", "control"
+FLAGS = {
+    DEPENDENT: "runs follow each other, so that this could turn",
+    MODES: "runs lie in two modes further apart than that, so that this could turn",
+    WITHIN_CONTROL: "no larger than what the control shows",
+}
+"""What puts a verdict in doubt, in words."""
 VERDICTS = ("better", "worse", "equivalent", "inconclusive")
 
 
@@ -22,8 +31,12 @@ class Comparison:
     uncorrected. `n` pairs of `unit` (`block` or `boot`); where nothing is paired, `n` and `against`
     are the units (`run` or `boot`) of level and of baseline. `error` is the standard error of the
     mean log difference, with `freedom` degrees; `sd` the deviation that it comes from. `needed`:
-    total n (of each, if not paired) that would settle an inconclusive one, None when unknown or
-    beyond MOST_RUNS. `why`: why there is no interval.
+    the range of total n (of each, if not paired) at which the interval of an inconclusive one would
+    be as narrow as asked, None where the data cannot tell. `why`: why there is no interval. Of two
+    results, `earlier` is the number of earlier results whose spread is in the interval, `between`
+    the standard deviation of their mean logarithms. `unsettled`: why an interval gives no verdict,
+    where more runs would not. `sign_flip`: p of the exact test over units (sign_flip.py).
+    `failures`: of both levels, where any run failed.
     """
 
     factor: str
@@ -46,9 +59,22 @@ class Comparison:
     against: int | None = None  # None: paired
     margin: float | None = None
     verdict: str = "inconclusive"
-    needed: int | None = None
+    needed: tuple[int, int] | None = None
     why: str = ""
+    unsettled: str = ""
+    earlier: int | None = None  # None: within one result
+    between: float = NAN
     better: int | None = None  # whether more is; None: as the metric of that name has it
+    flags: tuple[str, ...] = ()  # of FLAGS
+    sign_flip: float = NAN
+    failures: Failures | None = None
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether it is of two results, without earlier ones that tell how far campaigns lie apart:
+        one has no spread.
+        """
+        return self.earlier is not None and self.earlier < 2
 
     @property
     def names(self) -> tuple[str, str]:
@@ -60,7 +86,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The comparison in words, without its context."""
-        return _sentence(self)
+        return "; ".join((_sentence(self), *(FLAGS[flag] for flag in self.flags)))
 
 
 def _verb(metric: str) -> tuple[str, str]:
@@ -79,9 +105,11 @@ def _verb(metric: str) -> tuple[str, str]:
     }.get(what)
     if thing:
         return "uses", f" {thing}{on}{by}"
-    return {"retransmits": ("retransmits", ""), "steps": ("makes", " steps")}.get(
-        bare, ("has", f" {bare}{by}")
-    )
+    return {
+        "retransmits": ("retransmits", ""),
+        "steps": ("makes", " steps"),
+        "fsync_time": ("spends", " time in fsync(2)"),
+    }.get(bare, ("has", f" {bare}{by}"))
 
 
 def _sentence(c: Comparison) -> str:
@@ -97,17 +125,42 @@ def _sentence(c: Comparison) -> str:
         return (
             f"{level} {does} as much{thing} as {baseline}, within the margin of {c.margin:.2%}:"
             f" {interval}".replace(".00%", "%")
-        )
+        ) + _despite(c)
     claim = f"{level} {does} {change(c.ratio)}{thing} than {baseline}, {interval}"
     if c.verdict != "inconclusive":
-        return claim + times(c.ratio)
+        return claim + times(c.ratio) + _despite(c)
+    if c.unsettled:
+        return f"{claim}: inconclusive, {c.unsettled}"
+    if not c.needed:
+        return f"{claim}: inconclusive"
     each = "" if c.against is None else " of each"
-    more = (
-        f"about {c.needed} {c.unit}s{each} would settle it"
-        if c.needed
-        else f"more {c.unit}s than can be run would be needed"
+    return (
+        f"{claim}: inconclusive, {numbers(c.needed)} {c.unit}s{each} would make it as narrow as"
+        " asked"
     )
-    return f"{claim}: inconclusive, {more}"
+
+
+def numbers(needed: tuple[int, int]) -> str:
+    """A range of n in words: `40 to 70`, `40`."""
+    return " to ".join(dict.fromkeys(str(n) for n in needed))
+
+
+def _despite(c: Comparison) -> str:
+    """What a verdict stands in spite of."""
+    if c.failures is None:
+        return ""
+    failed = count(c.failures.failed + c.failures.baseline_failed, "run")
+    return f", even if the {failed} that failed had the worst values seen"
+
+
+def failures_said(failures: Failures, level: str, baseline: str) -> str:
+    """`3 of 20 runs of send=splice failed and 1 of 20 of send=write`."""
+    f = failures
+    counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
+    told = [
+        f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
+    ]
+    return f"{' and '.join(told)} failed"
 
 
 def _percent(c: Comparison) -> str:

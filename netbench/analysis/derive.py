@@ -70,6 +70,7 @@ def metrics_of(
         for counter, name in (("user_us", "user"), ("system_us", "kernel")):
             _put(metrics, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
     _put(metrics, "retransmits", delta(sender, "tcp", "retransmits"))
+    _put(metrics, "fsync_time", None if receiver.fsync_ns is None else receiver.fsync_ns * 1e-6)
     sides = {
         who: RatioSide(side, ticks.get(side.host), _payload(window, metrics))
         for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True)

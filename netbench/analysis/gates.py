@@ -1,5 +1,5 @@
 """Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
-interval cannot be judged.
+interval cannot be judged; nor can two results without earlier ones, unless that is forced.
 """
 
 from __future__ import annotations
@@ -82,11 +82,16 @@ def known_metric(name: str, captured: Collection[str] = ()) -> str:
     )
 
 
-def judge(gate: Gate, families: Mapping[str, Sequence[Comparison]]) -> Outcome:
-    """What a gate says of the comparisons of its metric."""
-    family = families.get(gate.metric, ())
-    judged = [c for c in family if not math.isnan(c.low)]
-    fell = tuple(c for c in judged if gate.falls(c))
-    return Outcome(
-        gate, fell, len(judged) - len(fell), tuple(c for c in family if math.isnan(c.low))
-    )
+def judge(
+    gate: Gate, families: Mapping[str, Sequence[Comparison]], forced: bool = False
+) -> Outcome:
+    """What a gate says of the comparisons of its metric; forced: also of two results without
+    earlier ones.
+    """
+    fell: list[Comparison] = []
+    held: list[Comparison] = []
+    unjudged: list[Comparison] = []
+    for c in families.get(gate.metric, ()):
+        known = not math.isnan(c.low) and (forced or not c.lacks_history)
+        (unjudged if not known else fell if gate.falls(c) else held).append(c)
+    return Outcome(gate, tuple(fell), len(held), tuple(unjudged))

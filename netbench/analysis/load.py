@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from netbench.codec import flawed
 from netbench.json_lines import JsonLines
 from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.store import no_result
+
+_ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
+_Total = TypeVar("_Total")
 
 
 @runtime_checkable
@@ -100,6 +103,7 @@ class _Reader:
         rows = plan.rows
         self.accounts, self.declared = accounts_of(rows), Declared(rows)
         self.known = {cell.cell for cell in plan.cells}
+        self.controls = {cell.cell for cell in plan.cells if cell.control}
         self.boots = {(host, b.boot): b for host, boots in hosts.items() for b in boots}
         self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
         self.one_kernel: dict[tuple[str, int], bool] = {}
@@ -194,6 +198,12 @@ class _Reader:
                 self.columns.exclude(rows, why)
         return pooled
 
+    def _without_controls(
+        self, totals: Iterable[Mapping[_ByCell, _Total]]
+    ) -> dict[_ByCell, _Total]:
+        """Totals by keys that begin with a cell, those of controls left out."""
+        return {k: v for each in totals for k, v in each.items() if k[0] not in self.controls}
+
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
         self.add_runs()
@@ -202,10 +212,12 @@ class _Reader:
             read_noise(folder / NOISE),
             read_campaign(folder),
         )
-        runs = self.columns.frame(self.plan, noise, self.ticks)
-        counts = (runs["status"] == "ok") & (runs["excluded"] == "")
-        contradicted = contradictions(runs[counts])
+        every = self.columns.frame(self.plan, noise, self.ticks)
+        of_control = every["cell"].isin(self.controls)
+        counts = (every["status"] == "ok") & (every["excluded"] == "") & ~of_control
+        contradicted = contradictions(every[counts])
         meters = {metric: order_of(metric, contradicted) for metric in SIDES_OF_CPU}
+        every = by_best_meter(every, meters)
         return Result(
             path=folder,
             plan=self.plan,
@@ -215,19 +227,20 @@ class _Reader:
             compare=compare_of(self.plan),
             factors=factors_of(self.plan),
             metrics=self.columns.metrics,
-            runs=by_best_meter(runs, meters),
+            runs=every[~of_control].reset_index(drop=True) if self.controls else every,
+            control_runs=every[of_control].reset_index(drop=True),
             meters=meters,
             contradicted=contradicted,
-            proofs={k: v for each in counted for k, v in each.proofs.totals().items()},
-            readbacks=self.readbacks.readbacks(),
-            moved=self.readbacks.moved(),
+            proofs=self._without_controls(each.proofs.totals() for each in counted),
+            readbacks=[r for r in self.readbacks.readbacks() if r.cell not in self.controls],
+            moved=self._without_controls([self.readbacks.moved()]),
             noise=noise,
             shared={
                 pair: self.shared(pair, boot)
                 for pair in self.plan.pairs
                 for boot in self._boots(pair)
             },
-            used={k: v for each in counted for k, v in each.usage.totals().items()},
+            used=self._without_controls(each.usage.totals() for each in counted),
             asked=campaign.asked,
             units=self.units,
             truncated=truncated,

@@ -4,11 +4,12 @@ where the formula comes from. `derive.py` computes them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from netbench.analysis.ratio_table import RATIOS, Ratio
+from netbench.analysis.ratio_table import RATIOS, TIME_SHARE, Ratio
 from netbench.record import SIDES
 
 COUNTERS = "docs/records.md"
@@ -27,6 +28,8 @@ class Metric:
     `unit`; `about`, one line; `better`: 1 more is better, -1 less is better, 0 neither; `label` for
     tables and plots. `formula` in words, where a counter's name stands for its closing less its
     opening value and `window` for the measured time of that side; `source` of the formula.
+    `lowest`, `highest`: what its mean cannot lie outside. `is_count`: it counts few, whole events
+    of a run.
     """
 
     name: str
@@ -36,6 +39,9 @@ class Metric:
     source: str
     better: int = 0
     label: str = ""
+    lowest: float = 0.0
+    highest: float = math.inf
+    is_count: bool = False
 
     @property
     def title(self) -> str:
@@ -111,6 +117,7 @@ def _counts() -> Iterator[Metric]:
         COUNTERS,
         -1,
         "slow-down",
+        lowest=-1.0,
     )
     yield Metric(
         "retransmits",
@@ -119,6 +126,16 @@ def _counts() -> Iterator[Metric]:
         "sender's tcp.retransmits, over all streams",
         TCP,
         -1,
+        is_count=True,
+    )
+    yield Metric(
+        "fsync_time",
+        "ms",
+        "how long it took to force the sinks to their disk",
+        "receiver's fsync_ns / 10^6",
+        COUNTERS,
+        -1,
+        "fsync time",
     )
     yield Metric(
         "steps",
@@ -153,20 +170,27 @@ def _who_paid() -> Iterator[Metric]:
             COUNTERS,
             0,
             f"paid by {name}",
+            highest=1.0,
         )
 
 
 def _of_ratio(row: Ratio) -> Iterator[Metric]:
     """Both sides together, and each."""
     label = row.name.replace("_", " ")
+    lowest = -math.inf if row.less_idle else 0.0
+    highest = 1.0 if row.unit == TIME_SHARE else math.inf
     if row.side:
         formula = row.formula(row.side)
-        yield Metric(row.name, row.unit, row.about, formula, row.source, row.better, label)
+        yield Metric(
+            row.name, row.unit, row.about, formula, row.source, row.better, label, lowest, highest
+        )
         return
     summed = "the sum of both sides" if isinstance(row.over, str) else "counters of both sides"
     together = "one kernel is both ends" if row.whole else "both ends are in one network namespace"
     formula = f"as sender_{row.name}, {summed}; where {together}, of what was counted there"
-    yield Metric(row.name, row.unit, row.about, formula, row.source, row.better, label)
+    yield Metric(
+        row.name, row.unit, row.about, formula, row.source, row.better, label, lowest, 2 * highest
+    )
     for who in SIDES:
         yield Metric(
             f"{who}_{row.name}",
@@ -176,6 +200,8 @@ def _of_ratio(row: Ratio) -> Iterator[Metric]:
             row.source,
             row.better,
             f"{who} {label}",
+            lowest,
+            highest,
         )
 
 
@@ -196,7 +222,9 @@ def _captured(name: str, unit: str) -> Metric:
     """A metric that a tool prints."""
     better = BETTER.get(unit, 1 if unit.endswith("/s") else 0)
     about = "what the pattern of `captures` finds in the output of a tool"
-    return Metric(name, unit, about, "the number, in its base unit", COUNTERS, better)
+    return Metric(
+        name, unit, about, "the number, in its base unit", COUNTERS, better, lowest=-math.inf
+    )
 
 
 def describe(name: str, units: Mapping[str, str] = NO_UNITS) -> Metric:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.result import Result
+from netbench.analysis.shown_levels import shown
 
 METHODS = ("send", "receive", "tool")
 """Factors that name a way to move bytes."""
+NO_TOOL = "none"
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,13 @@ class Pivot:
     pair: str
     context: Mapping[str, str]
     cells: Mapping[tuple[str, str], CellResult]
+
+    def where(self, with_pair: bool) -> list[str]:
+        """The levels that all cells of the matrix have, and their pair where that tells it from
+        others: `source=zero`.
+        """
+        levels = [f"{k}={shown(v)}" for k, v in self.context.items() if (k, v) != ("tool", NO_TOOL)]
+        return [self.pair, *levels] if with_pair else levels
 
     def at(self, row: str, column: str) -> CellResult | None:
         """The cell of two levels; None: the plan has none."""

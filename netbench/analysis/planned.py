@@ -28,7 +28,13 @@ def repeat_of(plan: PlanFile) -> Repeat:
     """The plan's `repeat`. Where hosts are booted `max` is `min`, since nothing stops early."""
     asked = plan.repeat
     repeat = Repeat(
-        asked.min, asked.max, asked.confidence, asked.precision, asked.metrics, asked.boots
+        asked.min,
+        asked.max,
+        asked.confidence,
+        asked.precision,
+        asked.metrics,
+        asked.boots,
+        asked.until,
     )
     return replace(repeat, max=repeat.min) if has_boots(plan, repeat) else repeat
 
@@ -36,4 +42,4 @@ def repeat_of(plan: PlanFile) -> Repeat:
 def compare_of(plan: PlanFile) -> Compare | None:
     """The plan's `compare`; None where the campaign compares nothing."""
     asked = plan.compare
-    return Compare(asked.factor, asked.baseline, asked.margin) if asked else None
+    return Compare(asked.factor, asked.baseline, asked.margin, asked.control) if asked else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from netbench.analysis.intervals import NAN, Interval
+from netbench.analysis.intervals import NAN, Interval, welch_error
 from netbench.analysis.profiles import CellProfile, common_names
 
 
@@ -94,12 +94,8 @@ def welch(before: Sequence[float], after: Sequence[float], confidence: float) ->
     mean = float(b.mean() - a.mean())
     if min(len(a), len(b)) < 2:
         return Interval(min(len(a), len(b)), mean)
-    parts = [float(x.var(ddof=1)) / len(x) for x in (a, b)]
-    error = math.sqrt(sum(parts))
+    error, freedom = welch_error(a, b)
     if error == 0:
         return Interval(min(len(a), len(b)), mean, mean, mean, 0.0, 0.0)
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True)
-    )
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     return Interval(min(len(a), len(b)), mean, mean - half, mean + half, NAN, half)

@@ -145,28 +145,39 @@ class ProofTally:
         return self._totals
 
 
-def copied_shares(
+Copied = tuple[float, float, str]
+"""So much of so much of what a method counts was copied after all."""
+
+
+def copied(
     totals: Mapping[ProofKey, ProofTotal], rows: Iterable[EngineRow]
-) -> dict[tuple[str, str, str], float]:
-    """What methods that spare a copy copied after all, by cell, pair and side: a fraction of 1 of
-    what they count (`copied` of its completions, `copied_bytes` of all bytes). Other methods have
-    none.
+) -> dict[tuple[str, str, str], Copied]:
+    """What methods that spare a copy copied after all, by cell, pair and side: `copied` of their
+    completions, `copied_bytes` of all bytes. Other methods have none.
     """
-    declared, shares = Declared(rows), dict[tuple[str, str, str], float]()
+    declared, found = Declared(rows), dict[tuple[str, str, str], Copied]()
     together: dict[tuple[str, str, str], dict[str, ProofTotal]] = {}
     for (cell, pair, side, name), total in totals.items():
         together.setdefault((cell, pair, side), {})[name] = total
     for place, counted in together.items():
         meanings = declared.of(place[2], counted)
-        part, whole = 0.0, 0.0
+        part, whole, what = 0.0, 0.0, "bytes"
         if "copied" in counted and meanings["copied"].part_of in counted:
-            part, whole = counted["copied"].total, counted[meanings["copied"].part_of].total
+            what = meanings["copied"].part_of
+            part, whole = counted["copied"].total, counted[what].total
         elif "copied_bytes" in counted:
             part = counted["copied_bytes"].total
             whole = part + sum(counted[name].total for name in counted if _spares(meanings[name]))
         if whole:
-            shares[place] = part / whole
-    return shares
+            found[place] = part, whole, what
+    return found
+
+
+def copied_shares(
+    totals: Mapping[ProofKey, ProofTotal], rows: Iterable[EngineRow]
+) -> dict[tuple[str, str, str], float]:
+    """`copied` as fractions of 1."""
+    return {place: part / whole for place, (part, whole, _) in copied(totals, rows).items()}
 
 
 def _spares(proof: Proof) -> bool:

@@ -11,6 +11,8 @@ from netbench.record import SideName
 
 WINDOW, BYTES = "window", "bytes"
 """What a ratio is over, in place of counters: seconds of the window, payload that moved in it."""
+TIME_SHARE = "s/s"
+"""The unit of shares of the time."""
 ENERGY, ENERGY_COUNTED = "energy", "counted_uj"
 PROC = "proc(5), and the kernel's Documentation/networking/snmp_counter.rst"
 PERF = "perf_event_open(2)"
@@ -78,7 +80,7 @@ def _scale_in_words(scale: float) -> str:
 def _pressure(what: str, who: str, about: str) -> Ratio:
     return Ratio(
         f"{what}_pressure",
-        "s/s",
+        TIME_SHARE,
         f"share of the time in which {about}",
         (f"psi.{what}_{who}_us",),
         WINDOW,

@@ -322,6 +322,8 @@ def _filled(value: Any, columns: Sequence[Any]) -> Any:
     """A part of a layout with the columns in place of their groups."""
     if isinstance(value, list):
         return [_filled(each, columns) for each in value]
+    if isinstance(value, bool):
+        return value
     if isinstance(value, int | float):
         return columns[int(value)]
     if isinstance(value, dict):

@@ -32,14 +32,15 @@ class Result:
     runs: one row a run in order of execution: run cell pair block boot status reason started
     engaged (why the mechanism did not engage, or "") excluded (why an ok run is not pooled with the
     others: facts that changed) noise (what disturbed its block), one column a factor, one a metric
-    (NaN: that run has none). proofs, used: by cell, pair, side and counter, over the runs that
-    count. readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs
-    in which it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends
-    are on one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
-    contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
-    of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
-    units: of the metrics that tools print. truncated: the last line was cut. repeat: where hosts
-    are booted its `max` is its `min`, since nothing stops early there.
+    (NaN: that run has none). control_runs: those of controls, which nothing else here has. proofs,
+    used: by cell, pair, side and counter, over the runs that count. readbacks: what was asked and
+    read of each setting. moved: (cell, pair, change) -> runs in which it moved unasked. noise: the
+    entries of noise.jsonl. shared: by pair, whether both ends are on one kernel. meters: by CPU
+    metric, the order in which the bare name takes its meter; contradicted: meters that counted less
+    than the processes used. asked: what campaign.yaml says of the transfer, of settings and of
+    tools, `transfer.chunk` to its words; None without one. units: of the metrics that tools print.
+    truncated: the last line was cut. repeat: where hosts are booted its `max` is its `min`, since
+    nothing stops early there.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class Result:
     factors: tuple[str, ...]
     metrics: tuple[str, ...]
     runs: pd.DataFrame
+    control_runs: pd.DataFrame
     proofs: Mapping[ProofKey, ProofTotal]
     readbacks: Sequence[Readback]
     moved: Mapping[tuple[str, str, str], int]
@@ -154,10 +156,25 @@ class Result:
 
     @property
     def cells(self) -> tuple[PlannedCell, ...]:
-        """The plan's cells, in its order."""
-        return self.plan.cells
+        """The plan's cells, in its order, without controls."""
+        return tuple(cell for cell in self.plan.cells if not cell.control)
+
+    @property
+    def controls(self) -> tuple[PlannedCell, ...]:
+        """The plan's controls, in its order."""
+        return tuple(cell for cell in self.plan.cells if cell.control)
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """The runs that failed."""
+        return self.runs[self.runs["status"] == "failed"]
 
     @property
     def ok(self) -> pd.DataFrame:
         """The runs that count: ok, and made under the facts that hold at the end."""
-        return self.runs[(self.runs["status"] == "ok") & (self.runs["excluded"] == "")]
+        return counting(self.runs)
+
+
+def counting(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of a frame that count."""
+    return runs[(runs["status"] == "ok") & (runs["excluded"] == "")]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netbench.analysis.boots import runs_a_boot
+from netbench.analysis.dependence import NONE_SEEN, Dependences
 from netbench.analysis.intervals import Interval, mean_interval, sequential_confidence
 from netbench.model import Repeat
 
@@ -42,7 +43,11 @@ def most(repeat: Repeat) -> int:
 
 
 def assess(
-    values: Mapping[str, Sequence[float]], repeat: Repeat, boots: Boots | None = None, lost: int = 0
+    values: Mapping[str, Sequence[float]],
+    repeat: Repeat,
+    boots: Boots | None = None,
+    lost: int = 0,
+    seen: Dependences = NONE_SEEN,
 ) -> Assessment:
     """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in
     order of execution).
@@ -55,11 +60,13 @@ def assess(
 
     boots: with values of several, or with repeat.boots > 1, intervals are over the means of boots,
     and a cell closes only when it has been in all boots that were asked for, as `max` when it has
-    had all its runs there. lost: runs that failed and are not repeated, because boots decide how
-    many there are.
+    had all its runs there. With boots that were not asked for no precision closes it: a reboot is
+    no draw that was planned. lost: runs that failed and are not repeated, because boots decide how
+    many there are. seen: how far runs of its pair follow each other, which intervals over runs
+    allow for.
     """
     units = _boots(boots, repeat)
-    intervals = intervals_of(values, repeat, units)
+    intervals = intervals_of(values, repeat, units, seen)
     visited = (
         len({boot for each in units.values() for boot in each})
         if units is not None
@@ -71,7 +78,10 @@ def assess(
 
 
 def intervals_of(
-    values: Mapping[str, Sequence[float]], repeat: Repeat, units: Boots | None
+    values: Mapping[str, Sequence[float]],
+    repeat: Repeat,
+    units: Boots | None,
+    seen: Dependences = NONE_SEEN,
 ) -> dict[str, Interval]:
     """The interval of each metric that has a value; over the means of `units`, where there are
     any.
@@ -79,7 +89,10 @@ def intervals_of(
     present = {name: each for name, each in values.items() if len(each)}
     if units is None:
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return {name: mean_interval(each, confidence) for name, each in present.items()}
+        return {
+            name: seen.of_cell(name).widened(mean_interval(each, confidence), confidence)
+            for name, each in present.items()
+        }
     return {
         name: mean_interval(_means(each, units[name]), repeat.confidence)
         for name, each in present.items()
@@ -103,6 +116,7 @@ def decide(
     if (
         enough
         and visited >= repeat.boots
+        and (visited == 1 or repeat.boots > 1)
         and all(reached(name, intervals[name], repeat) for name in asked)
     ):
         return Assessment(n, True, "converged", intervals, spent)

@@ -11,7 +11,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from netbench.analysis.closing import Standing, ratio_target, ratios_precise
+import numpy as np
+
+from netbench.analysis.closing import Standing, Target, ratio_target, ratios_settled
+from netbench.analysis.dependence import (
+    NONE_SEEN,
+    NOTHING,
+    Dependences,
+    Lag,
+    LagSums,
+    relative,
+)
 from netbench.analysis.intervals import Interval, sequential_confidence
 from netbench.analysis.pairs import Rounds
 from netbench.analysis.stopping import CPU_FLOOR, Assessment, decide
@@ -26,12 +36,26 @@ class Tally:
     while it does.
     """
 
-    __slots__ = ("boots", "closed", "counts", "replaced", "runs", "sums", "values", "visited")
+    __slots__ = (
+        "boots",
+        "closed",
+        "counts",
+        "lags",
+        "replaced",
+        "runs",
+        "sums",
+        "values",
+        "visited",
+    )
 
     def __init__(self) -> None:
         self.values: dict[str, dict[int, float]] = {}
         """Of each chosen metric, by block."""
         self.sums: dict[str, Sums] = {}
+        self.lags: dict[str, LagSums] = {}
+        """What the values of each chosen metric tell of their order; of logarithms, where all are
+        positive.
+        """
         self.counts: dict[str, int] = {}
         """How many values each metric has."""
         self.boots: dict[int, int] = {}
@@ -64,7 +88,19 @@ class Tally:
             return
         shown = [name for name in (*self.values, SHOWN) if name in metrics] or list(metrics)
         for name in dict.fromkeys(shown):
-            self.sums.setdefault(name, Sums()).add(metrics[name], boot)
+            sums, value = self.sums.setdefault(name, Sums()), metrics[name]
+            turns = sums.n and sums.lowest > 0 >= value
+            sums.add(value, boot)
+            if name in self.values:
+                if turns:
+                    self._follow_anew(name)
+                else:
+                    order = self.lags.setdefault(name, LagSums())
+                    order.add(math.log(value) if sums.lowest > 0 else value)
+
+    def _follow_anew(self, name: str) -> None:
+        values = np.array(list(self.values[name].values()))
+        self.lags[name] = LagSums(relative(values).tolist())
 
     def _sum_anew(self) -> None:
         self.replaced += 1
@@ -75,15 +111,21 @@ class Tally:
                 (value, self.boots.get(block, 0)) for block, value in values.items()
             )
             self.visited |= set(self.sums[name].boots)
+            self._follow_anew(name)
 
-    def intervals(self, repeat: Repeat, by_boot: bool) -> dict[str, Interval]:
-        """The interval of each metric that is summed."""
+    def intervals(self, repeat: Repeat, by_boot: bool, seen: Dependences) -> dict[str, Interval]:
+        """The interval of each metric that is summed; seen: how far runs of its pair follow each
+        other.
+        """
         if by_boot:
             return {
                 name: sums.interval_of_boots(repeat.confidence) for name, sums in self.sums.items()
             }
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return {name: sums.interval(confidence) for name, sums in self.sums.items()}
+        return {
+            name: seen.of_cell(name).widened(sums.interval(confidence), confidence)
+            for name, sums in self.sums.items()
+        }
 
 
 class Ratio:
@@ -92,6 +134,7 @@ class Ratio:
     def __init__(self, mine: Tally, base: Tally) -> None:
         self._tallies = mine, base
         self._sums: dict[str, Sums] = {}
+        self._lags: dict[str, LagSums] = {}
         self._seen: dict[str, tuple[int, ...]] = {}
 
     def is_of(self, mine: Tally, base: Tally) -> bool:
@@ -109,13 +152,19 @@ class Ratio:
         if now == (before[0] + (block in here), before[1] + (block in there), *before[2:]):
             new: Iterable[int] = (block,)
         else:
-            self._sums[metric] = Sums()
+            self._sums[metric], self._lags[metric] = Sums(), LagSums()
             new = here
         sums = self._sums.setdefault(metric, Sums())
+        order = self._lags.setdefault(metric, LagSums())
         for value, boot in self._differences(new, here, there):
             sums.add(value, boot)
+            order.add(value)
         self._seen[metric] = now
         return sums
+
+    def lag(self, metric: str) -> Lag:
+        """What the differences that are summed tell of their order."""
+        return self._lags[metric].lag
 
     def _differences(
         self, blocks: Iterable[int], here: Mapping[int, float], there: Mapping[int, float]
@@ -141,24 +190,50 @@ class Running(Standing):
     against: Callable[[Running], Ratio]
     rounds: Callable[[], Rounds]
 
-    def alone(self, repeat: Repeat) -> Assessment:
+    def alone(self, repeat: Repeat, seen: Dependences = NONE_SEEN) -> Assessment:
         """As Standing.alone. Metrics are those that are summed."""
         tally = self.tally
         by_boot = repeat.boots > 1 or len(tally.visited) > 1
-        intervals = tally.intervals(repeat, by_boot)
+        intervals = tally.intervals(repeat, by_boot, seen)
         if any(_is_doubtful(name, intervals, repeat) for name in repeat.metrics):
-            intervals |= super().alone(repeat).intervals
+            intervals |= super().alone(repeat, seen).intervals
         visited = len(tally.visited) if by_boot else repeat.boots
         return decide(intervals, tally.counts, visited, repeat, self.lost)
 
-    def is_precise_against(self, base: Standing, repeat: Repeat, order: Rounds) -> bool:
-        """As Standing.is_precise_against."""
-        assert isinstance(base, Running)
-        answer = self._quick_answer(base, repeat)
-        return ratios_precise(self, base, repeat, self.rounds()) if answer is None else answer
+    def lag(self, metric: str) -> Lag:
+        """As Standing.lag."""
+        sums = self.tally.sums.get(metric)
+        if metric not in self.values or sums is None or len(list(sums.boots)) != 1:
+            return NOTHING
+        return self.tally.lags[metric].lag
 
-    def _quick_answer(self, base: Running, repeat: Repeat) -> bool | None:
+    def lag_against(self, base: Standing, metric: str, repeat: Repeat) -> tuple[Lag, float]:
+        """As Standing.lag_against."""
+        assert isinstance(base, Running)
+        if repeat.boots > 1 or metric not in self.values or metric not in base.values:
+            return NOTHING, 0.0
+        mine, other = self.tally.sums[metric], base.tally.sums[metric]
+        if mine.lowest <= 0 or other.lowest <= 0 or not set(mine.boots) & set(other.boots):
+            return NOTHING, 0.0
+        ratio = self.against(base)
+        if len(list(ratio.of(metric, self.block).boots)) > 1:
+            return NOTHING, 0.0
+        apart = sum(each.lags[metric].lag.variance for each in (self.tally, base.tally))
+        return ratio.lag(metric), apart
+
+    def is_settled_against(
+        self, base: Standing, target: Target, order: Rounds, seen: Dependences
+    ) -> bool:
+        """As Standing.is_settled_against."""
+        assert isinstance(base, Running)
+        answer = self._quick_answer(base, target, seen)
+        if answer is None:
+            return ratios_settled(self, base, target, self.rounds(), seen)
+        return answer
+
+    def _quick_answer(self, base: Running, target: Target, seen: Dependences) -> bool | None:
         """From the sums; None where they cannot tell."""
+        repeat = target.repeat
         both = [name for name in repeat.metrics if name in self.values and name in base.values]
         for metric in both:
             mine, other = self.tally.sums[metric], base.tally.sums[metric]
@@ -168,14 +243,16 @@ class Running(Standing):
                 return None
             sums = self.against(base).of(metric, self.block)
             by_boot = repeat.boots > 1 or len(list(sums.boots)) > 1
-            confidence, enough = ratio_target(by_boot, self, base, repeat)
-            interval = sums.interval_of_boots(confidence) if by_boot else sums.interval(confidence)
+            confidence, enough = ratio_target(by_boot, self, base, target)
+            if by_boot:
+                interval = sums.interval_of_boots(confidence)
+            else:
+                interval = seen.of_ratio(metric).widened(sums.interval(confidence), confidence)
             if interval.n < enough or not interval.known:
                 return False
-            change = math.expm1(interval.half_width)
-            if is_close(change, repeat.precision):
+            if any(is_close(*limit) for limit in target.limits(interval)):
                 return None
-            if change > repeat.precision:
+            if not target.is_met(interval):
                 return False
         return bool(both)
 

@@ -5,6 +5,10 @@ All comparisons of one metric by one factor are one family, corrected by Holm's 
 its interval has that confidence; from the first that fails on, the level stays. So an interval
 excludes 1 exactly where Holm's rule rejects; that all intervals of a family hold their ratio at
 once is a little less likely than the confidence says.
+
+Equivalence is a family of its own, with its own order: two one-sided tests of the margin's ends
+(Schuirmann 1987, doi:10.1007/BF01068419), whose larger p counts. Its Holm level is the confidence
+at which an interval must lie within the margin; an equivalent comparison shows that interval.
 """
 
 from __future__ import annotations
@@ -13,14 +17,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.analysis.comparison import Comparison
-from netbench.analysis.intervals import sequential_confidence
+from netbench.analysis.intervals import ratio_confidence
 from netbench.analysis.metrics import describe
 from netbench.model import Repeat
 
-MOST_RUNS = 10_000  # no larger number of runs is named as what would settle a comparison
+MOST_RUNS = 10_000  # no larger number of runs is named as what would reach a width
+ENOUGH_FREEDOM = 25  # of a deviation from which a number of runs is told
+RANGE = (0.05, 0.95)  # upper tails of chi-squared: the range of a deviation that holds 90%
+ALIKE = 1.5  # deviations within this factor are pooled
+SHARED = 0.25  # correlation of the variances of two differences to one baseline, 0.5 squared
 
 
 def tested(empty: Comparison, d: float, error: float, freedom: float) -> Comparison:
@@ -34,40 +42,74 @@ def tested(empty: Comparison, d: float, error: float, freedom: float) -> Compari
 
 def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
     """Give each comparison of one family its interval, verdict and needed n; order is kept."""
-    known = sorted(
-        (i for i, c in enumerate(family) if not math.isnan(c.p)), key=lambda i: family[i].p
-    )
-    widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-    comparisons = list(family)
+    different = _levels(family, [c.p for c in family], repeat)
+    equivalent = _levels(family, [_p_outside(c) for c in family], repeat)
+    comparisons = [
+        c if math.isnan(c.p) else judged(c, different[i], equivalent.get(i))
+        for i, c in enumerate(family)
+    ]
+    return [replace(c, needed=_needed(c, comparisons, repeat)) for c in comparisons]
+
+
+def _levels(family: Sequence[Comparison], p: Sequence[float], repeat: Repeat) -> dict[int, float]:
+    """The confidence of the interval that decides each test, by Holm's rule; p: two-sided, NaN for
+    what is not tested.
+    """
+    levels: dict[int, float] = {}
+    known = sorted((i for i, each in enumerate(p) if not math.isnan(each)), key=lambda i: p[i])
     left, failed = len(known), False
     for i in known:
-        whole = (
-            repeat.confidence if family[i].unit == "boot" else widened
-        )  # the number of boots is not chosen by looking
-        alpha = (1 - whole) / left
-        comparisons[i] = judged(family[i], 1 - alpha)
-        failed = failed or family[i].p > alpha
+        by_boot = family[i].unit == "boot"  # their number is not chosen by looking
+        levels[i] = (
+            1 - (1 - repeat.confidence) / left if by_boot else ratio_confidence(repeat, left)
+        )
+        failed = failed or p[i] > 1 - levels[i]
         left -= 0 if failed else 1
-    return comparisons
+    return levels
 
 
-def judged(comparison: Comparison, level: float) -> Comparison:
-    """The comparison with its interval at `level`, its verdict, and for an inconclusive one the n
-    that would settle it.
+def _p_outside(c: Comparison) -> float:
+    """Twice the larger p of the two one-sided tests that the ratio lies below the margin's upper
+    end and above its lower one: at most 1 - confidence exactly where the interval of that
+    confidence lies within the margin. NaN without a margin.
     """
+    if c.margin is None or math.isnan(c.p):
+        return math.nan
+    d = math.log(c.ratio)
+    room = min(math.log1p(c.margin) - d, d - math.log1p(-c.margin))
+    if c.error == 0:
+        return 0.0 if room >= 0 else 1.0
+    return float(min(1.0, 2 * stdtr(c.freedom, -room / c.error)))
+
+
+def judged(comparison: Comparison, level: float, within: float | None = None) -> Comparison:
+    """The comparison with its verdict, and the interval that shows it: at `level`, or at `within`
+    where it is the interval at that confidence which says whether the ratio lies in the margin.
+    """
+    shown = at_level(comparison, level)
+    if within is None:
+        return shown
+    inside = at_level(comparison, within)
+    if "equivalent" not in (shown.verdict, inside.verdict):
+        return shown
+    return inside
+
+
+def at_level(comparison: Comparison, level: float) -> Comparison:
+    """The comparison with its interval of confidence `level`, and what that alone shows."""
     d = math.log(comparison.ratio)
     half = _quantile(comparison.freedom, level) * comparison.error
     low, high = math.exp(d - half), math.exp(d + half)
     known = comparison.better
     better = describe(comparison.metric).better if known is None else known
     verdict = verdict_of(low, high, better, comparison.margin)
-    samples = 1 if comparison.against is None else 2
-    needed = (
-        settling(d, comparison.sd, level, comparison.margin, samples)
-        if verdict == "inconclusive"
-        else None
-    )
-    return replace(comparison, low=low, high=high, corrected=level, verdict=verdict, needed=needed)
+    return replace(comparison, low=low, high=high, corrected=level, verdict=verdict)
+
+
+def could_turn(comparison: Comparison, error: float, freedom: float) -> bool:
+    """Whether a verdict would be another one with this standard error."""
+    wider = at_level(replace(comparison, error=error, freedom=freedom), comparison.corrected)
+    return wider.verdict != comparison.verdict
 
 
 def _quantile(freedom: float, confidence: float) -> float:
@@ -87,26 +129,44 @@ def verdict_of(low: float, high: float, better: int, margin: float | None) -> st
     return "better" if (low > 1) == (better > 0) else "worse"
 
 
-def settling(
-    d: float, sd: float, confidence: float, margin: float | None, samples: int = 1
-) -> int | None:
-    """The smallest n whose interval, were mean and spread as seen, would lie beyond 0 or wholly
-    inside the margin.
+def _needed(c: Comparison, family: Sequence[Comparison], repeat: Repeat) -> tuple[int, int] | None:
+    """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
+    where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
+    freedom, boots as units, or beyond MOST_RUNS.
+    """
+    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit == "boot" or not c.sd > 0:
+        return None
+    sd, freedom = _pooled(c, family)
+    room = math.log1p(repeat.precision)
+    if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
+        return None
+    inflation = c.error * math.sqrt(c.n) / c.sd if c.against is None else 1.0
+    samples = 1 if c.against is None else 2
+    spreads = (sd * inflation * math.sqrt(freedom / chdtri(freedom, q)) for q in RANGE)
+    low, high = (reaching(spread, c.corrected, room, samples) for spread in spreads)
+    return (max(low, c.n + 1), high) if low and high and high > c.n else None
+
+
+def _pooled(c: Comparison, family: Sequence[Comparison]) -> tuple[float, float]:
+    """The deviation of a unit's log difference and its degrees of freedom, from all comparisons of
+    the family with much the same deviation. Those share their baseline, so that they count less.
+    """
+    alike = [
+        x for x in family if x.unit == c.unit and c.sd / ALIKE < x.sd < c.sd * ALIKE and x.n > 1
+    ]
+    free = [x.freedom for x in alike]
+    variance = sum(f * x.sd**2 for f, x in zip(free, alike, strict=True)) / sum(free)
+    return math.sqrt(variance), sum(free) / (1 + (len(alike) - 1) * SHARED)
+
+
+def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:
+    """The smallest n whose interval has a half-width (of the log ratio) of at most `room`.
 
     sd: of a paired difference, or with two samples the root of the sum of their variances. None
     beyond MOST_RUNS.
     """
-    room = abs(d)
-    if margin is not None:
-        room = (
-            max(room, math.log1p(margin) - d, 0.0)
-            if d >= 0
-            else max(room, d - math.log1p(-margin), 0.0)
-        )
-    if room <= 0:
-        return None
     for n in _candidates():
-        if _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) < room:
+        if _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) <= room:
             return n
     return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 MOST = 900  # percent; above, a change is given as a factor
 TIMES = 2.0  # from this factor on a ratio is also given as "n times"
 
+SMALL = 0.1  # percent; below, a signed change has two digits after the point
+
 
 def percent(ratio: float) -> float:
     """A ratio as the change in percent: 1.841 -> 84.1, 0.34 -> -66."""
@@ -27,6 +29,13 @@ def times(ratio: float) -> str:
 def amount(ratio: float) -> str:
     """Both: 0.34 -> `66.0% less (2.9 times)`."""
     return change(ratio) + times(ratio)
+
+
+def signed(ratio: float) -> str:
+    """A ratio as the change in percent with its sign: `+0.1`, `-0.03`."""
+    change = percent(ratio)
+    digits = 2 if abs(change) < SMALL else 1
+    return f"{round(change, digits) + 0.0:+.{digits}f}"
 
 
 def _digits(value: float) -> str:

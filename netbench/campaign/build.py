@@ -4,11 +4,12 @@ that it needs are right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
 from netbench.campaign import cell_checks, cells
+from netbench.campaign.control import with_controls
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
@@ -65,8 +66,11 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     repeat = _repeat(file.repeat, captured_by(tools), problems)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
+    _warn_of_targets(repeat, compare, factors, problems)
     profile = _profile(file, problems)
     problems.stop()
+    if compare and file.compare:
+        built, compare = with_controls(built, factors, compare, file.compare.control)
     return Campaign(
         name=file.name,
         about=file.about,
@@ -244,7 +248,39 @@ def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Re
             problems.add(
                 ("repeat", "metrics", i), f"expected each metric once, got {metric!r} again"
             )
-    return Repeat(low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots)
+    return Repeat(
+        low,
+        high,
+        keys.confidence,
+        keys.precision,
+        tuple(keys.metrics),
+        keys.boots,
+        keys.until,
+    )
+
+
+def _warn_of_targets(
+    repeat: Repeat, compare: Compare | None, factors: Collection[str], problems: Problems
+) -> None:
+    """Note what `repeat` and `compare` cannot reach together."""
+    if repeat.until == "verdict" and compare is None and problems.clean("compare"):
+        problems.add(("repeat", "until"), "expected compare beside until: verdict, got none")
+    if compare is None or repeat.boots > 1 or "kernel" in factors or repeat.min == repeat.max:
+        return
+    if repeat.until == "verdict":
+        if compare.margin is None:
+            problems.warn(
+                ("repeat", "until"),
+                f"levels that are equal run to repeat.max, {repeat.max} runs, as nothing can be"
+                " equivalent without a margin; give compare.margin",
+            )
+    elif compare.margin is not None and compare.margin < 1.5 * repeat.precision:
+        problems.warn(
+            ("compare", "margin"),
+            f"an interval as narrow as asked, ±{repeat.precision * 100:.3g}%, can hardly lie within"
+            f" a margin of {compare.margin * 100:.3g}%, so that no level is found equivalent; give"
+            f" repeat.precision: {compare.margin * 50:.3g}%, or repeat.until: verdict",
+        )
 
 
 def readable(catalogue: Catalogue) -> list[str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from netbench.cli.output import WIDTH, say, say_json
 from netbench.cli.verb import Verb, add_result
+from netbench.errors import RequestError
 
-OPTIONS = ("factor", "baseline", "margin", "metrics", "gates")
+OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -22,6 +23,8 @@ def _run(options: argparse.Namespace) -> int:
     else:
         sections = (text.section_lines(section, WIDTH) for section in compared.sections)
         say("\n\n".join("\n".join(lines).rstrip() for lines in sections))
+    if compared.refusal and not compared.fell:
+        raise RequestError(f"compare: {compared.refusal}")
     return 1 if compared.fell else 0
 
 
@@ -57,6 +60,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="gates",
         help="exit 1 where a whole interval lies past GATE, such as 'throughput<-2%%' (may be"
         " repeated)",
+    )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="DIR",
+        help="intervals hold how far earlier results of the campaign, below DIR, lie apart; two"
+        " results have no verdicts without",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="judge the gates on two results without --history, as if campaigns did not differ",
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
 from netbench.units import count, format_duration
@@ -20,10 +22,19 @@ def _run(options: argparse.Namespace) -> int:
     from netbench.plan import Plan
 
     plan = Plan(load_campaign(options))
+    found = None
+    if options.power:
+        from netbench import api
+
+        found = api.power(plan.campaign, options.power)
     if options.json:
-        say_json(plan.to_json())
+        more = {"power": power_lines.to_json(found, options.power)} if found else {}
+        say_json(plan.to_json() | more)
     else:
         say(text(plan))
+        if found:
+            told = power_lines.lines(found, options.power)
+            say("\n" + "\n".join(fold(line, "    ") for line in told))
     return 0
 
 
@@ -39,7 +50,9 @@ def _lines(plan: Plan) -> Iterator[str]:
     least, most = plan.seconds()
     yield f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name
     yield from (f"pairs: {pairs}", "")
-    yield f"{count(len(campaign.cells), 'cell')}:"
+    controls = sum(cell.control for cell in campaign.cells)
+    beside = f" and {count(controls, 'control')} (a baseline a second time)" if controls else ""
+    yield f"{count(len(campaign.cells) - controls, 'cell')}{beside}:"
     yield from (f"  {cell.id}" for cell in campaign.cells)
     yield ""
     yield from _boots(plan) if plan.boots else [_repetition(plan)]
@@ -79,6 +92,17 @@ def _boots(plan: Plan) -> Iterator[str]:
         yield f"WARNING: {gain.warning}"
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_campaign(parser)
+    parser.add_argument(
+        "--power",
+        type=Path,
+        metavar="RESULT",
+        help="what the campaign can show, were its runs as those of RESULT: the smallest difference"
+        " in each metric, the runs for 1, 2 and 5%%, the cheapest split of boots and blocks",
+    )
+
+
 VERB = Verb(
-    "plan", "cells, order and estimated time; touches no host", _run, add_campaign, to_json=True
+    "plan", "cells, order and estimated time; touches no host", _run, _add_arguments, to_json=True
 )

@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING
 from netbench.cli.output import WIDTH, say
 from netbench.cli.verb import Verb, add_result
 from netbench.control_characters import escape_controls
+from netbench.errors import RequestError
 
 if TYPE_CHECKING:
     from netbench.report.build import Report
 
-FILES = ("html", "markdown", "csv")
+FILES = ("html", "markdown", "csv", "junit")
+LETTERS = {"plain": "letter", "lkp": "letter_lkp"}
 
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
+    forms = [form for form in ("letter", "ktap", "json") if getattr(options, form)]
+    if len(forms) > 1:
+        names = " and ".join(f"--{form}" for form in forms)
+        raise RequestError(f"{names} are forms of one report; give one of them")
     report = api.build_report(options.result)
     for kind in FILES:
         if getattr(options, kind):
@@ -33,12 +39,13 @@ def _run(options: argparse.Namespace) -> int:
             ),
             file=sys.stderr,
         )
-    say(render(report, "json" if options.json else "text"))
+    form = forms[0] if forms else "text"
+    say(render(report, options.letter if form == "letter" else form))
     return 0
 
 
 def render(report: Report, kind: str) -> str:
-    """A report as `text` or `json`."""
+    """A report as `text`, `json`, `letter`, `letter_lkp` or `ktap`."""
     return str(import_module(f"netbench.report.{kind}").render(report))
 
 
@@ -58,6 +65,29 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{kind}", type=Path, metavar="F", help=f"also write the report as {kind} to F"
         )
+    parser.add_argument(
+        "--letter",
+        nargs="?",
+        const="plain",
+        type=_letter,
+        metavar="lkp",
+        help="print the comparison as text for a cover letter instead; lkp: in the form of LKML's"
+        " test robot",
+    )
+    parser.add_argument(
+        "--ktap",
+        action="store_true",
+        help="print the comparison as KTAP instead: `not ok` is worse, SKIP inconclusive",
+    )
+
+
+def _letter(form: str) -> str:
+    """The renderer of a form."""
+    if form not in LETTERS:
+        raise argparse.ArgumentTypeError(
+            f"{form!r} is no form of a letter; give --letter or --letter=lkp after the result"
+        )
+    return LETTERS[form]
 
 
 VERB = Verb("report", "the report of a result", _run, _add_arguments, to_json=True)

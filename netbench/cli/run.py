@@ -30,10 +30,10 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _say_summary(result: Path) -> None:
-    """The answers, the cells and the cautions, and last the result folder."""
+    """The answers, the matrix, the cells and the cautions, and last the result folder."""
     from netbench.report.build import build
 
-    say(sections_text(build(result), ("summary", "cells", "cautions")) + "\n")
+    say(sections_text(build(result), ("summary", "matrix", "cells", "cautions")) + "\n")
     _say_place(result)
 
 

@@ -55,15 +55,16 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
 
 def find_latest(options: argparse.Namespace) -> None:
     """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
-    for name in ("result", "other"):
+    results = getattr(options, "results", RESULTS)
+    for name in ("result", "other", "power"):
         if getattr(options, name, None) != Path(LATEST) or Path(LATEST).exists():
             continue
         from netbench.listing import folders  # most verbs start without what reads results
 
-        newest = next(iter(folders(options.results)), None)
+        newest = next(iter(folders(results)), None)
         if newest is None:
             raise RequestError(
-                f"no results below {options.results}; name a result folder, or where they are with"
+                f"no results below {results}; name a result folder, or where they are with"
                 " --results DIR"
             )
         setattr(options, name, newest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.conductor.finding import Finding
+from netbench.engine import binding
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
@@ -42,7 +43,7 @@ def _sent(transfer: Transfer, worker: Worker) -> int:
     if method is None:
         return 0
     named = transfer.source.kind in ("file", "files")
-    buffer = transfer.chunk * _depth(method, transfer) if _has_buffer(method, named) else 0
+    buffer = _buffers(method, transfer.chunk, transfer) if _has_buffer(method, named) else 0
     reads_descriptor = method.has("from_file") and not method.has("from_buffer")
     if transfer.source.kind == "memory" and reads_descriptor and not method.has("no_data"):
         chunk = transfer.chunk or 1
@@ -55,13 +56,18 @@ def _received(transfer: Transfer, worker: Worker) -> int:
     method = worker.catalogue.receive.get(transfer.receive)
     if method is None or not _has_buffer(method, named=False):
         return 0
-    return transfer.receive_chunk * _depth(method, transfer)
+    return _buffers(method, transfer.receive_chunk, transfer)
 
 
-def _depth(method: Named, transfer: Transfer) -> int:
-    """Buffers of a chunk that each stream has."""
-    usual = method.row.minimum
-    return int(transfer.options.get("queue_depth", usual)) if usual else 1
+def _buffers(method: Named, chunk: int, transfer: Transfer) -> int:
+    """Bytes of the buffers of a chunk that each stream has: as many as are asked for, else as the
+    method has for a chunk of this size.
+    """
+    asked = any(option.name == "queue_depth" for option in method.options)
+    if asked and "queue_depth" in transfer.options:
+        return chunk * int(transfer.options["queue_depth"])
+    many = chunk * method.row.maximum
+    return many if 0 < many <= binding.SMALL_BUFFERS else chunk * (method.row.minimum or 1)
 
 
 def _has_buffer(method: Named, named: bool) -> bool:

@@ -209,12 +209,14 @@ class Conductor:
     def _begin(self) -> None:
         """Lock the hosts, keep their facts, and replay the records that there are."""
         self._held.claim()
-        hosts = self._recorder.keep_facts(read_all(self._campaign, self._pool))
+        hosts = self._recorder.keep_facts(
+            self._held.described(read_all(self._campaign, self._pool))
+        )
         self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
         ledger = self._recorder.ledger
         for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
             self._progress.say(line)
-        self._progress.begin(ledger.size, ledger.size * self._plan.repeat.min)
+        self._progress.begin(ledger.size, self._plan.runs_total)
         self._store.note(
             f"campaign {self._campaign.name}: {ledger.size} cells, seed {self._campaign.seed},"
             f" block {ledger.block}"
@@ -344,7 +346,7 @@ class Conductor:
         entries, why = self._acceptance.wait(kernel)
         if not why:
             block = self._recorder.ledger.block
-            self._recorder.keep_facts(entries, number)
+            self._recorder.keep_facts(self._held.described(entries), number)
             self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
             while self._recorder.ledger.block < block:
                 self._recorder.ledger.next_block()

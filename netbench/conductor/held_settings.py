@@ -1,18 +1,37 @@
-"""The settings that a campaign holds on its hosts: each host locked, each change journalled."""
+"""The settings that a campaign holds on its hosts: each host locked, each change journalled.
+
+Below those that the campaign names are its own (own_settings.py). Where they cannot be held the
+campaign goes on without them.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from netbench.conductor.host_locks import HostLocks
+from netbench.conductor.own_settings import own_settings
 from netbench.conductor.setting_context import context_of
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, Lost
+from netbench.errors import EngineError, HostBusy, Lost, SettingRefused
 from netbench.journal import Journal
 from netbench.model import Campaign
+from netbench.result_files import HostEntry
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings
+
+OWN_SCOPE, NAMED_SCOPE = 0, 1  # of the worker: the campaign's own settings, those that it names
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What is held through a worker."""
+
+    worker: Worker
+    own: HostSettings
+    named: HostSettings
 
 
 class HeldSettings:
@@ -25,7 +44,8 @@ class HeldSettings:
         self._pool = pool
         self._locks = locks
         self._journal = journal
-        self._hosts: dict[str, tuple[Worker, HostSettings]] = {}
+        self._hosts: dict[str, _Held] = {}
+        self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._number_lock = threading.Lock()
         self._last_change = journal.last_change()
 
@@ -40,26 +60,64 @@ class HeldSettings:
         self._pool.each(claim)
 
     def of(self, host: str) -> HostSettings:
-        """A host's settings. A worker that is new has locked the host first, and has put back what
-        the one before left. Errors: as claim.
+        """A host's settings. A worker that is new has locked the host first, has put back what the
+        one before left, and holds the campaign's own. Errors: as claim.
         """
+        held = self._hosts.get(host)
+        if held is None or held.worker is not self._pool.holder(host):
+            held = self._take_over(host)
+            self._hold_own(host, held.own)
+        return held.named
+
+    def renew(self, host: str) -> None:
+        """Hold the campaign's own settings again where the helper that held them was lost. A host
+        that is not free for that goes without. Errors: EngineError; Lost.
+        """
+        if self._pool.has_helper(host) and host not in self._refused:
+            try:
+                self.of(host)
+            except HostBusy as error:
+                self._refused[host] = str(error)
+
+    def described(self, entries: Mapping[str, HostEntry]) -> dict[str, HostEntry]:
+        """Entries of facts.json with what of the campaign's own is not held there, and why."""
+        return {
+            host: replace(entry, not_held=self._not_held(host)) for host, entry in entries.items()
+        }
+
+    def _not_held(self, host: str) -> dict[str, str]:
+        why = self._refused.get(host) or self._pool.no_root.get(host)
+        return dict.fromkeys(own_settings(self._campaign, host), why) if why else {}
+
+    def _take_over(self, host: str) -> _Held:
+        """Lock a host, and put back what an earlier worker left. Errors: as claim."""
         worker = self._pool.holder(host)
-        known = self._hosts.get(host)
-        if known and known[0] is worker:
-            return known[1]
         self._locks.lock(host)
         boot_id = worker.hello.boot_id
         for _ in put_back(worker, boot_id, self._journal.outstanding(host), self._journal.write):
             pass
-        settings = HostSettings(
-            context_of(self._campaign, host, worker),
-            self._campaign.commands,
-            self._journal.write,
-            self._next_change,
-            boot_id,
+        place = context_of(self._campaign, host, worker)
+        own, named = (
+            HostSettings(
+                place,
+                self._campaign.commands,
+                self._journal.write,
+                self._next_change,
+                boot_id,
+                scope,
+            )
+            for scope in (OWN_SCOPE, NAMED_SCOPE)
         )
-        self._hosts[host] = worker, settings
-        return settings
+        self._hosts[host] = _Held(worker, own, named)
+        return self._hosts[host]
+
+    def _hold_own(self, host: str, settings: HostSettings) -> None:
+        if not self._pool.has_helper(host):
+            return
+        try:
+            settings.hold([own_settings(self._campaign, host)])
+        except SettingRefused as error:
+            self._refused[host] = str(error)
 
     def restore(self) -> None:
         """Put back everything, on every host, receivers first; by the journal what a worker held
@@ -77,14 +135,15 @@ class HeldSettings:
             raise failed
 
     def _restore(self, host: str) -> None:
-        worker, settings = self._hosts[host]
-        if self._pool.is_current(host, worker):
+        held = self._hosts[host]
+        if self._pool.is_current(host, held.worker):
             try:
-                settings.undo()
+                held.named.undo()
+                held.own.undo()
             except (Lost, TimeoutError):
                 self._pool.dismiss_holder(host)
         if self._journal.outstanding(host):
-            self.of(host)
+            self._take_over(host)
 
     def _next_change(self) -> int:
         """The number of the next change: hosts of several lanes change at the same time."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from netbench.analysis.accounts import Account
-from netbench.analysis.closing import group_closings, groups
+from netbench.analysis.closing import group_closings, groups, see_group, target_of
+from netbench.analysis.dependence import Dependences
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.analysis.pairs import Rounds, rounds
@@ -79,19 +80,24 @@ class Ledger:
         self._ticks, self._shared, self._metering = ticks, shared, accounts
         self._units = {unit.key: unit for unit in plan.units}
         self._accounts = {key: _Account(unit) for key, unit in self._units.items()}
+        self._baselines = plan.controls
+        self._open = {key for key in self._accounts if key not in self._baselines}
         self._of_place: dict[Stratum, list[Key]] = {}
-        for key, account in self._accounts.items():
-            self._of_place.setdefault(account.place, []).append(key)
+        for key in self._open:
+            self._of_place.setdefault(self._accounts[key].place, []).append(key)
         self._epochs = Epochs(hosts or {}, self._handled)
         self._latest = Latest(self._epochs)
-        self._groups = groups(
-            {key: unit.cell.factors for key, unit in self._units.items()},
-            [factor.name for factor in plan.campaign.factors],
-            self._compare,
-        )
+        factors = {
+            key: unit.cell.factors
+            for key, unit in self._units.items()
+            if key not in self._baselines
+        }
+        swept = [factor.name for factor in plan.campaign.factors]
+        self._target = target_of(factors, self._compare, self._repeat)
+        self._groups = groups(factors, swept, self._compare)
         self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
+        self._dependences = {key[1]: Dependences() for key in self._accounts}
         self._number_of = {key: number for number, key in enumerate(self._accounts)}
-        self._open = set(self._accounts)
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
@@ -147,25 +153,29 @@ class Ledger:
                 self._open.discard(key)
             else:
                 self._open.add(key)
+        for at in {self._group_of[key] for key in self._of_place.get(place, ())}:
+            self._see({key: self._running(self._accounts[key]) for key in self._groups[at]})
 
     def _tally(self, account: _Account) -> Tally:
         """What counts of a unit now."""
         return account.tally(self._latest.epoch(account.place))
 
     def is_open(self, key: Key) -> bool:
-        """Whether that unit still wants runs."""
+        """Whether that unit still wants runs; a control does while its baseline does."""
+        if key in self._baselines:
+            return self._baselines[key] in self._open and not self._accounts[key].given_up
         return key in self._open
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        return self._running(self._accounts[key]).alone(self._repeat)
+        return self._running(self._accounts[key]).alone(self._repeat, self._dependences[key[1]])
 
     def _running(self, account: _Account) -> Running:
         tally = self._tally(account)
         return Running(
             account.unit.cell.factors,
             tally.values,
-            account.given_up or tally.closed,
+            account.given_up,
             tally.runs,
             tally.boots,
             account.lost,
@@ -184,19 +194,36 @@ class Ledger:
         return rounds(by_level.values())
 
     def next_block(self) -> None:
-        """Close what is decided and begin the next block."""
-        for at in sorted({self._group_of[key] for key in self._open}):
-            if self._is_early(self._groups[at]):
+        """Close what is decided and begin the next block. Once all is closed, everything is looked
+        at again: other cells may have shown since how far runs follow each other.
+        """
+        self._close(sorted({self._group_of[key] for key in self._open}))
+        if not self._open:
+            self._close(range(len(self._groups)))
+        self.block += 1
+        self.done = set()
+
+    def _close(self, numbers: Iterable[int]) -> None:
+        """Close what is decided in these groups, and open what is not."""
+        groups = [
+            {key: self._running(self._accounts[key]) for key in self._groups[at]} for at in numbers
+        ]
+        for group in groups:
+            self._see(group)
+        for group in groups:
+            if self._is_early(group):
                 continue
-            group = {key: self._running(self._accounts[key]) for key in self._groups[at]}
-            for key, reason in group_closings(group, self._compare, self._repeat, {}).items():
+            seen = self._dependences[next(iter(group))[1]]
+            for key, reason in group_closings(group, self._compare, self._target, {}, seen).items():
                 group[key].tally.closed = reason
                 if reason:
                     self._open.discard(key)
                 else:
                     self._open.add(key)
-        self.block += 1
-        self.done = set()
+
+    def _see(self, group: Mapping[Key, Running]) -> None:
+        """How far the runs of a group follow each other."""
+        see_group(group, self._compare, self._target, self._dependences[next(iter(group))[1]])
 
     def _is_early(self, group: Iterable[Key]) -> bool:
         """Whether no unit of a group has the least number of runs that any could close with."""
@@ -208,7 +235,7 @@ class Ledger:
         """Whether a unit was given up, or has nothing but failures to show."""
         return any(
             account.given_up == "failed"
-            or (account.failures and key in self._open and not self._tally(account).runs)
+            or (account.failures and self.is_open(key) and not self._tally(account).runs)
             for key, account in self._accounts.items()
         )
 
@@ -226,13 +253,15 @@ class Ledger:
     @property
     def open_keys(self) -> list[Key]:
         """Units that still want runs, in file order."""
-        return sorted(self._open, key=self._number_of.__getitem__)
+        controls = filter(self.is_open, self._baselines)
+        return sorted((*self._open, *controls), key=self._number_of.__getitem__)
 
     @property
     def open_count(self) -> int:
-        """How many units still want runs."""
+        """How many units still want runs; controls keep none waiting."""
         return len(self._open)
 
     @property
     def size(self) -> int:
-        return len(self._accounts)
+        """How many units there are beside controls."""
+        return len(self._accounts) - len(self._baselines)

@@ -129,4 +129,4 @@ def _steady(entry: HostEntry) -> HostEntry:
     """
     varying = {fact.name for fact in FACTS if fact.varies}
     facts = {name: value for name, value in entry.facts.items() if name not in varying}
-    return replace(entry, facts=facts, from_run=None, missing={}, unread={})
+    return replace(entry, facts=facts, from_run=None, missing={}, unread={}, not_held={})

@@ -114,6 +114,7 @@ def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:
         block=block,
         boot=boot,
         factors=dict(unit.cell.factors),
+        control=unit.cell.control,
         status="ok",
         reason="",
         started=now(),

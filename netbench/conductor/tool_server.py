@@ -66,8 +66,6 @@ class ToolServer:
         return True
 
     def end(self) -> Outcome:
-        """End it, after its window was closed, and get its result."""
-        if not self.ended:
-            self._worker.await_edge(Edge.CLOSE, SLACK_SECONDS)
+        """End it, after `mark` has closed its window, and get its result."""
         self._worker.stop()
         return self._worker.result(SLACK_SECONDS)

@@ -72,6 +72,11 @@ class UnitSettings:
         """Whether a unit has settings at all."""
         return bool(unit.cell.settings or self._campaign.settings)
 
+    def renew(self, unit: Unit) -> None:
+        """See that the unit's hosts hold what the campaign holds by itself. Errors: as enter."""
+        for one in levels_of(self._campaign, unit):
+            self._held.renew(one.host)
+
     def enter(self, unit: Unit) -> None:
         """Bring the hosts to a unit's settings. Errors: SettingRefused where a host does not take a
         level; HostBusy; EngineError; Lost.

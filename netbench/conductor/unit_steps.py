@@ -83,6 +83,7 @@ class UnitSteps:
 
     def _run_once(self, step: Run) -> None:
         """One run and its record. Errors: WorkerLost when a worker was lost in it."""
+        self._settings.renew(step.unit)
         unverified = self._why_unverified(step.unit)
         try:
             result = self._runner.run(step, self._recorder.next_number())

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from netbench.conductor.meter_files import lend
+from netbench.conductor.own_settings import NO_ROOT, own_settings
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
@@ -56,6 +57,9 @@ class WorkerPool:
         wants = [host for host in self._roles if campaign.wants_root(host)]
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
+        self._holding = {host for host in self._roles if own_settings(campaign, host)}
+        self._with_helper = set(wants)
+        self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
         self._lost: set[str] = set()
         self._gone: set[str] = set()  # hosts that were lost and did not come back in time
         self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
@@ -173,6 +177,7 @@ class WorkerPool:
                 for name, role in self._wanted:
                     if name == host:
                         self.worker(name, role)
+                self._start_useful_helper(host)
             except RootRefused as error:
                 self.refused[host] = error
             except (Lost, EngineError) as error:
@@ -181,6 +186,27 @@ class WorkerPool:
         self.each(start)
         if errors:
             raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
+
+    def _start_useful_helper(self, host: str) -> None:
+        """A helper that nothing needs, for the campaign's own settings: where there is one already,
+        or the login is root. The campaign goes on without it.
+        """
+        if host in self._with_helper or host not in self._holding:
+            return
+        is_root = self.host_worker(host).hello.user == 0 or self._hosts[host].run_as
+        if not is_root and (host, HELPER) not in self._workers:
+            self.no_root[host] = NO_ROOT
+            return
+        try:
+            self.helper(host)
+        except (Lost, EngineError) as error:
+            self.no_root[host] = str(error)
+        else:
+            self._with_helper.add(host)
+
+    def has_helper(self, host: str) -> bool:
+        """Whether a helper is kept on a host."""
+        return host in self._with_helper and host not in self.refused
 
     def each(self, act: Callable[[str], None]) -> None:
         """Do something for every host that takes part, many at the same time; the first error is
@@ -301,8 +327,7 @@ class WorkerPool:
         self.dismiss(host, self._holding_role(host))
 
     def _holding_role(self, host: str) -> str:
-        has_helper = (host, HELPER) in self._wanted and host not in self.refused
-        return HELPER if host in self.needing or has_helper else self._roles[host]
+        return HELPER if host in self.needing or self.has_helper(host) else self._roles[host]
 
     def workers(self) -> Mapping[tuple[str, str], Worker]:
         """Those that are there."""

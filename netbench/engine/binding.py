@@ -29,6 +29,7 @@ ffi: Any = _native.ffi
 lib: Any = _native.lib
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
+SMALL_BUFFERS: int = lib.NB_SMALL_BUFFERS
 HEARTBEAT_SECONDS: int = lib.NB_HEARTBEAT_SECONDS
 SILENCE_SECONDS: int = lib.NB_SILENCE_SECONDS
 SAME = "; use the same netbench version on both sides"

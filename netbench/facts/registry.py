@@ -59,9 +59,10 @@ def _driver(key: str) -> tuple[FactSource, ...]:
     return _interface("driver", field(key))
 
 
-def _sysctl(folder: str, name: str, about: str, fact: str = "") -> Fact:
+def _sysctl(folder: str, name: str, about: str, fact: str = "", setting: str = "") -> Fact:
     path = (folder + name).removeprefix("/proc/sys/").replace("/", ".")
-    return Fact(fact or name, about, _file(folder + name), TCP, "sysctls", setting=f"sysctl.{path}")
+    changed_by = setting or f"sysctl.{path}"
+    return Fact(fact or name, about, _file(folder + name), TCP, "sysctls", setting=changed_by)
 
 
 _IRQBALANCE = ("exit status 1:", "not running")
@@ -234,6 +235,20 @@ FACTS: tuple[Fact, ...] = (
     _sysctl(_V4, "tcp_mtu_probing", "path MTU probing"),
     _sysctl(_V4, "tcp_slow_start_after_idle", "slow start after an idle period"),
     _sysctl(_V4, "tcp_moderate_rcvbuf", "autotuning of receive buffers"),
+    _sysctl(
+        _V4,
+        "tcp_no_metrics_save",
+        "whether TCP drops what it has learnt of an address, not kept for its next connection",
+        setting="tcp_metrics",
+    ),
+    Fact(
+        "tcp_metrics",
+        "addresses that TCP had learnt something of when the campaign began",
+        (FactSource("tcp_metrics", ("addresses",)),),
+        TCP,
+        varies=True,
+        must_match=False,
+    ),
     _sysctl(_V4, "tcp_limit_output_bytes", "bytes of a socket that may wait in qdisc and device"),
     _sysctl(_CORE, "netdev_budget", "packets that a softirq polls at most"),
     _sysctl(_CORE, "netdev_max_backlog", "packets that wait for a CPU's softirq at most"),

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.differing import Difference
 from netbench.analysis.gates import Gate, Outcome, judge
+from netbench.analysis.history import History
+from netbench.analysis.matching import NAMED, A
 from netbench.analysis.result import Result
 from netbench.report.answers import answering
 from netbench.report.blocks import Block, Column, Prose, Section, Table
+from netbench.report.control_line import control_lines
 from netbench.report.gate_line import gate_line, where
-from netbench.report.json import SCHEMA, plain
+from netbench.report.json import SCHEMA, control, plain
 from netbench.report.label import label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
 from netbench.report.sections.summary import EMULATED
 from netbench.report.titles import sentence, title
+from netbench.units import listed
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
     "The two ran at different times, so nothing is paired: each result is an independent sample"
     " (Welch), and what else changed between the two times is part of the difference."
+)
+ALONE = (
+    "Two campaigns of the same differ although nothing was changed, and their own runs do not tell"
+    " by how much. So there are intervals, but no verdicts. `compare A B --history DIR` takes the"
+    " spread from earlier results of {name} below DIR: two at least, five or more for intervals"
+    " that are of use."
 )
 
 
@@ -34,7 +44,8 @@ class Compared:
 
     `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
     results differ in; `profiles`: which functions' costs changed; `asked`: metrics that were named;
-    `offered`: what a rate did to throughput.
+    `offered`: what a rate did to throughput; `history`: earlier results; `forced`: gates are judged
+    without them; `controls`: by metric, those beside its comparisons.
     """
 
     title: str
@@ -46,10 +57,39 @@ class Compared:
     asked: Sequence[str] = ()
     offered: str = ""
     profiles: Sequence[Table] = ()
+    history: History | None = None
+    forced: bool = False
+    controls: Families = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
-        return [judge(gate, self.families) for gate in self.gates]
+        return [judge(gate, self.families, self.forced) for gate in self.gates]
+
+    @property
+    def refusal(self) -> str:
+        """Why gates of two results are not answered, and what to do; "" where each has something to
+        judge.
+        """
+        unanswered = [
+            o.gate.text
+            for o in self.outcomes
+            if not o.fell and not o.held and any(c.lacks_history for c in o.unjudged)
+        ]
+        if not unanswered:
+            return ""
+        a = self.results[A]
+        return (
+            f"cannot judge {listed(unanswered, NAMED)}: {self._history_said}. Run {a.name} a few"
+            " times more and name a folder with these results:"
+            f" `compare A B --history {a.path.parent}`; --force judges the intervals as they are"
+        )
+
+    @property
+    def _history_said(self) -> str:
+        if self.history is None:
+            return "one campaign each cannot tell a change from what two campaigns differ by"
+        there = count(len(self.history.results), "other result")
+        return f"{self.history.folder} has {there} of {self.results[A].name} that can be used"
 
     @property
     def fell(self) -> bool:
@@ -71,11 +111,17 @@ class Compared:
         if len(self.results) > 1:
             head += [f"{name}: {_described(result)}" for name, result in self.results.items()]
             head.append(UNPAIRED)
+            head += self._history_lines()
         head += [self.offered] if self.offered else []
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
         blocks += [
-            table(title(metric, *self.results.values()), family, several)
+            table(
+                title(metric, *self.results.values()),
+                family,
+                several,
+                self.controls.get(metric, ()),
+            )
             for metric, family in self.families.items()
         ]
         sections = [Section("comparison", self.title, tuple(blocks))]
@@ -98,6 +144,19 @@ class Compared:
             sections.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
         return [labelled(section, self.label) for section in sections]
 
+    def _history_lines(self) -> list[str]:
+        """What earlier results there are, and what lacks them."""
+        lines = []
+        if self.history is not None and self.history.results:
+            many = count(len(self.history.results), "earlier result")
+            lines.append(
+                f"Intervals hold the spread of {many} of {self.results[A].name} below"
+                f" {self.history.folder}."
+            )
+        if any(c.lacks_history for family in self.families.values() for c in family):
+            lines.append(ALONE.format(name=self.results[A].name))
+        return lines
+
     def _sentences(self, several: bool) -> list[str]:
         """One a comparison, of the metrics that answer the question."""
         asked = {*self.asked, *(gate.metric for gate in self.gates)}
@@ -108,6 +167,8 @@ class Compared:
             for c in self.families[name]:
                 place, told = where(c, several), sentence(c, *self.results.values())
                 sentences.append(f"{place}: {told}." if place else f"{told}.")
+            what = title(name, *self.results.values())
+            sentences += control_lines(what, self.controls.get(name, ()), several)
         return sentences
 
     def _differences(self) -> Block:
@@ -142,6 +203,7 @@ class Compared:
             "results": {name: str(result.path) for name, result in self.results.items()},
             "paired": len(self.results) == 1,
             "comparisons": [comparison(c) for family in self.families.values() for c in family],
+            "controls": [control(c) for each in self.controls.values() for c in each],
             "notes": list(self.notes),
             "differences": [asdict(d) for d in self.differing],
             "gates": [
@@ -155,6 +217,15 @@ class Compared:
                 for o in self.outcomes
             ],
             "fell": self.fell,
+            "history": None
+            if self.history is None
+            else {
+                "folder": str(self.history.folder),
+                "results": [str(result.path) for result in self.history.results],
+                "notes": list(self.history.notes),
+            },
+            "forced": self.forced,
+            "refusal": self.refusal,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,7 @@ def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
         return plots.order(runs, source.result.describe(plot.metric)), len(runs)
     if plot.kind == "ratios":
         family = source.comparisons[plot.metric]
+        family = [*family, *(replace(c, level="control") for c in source.controls(family))]
         several = len(source.result.plan.pairs) > 1
         labels = [
             " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])

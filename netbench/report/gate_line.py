@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import FLAGS, Comparison
 from netbench.analysis.gates import Outcome
 from netbench.analysis.words import bounds, change
 from netbench.report.numbers import share
@@ -31,7 +31,7 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     if outcome.held:
         parts.append(f"holds in {outcome.held} of {total}")
     if unjudged:
-        whys = [f"{_of(c, several)}{c.why}" for c in unjudged]
+        whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
         parts.append(
             f"cannot be judged{f' in {len(unjudged)} of {total}' if len(unjudged) < total else ''}:"
             f" {listed(whys, NAMED)}"
@@ -40,9 +40,10 @@ def gate_line(outcome: Outcome, several: bool) -> str:
 
 
 def _change(c: Comparison, several: bool) -> str:
+    doubts = "; ".join(FLAGS[flag] for flag in c.flags)
     return (
         f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"
-        f" {bounds(c.low, c.high)}"
+        f" {bounds(c.low, c.high)}{f' ({doubts})' if doubts else ''}"
     )
 
 

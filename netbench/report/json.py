@@ -9,6 +9,8 @@ from typing import Any
 
 from netbench import codec
 from netbench.analysis.cells import finite
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.control import holds
 from netbench.analysis.intervals import Interval
 from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
@@ -19,8 +21,8 @@ SCHEMA = 1
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, label, cells, comparisons, cautions, hosts, sections}`; what there is
-    none of is null.
+    """`{schema, name, about, label, cells, comparisons, controls, cautions, hosts, sections}`; what
+    there is none of is null.
 
     `label` is what must stand beside every number (emulated: facts, not speed), "" for hardware; a
     cell says it of its pair.
@@ -51,6 +53,9 @@ def to_json(report: Report) -> dict[str, Any]:
             for family in source.comparisons.values()
             for c in family
         ],
+        "controls": [
+            control(c) for family in source.comparisons.values() for c in source.controls(family)
+        ],
         "cautions": [
             asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
         ],
@@ -68,10 +73,18 @@ def render(report: Report) -> str:
     return escape_controls(text) + "\n"
 
 
+def control(c: Comparison) -> dict[str, Any]:
+    """A control as an object: its ratio to its baseline, and whether the interval holds 1."""
+    keys = ("factor", "baseline", "context", "pair", "metric", "n", "unit", "ratio", "low", "high")
+    told = {key: plain(getattr(c, key)) for key in (*keys, "p", "why")}
+    return told | {"holds": None if math.isnan(c.low) else holds(c)}
+
+
 def interval(i: Interval) -> dict[str, Any]:
     """An interval as an object."""
     numbers = {"mean": i.mean, "low": i.low, "high": i.high, "precision": i.precision}
-    return {"n": i.n} | {name: finite(value) for name, value in numbers.items()}
+    why = {"why": i.why} if i.why else {}
+    return {"n": i.n} | {name: finite(value) for name, value in numbers.items()} | why
 
 
 def plain(value: Any) -> Any:

@@ -22,14 +22,23 @@ def decimals(half_width: float) -> int:
 
 
 def parts(interval: Interval) -> tuple[str, str]:
-    """A mean and its half-width: ("18.00", "0.15"); the half-width is "" where there is none."""
+    """A mean and its half-width: ("18.00", "0.15"); the half-width is "" where there is none, and
+    both bounds, "(0.1 to 3.2)", where these are not equally far.
+    """
     if math.isnan(interval.mean):
         return MISSING, ""
     if not interval.known:
         return number(interval.mean), ""
     if interval.half_width == 0:
         return number(interval.mean), "0"
-    digits = decimals(interval.half_width)
+    return _parts(interval, decimals(interval.half_width))
+
+
+def _parts(interval: Interval, digits: int) -> tuple[str, str]:
+    if interval.skewed:
+        digits = max(digits, decimals(interval.mean - interval.low))
+        mean, low, high = (f"{x:.{digits}f}" for x in (interval.mean, interval.low, interval.high))
+        return mean, f"({low} to {high})"
     return f"{interval.mean:.{digits}f}", f"{interval.half_width:.{digits}f}"
 
 
@@ -55,8 +64,10 @@ def words(value: Value) -> str:
 
 
 def joined(mean_and_half: tuple[str, str]) -> str:
-    """`18.00 ±0.15`, or the mean alone."""
+    """`18.00 ±0.15`, `0.4 (0.1 to 3.2)`, or the mean alone."""
     mean, half = mean_and_half
+    if half.startswith("("):
+        return f"{mean} {half}"
     return f"{mean} ±{half}" if half else mean
 
 
@@ -74,7 +85,7 @@ def column_parts(values: Sequence[Value]) -> list[tuple[str, str]]:
     texts = []
     for value in values:
         if isinstance(value, Interval) and value.known and digits is not None:
-            texts.append((f"{value.mean:.{digits}f}", f"{value.half_width:.{digits}f}"))
+            texts.append(_parts(value, digits))
         else:
             texts.append(parts(value) if isinstance(value, Interval) else (words(value), ""))
     return texts

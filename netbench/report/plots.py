@@ -108,7 +108,8 @@ def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
     )
     axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
     intervals = [cell.intervals[metric.name] for cell in rows.cells]
-    halves = np.nan_to_num([i.half_width for i in intervals])  # one run has a mean and no bar
+    bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
+    # one run has a mean and no bar
     few = len(intervals) <= LABELLED
     style: dict[str, Any] = (
         {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
@@ -116,7 +117,7 @@ def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
     axes.errorbar(
         [i.mean for i in intervals],
         np.arange(len(intervals)),
-        xerr=halves,
+        xerr=np.maximum(bars, 0),
         fmt="|",
         color=INK,
         ecolor=INK,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from netbench.analysis import differing, independent, matching, offered
 from netbench.analysis.cells import metric_order
 from netbench.analysis.gates import Gate
+from netbench.analysis.history import find
 from netbench.analysis.offered import METRIC
 from netbench.analysis.result import Result
 from netbench.errors import ReportError
@@ -47,6 +49,7 @@ def of_factor(
         asked=tuple(metrics),
         offered=source.offered,
         profiles=tuple(changes(source, chosen, base)),
+        controls={name: source.controls(family) for name, family in families.items()},
     )
 
 
@@ -81,15 +84,18 @@ def of_two(
     margin: float | None = None,
     metrics: Sequence[str] = (),
     gates: Sequence[Gate] = (),
+    history: Path | None = None,
+    force: bool = False,
 ) -> Compared:
-    """Two results, cell by cell. Errors: ReportError where they have no cell or not the metric in
-    common.
+    """Two results, cell by cell. history: a folder with earlier results; force: gates are judged
+    without. Errors: ReportError where they have no cell or not the metric in common.
     """
     cells = matching.match(a.result, b.result)
     if not cells.matches:
         why = "; ".join(cells.notes) or "their factors have no level in common"
         raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
     named, free = _named(metrics, gates), _free(cells, a, b)
+    earlier = find(history, a.result, b.result) if history else None
     families = {
         name: independent.compared(
             a.result,
@@ -97,6 +103,7 @@ def of_two(
             free if name == METRIC and name not in named else cells,
             name,
             margin,
+            earlier,
         )
         for name in _metrics([a, b], metrics, gates)
     }
@@ -105,13 +112,15 @@ def of_two(
         {matching.A: a.result, matching.B: b.result},
         {name: family for name, family in families.items() if family},
         gates,
-        cells.notes,
+        (*cells.notes, *(earlier.notes if earlier else ())),
         differing.differences(a.result, b.result),
         tuple(metrics),
         a.offered
         if a.offered == b.offered
         else f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}",
         tuple(changes_of_results(a, b, cells.matches)),
+        earlier,
+        force,
     )
 
 

@@ -14,10 +14,12 @@ from netbench.analysis.cautions.catalogue import cautions, rules
 from netbench.analysis.cells import CellResult, cells_of
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
+from netbench.analysis.control import controls, in_places_of, marked
 from netbench.analysis.load import Observer, load
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
 from netbench.analysis.result import Result
+from netbench.analysis.shown_levels import shown
 from netbench.report.answers import answering
 
 MOST_CELLS = 60
@@ -119,8 +121,9 @@ class Source:
         margin: float | None = None,
         free: bool = False,
     ) -> list[Comparison]:
-        """Each level of a factor against the baseline in one metric; free: throughput only where no
-        rate fixes it. Errors: KeyError for what is not there.
+        """Each level of a factor against the baseline in one metric, marked where the control shows
+        as much; free: throughput only where no rate fixes it. Errors: KeyError for what is not
+        there.
         """
         result = self.result
         runs = result.ok
@@ -131,7 +134,7 @@ class Source:
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
             runs = runs[[place not in fixed for place in places]]
-        return for_factor(
+        family = for_factor(
             runs,
             factor,
             baseline,
@@ -142,7 +145,29 @@ class Source:
             planned=[cell.factors for cell in result.cells],
             order=result.rounds if factor == KERNEL else None,
             better=result.describe(metric).better if metric in result.metrics else None,
+            failed=result.failed,
+            seed=result.plan.seed,
         )
+        return marked(family, self.controls(family))
+
+    def controls(self, family: Sequence[Comparison]) -> list[Comparison]:
+        """The controls beside a family of one metric: none where the campaign has none, or compares
+        another factor, or with another baseline.
+        """
+        asked = self.result.compare
+        if asked is None or not family or not asked.control:
+            return []
+        first = family[0]
+        if (first.factor, first.baseline) != (asked.factor, asked.baseline):
+            return []
+        if first.metric not in self._controls:
+            self._controls[first.metric] = controls(self.result, first.metric)
+        return in_places_of(family, self._controls[first.metric])
+
+    @cached_property
+    def _controls(self) -> dict[str, list[Comparison]]:
+        """By metric."""
+        return {}
 
     @cached_property
     def profiles(self) -> Profiles:
@@ -185,4 +210,4 @@ class Source:
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""
         words = {"pair": cell.pair, "cell": cell.cell, **cell.factors}
-        return tuple(words.get(name, "") for name in self.keys)
+        return tuple(shown(words.get(name, "")) for name in self.keys)

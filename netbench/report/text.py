@@ -81,10 +81,23 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
             yield from _fold(item.remedy, width, "  remedy:   ", " " * 12)
 
 
+class _Wrapper(textwrap.TextWrapper):
+    """Breaks what is longer than a line, such as the id of a cell, behind one of its commas."""
+
+    def _handle_long_word(
+        self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int
+    ) -> None:
+        room, chunk = width - cur_len, reversed_chunks[-1]
+        if end := chunk.rfind(",", 0, room) + 1:
+            cur_line.append(chunk[:end])
+            reversed_chunks[-1] = chunk[end:]
+        elif not cur_line or "," not in chunk:
+            super()._handle_long_word(reversed_chunks, cur_line, cur_len, width)
+
+
 def _fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    lines = textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    )
+    wrapper = _Wrapper(width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    lines = wrapper.wrap(text)
     return [line.replace(HARD, " ") for line in lines] or [first.rstrip()]
 
 

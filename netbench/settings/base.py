@@ -40,7 +40,7 @@ class Worker(Protocol):
 @dataclass(frozen=True)
 class Operation:
     """One change: an operation of the worker, its target and value; or a program to run, the one
-    that undoes it, and the one that tells what there is.
+    that undoes it, and the one that tells what there is. One that is `lasting` is not undone.
     """
 
     op: str
@@ -48,6 +48,7 @@ class Operation:
     value: str | None = None
     undo: tuple[str, ...] = ()
     look: tuple[str, ...] = ()
+    lasting: bool = False
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Held:
 
 class HostSettings:
     """The settings of one host. `write` gets journal entries; `number` gives each change of the
-    campaign its own.
+    campaign its own; `first_scope` is the worker's scope of layer 0.
     """
 
     def __init__(
@@ -84,12 +84,14 @@ class HostSettings:
         write: Write,
         number: Callable[[], int],
         boot_id: str,
+        first_scope: int = 0,
     ) -> None:
         self.place = place
         self._commands = commands
         self._write = write
         self._number = number
         self._boot_id = boot_id
+        self._first_scope = first_scope
         self._held: list[Layer] = []
 
     def hold(self, wanted: Sequence[Levels]) -> Held:
@@ -157,7 +159,7 @@ class HostSettings:
         changes = [change for layer in gone for change in layer.changes]
         del self._held[scope:]
         if changes:
-            self.place.worker.undo(scope)
+            self.place.worker.undo(self._first_scope + scope)
             self.place.forget()
             self._write(Restored(tuple(changes), self.place.host))
 
@@ -202,7 +204,11 @@ class HostSettings:
             }
 
     def _execute(self, operation: Operation, scope: int, key: str) -> None:
-        """One change: known to the journal before it is made."""
+        """One change: known to the journal before it is made, unless it is not undone."""
+        if operation.lasting:
+            self.place.worker.operate(operation.op, operation.target, operation.value)
+            self.place.forget()
+            return
         readable = operation.look or not operation.undo
         source = (operation.op, *(operation.look or operation.target))
         change = Change(
@@ -225,7 +231,7 @@ class HostSettings:
             operation.value,
             hold=operation.value is not None,
             undo=operation.undo,
-            scope=scope,
+            scope=self._first_scope + scope,
         )
         self.place.forget()  # whatever it moved along
         if after is not None and not operation.undo:

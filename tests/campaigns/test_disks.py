@@ -4,6 +4,7 @@ sink and its disk.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
+from netbench.analysis.load import load
 from netbench.conductor import conductor
 from netbench.conductor.check import check
 from netbench.conductor.worker_pool import WorkerPool
@@ -97,6 +99,9 @@ def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path
         opened, closed = receiver["time_ns"]
         if fsync == "window":
             assert closed - opened >= receiver["fsync_ns"] > 0
+    took = load(conclusion.path).runs.set_index("fsync")["fsync_time"].to_dict()
+    assert math.isnan(took.pop("none"))
+    assert took == {name: found[name]["receiver"]["fsync_ns"] * 1e-6 for name in took}
     facts = read_facts(conclusion.path / "facts.json")["here"][0].known
     device = out("findmnt", "-n", "-o", "SOURCE", "-T", str(disk)).strip()
     assert facts["sink_mount"].startswith(f"ext4 on {device}: ")

@@ -370,7 +370,7 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
 
 
 def test_a_method_that_cannot_run_is_unsupported_and_the_others_run(tmp_path: Path) -> None:
-    text = BASE + "sweep: {receive: [uring_zc, read, devmem]}\n"
+    text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{receive: [uring_zc, read, devmem]}}\n"
     _, made = run(text, tmp_path)
     found = {record["factors"]["receive"]: record for record in made}
     assert {name: record["status"] for name, record in found.items()} == {

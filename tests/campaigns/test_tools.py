@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor, external_tool, tool_server
+from netbench.conductor import conductor, external_tool, ledger, tool_server
 from netbench.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
@@ -135,6 +135,16 @@ def test_what_a_server_prints_at_the_end_is_waited_for(tmp_path: Path) -> None:
     assert "9.4 Gb/s" in (record["folder"] / "samples" / "000001.server.txt").read_text()
 
 
+def test_a_server_that_prints_and_exits_before_its_client_does_is_read(tmp_path: Path) -> None:
+    """Its end is known before anyone asks for what it printed."""
+    begun = tmp_path / "begun"
+    server = f"[sh, -c, 'echo up; until [ -e {begun} ]; do sleep 0.01; done; echo 9.4 Gb/s']"
+    client = f"[sh, -c, 'touch {begun}; sleep 0.3']"
+    record = mine(tmp_path, server, client, ", ready: up")
+    assert record["status"] == "ok", record["reason"]
+    assert record["receiver"]["tool"] == {"rate": "9.4 Gb/s"}
+
+
 FAULTS: list[tuple[str, str, str, str, str]] = [
     # what, server, client, more, the reason's words
     ("no server's program", "[no-such-server, '{port}']", SAYS, "", "mine: its server: .*no-such-server: No such file.*install it on this host"),
@@ -159,6 +169,7 @@ def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
         monkeypatch.setattr(tool_server, "READY_SECONDS", 1.0)
     monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
     monkeypatch.setattr(search, "SECONDS", 1)
+    monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)  # each failure would say the same
     _, server, client, more, words = fault
     tag = f"netbench-{os.getpid()}-{tmp_path.name}"
     monkeypatch.setenv("NETBENCH_TEST_TAG", tag)

@@ -5,8 +5,6 @@ A new case is one row: a campaign file, the words of the command, and what the m
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import subprocess
 from collections.abc import Sequence
@@ -15,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.__main__ import _outcome
-from tests.support.local import netbench_argv
+from tests.support.local import call, netbench_argv
 
 TOP = "netbench: 1\nname: x\n"
 PLAN = ("plan", "c.yaml")
@@ -182,14 +179,10 @@ def check_error(case: Bad, code: int, out: str, err: str) -> None:
 def test_bad_input_is_an_error_that_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Bad
 ) -> None:
-    """In this process: there are many rows."""
     written(tmp_path, case)
     monkeypatch.chdir(tmp_path)
-    out, err = io.StringIO(), io.StringIO()
-    argv = [os.fsdecode(word) for word in case.words]
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = _outcome(argv)
-    check_error(case, code, out.getvalue(), err.getvalue())
+    done = call(*case.words)
+    check_error(case, done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("name", IN_A_PROCESS)

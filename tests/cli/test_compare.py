@@ -16,6 +16,7 @@ from tests.support.synthetic import Synth
 
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 TWO = ("snd>rcv",)
+ONE_EACH = "one campaign each cannot tell a change from what two campaigns differ by"
 
 
 def newer(factors: dict[str, str]) -> tuple[float, float, float]:
@@ -41,6 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Synth(sends, runs=10, spread=0.004, pairs=TWO).write(made / "a")
     tcg = {"snd": {"emulated": "QEMU TCG", "kernel": "6.19.0"}}
     Synth(sends, runs=10, spread=0.004, seed=3, pairs=TWO, facts=tcg).write(made / "b")
+    for n in range(5):
+        Synth(sends, runs=10, spread=0.004, seed=40 + n, pairs=TWO).write(made / "earlier" / str(n))
     Synth({"tso": ("on", "off")}, runs=3, pairs=("x>y", "y>x")).write(made / "other")
     return made
 
@@ -143,9 +146,11 @@ def test_a_gate_on_one_boot_of_each_kernel_cannot_be_judged(
 
 
 def test_two_results_as_text(netbench: Command, folder: Path) -> None:
-    done = netbench("compare", folder / "a", folder / "b", "--fail-if", "throughput<-2%")
+    done = netbench("compare", folder / "a", folder / "b", "--force", "--fail-if", "throughput<-2%")
     assert done.returncode == 0
     said = words(done.stdout)
+    assert "So there are intervals, but no verdicts." in said
+    assert "inconclusive, one campaign each cannot tell a change" in said
     assert "The two ran at different times, so nothing is paired" in said
     assert ", unpaired" in said
     assert "of independent runs (Welch)" in said
@@ -156,6 +161,38 @@ def test_two_results_as_text(netbench: Command, folder: Path) -> None:
     assert [
         line for line in done.stdout.splitlines() if len(line) > 80 and str(folder) not in line
     ] == []
+
+
+def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Path) -> None:
+    two = ["compare", folder / "a", folder / "b", "--metric", "throughput", "--json"]
+    gate = ["--fail-if", "throughput>-90%"]
+    done = netbench(*two, *gate)
+    refused = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert f"cannot judge throughput>-90%: {ONE_EACH}" in done.stderr
+    assert f"`compare A B --history {folder}`; --force judges" in done.stderr
+    assert (refused["fell"], refused["history"], refused["forced"]) == (False, None, False)
+    assert refused["refusal"] in done.stderr
+    assert [c["unsettled"] for c in refused["comparisons"]] == [ONE_EACH] * 2
+    forced = netbench(*two, *gate, "--force")
+    assert (forced.returncode, json.loads(forced.stdout)["fell"]) == (1, True)
+    none = netbench(*two, *gate, "--history", folder / "a")
+    assert none.returncode == 2
+    assert f"{folder / 'a'} has 0 other results of synthetic that can be used" in none.stderr
+    done = netbench(*two, *gate, "--history", folder / "earlier")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["refusal"], len(found["history"]["results"])) == (1, "", 5)
+    assert [c["earlier"] for c in found["comparisons"]] == [5, 5]
+    assert all(0 < c["between"] < 0.01 for c in found["comparisons"])
+    text = words(netbench(*two[:-1], "--history", folder / "earlier").stdout)
+    assert f"Intervals hold the spread of 5 earlier results of synthetic below {folder}" in text
+    assert "of independent runs (Welch) with the spread of 5 earlier results" in text
+    for wrong in (["--history", folder / "gone"], ["--history", folder / "a" / "plan.json"]):
+        done = netbench(*two, *wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no such folder" in done.stderr
+    done = netbench("compare", folder / "once", "--history", folder)
+    assert (done.returncode, "--history and --force are of two results" in done.stderr) == (2, True)
 
 
 def test_two_results_as_json(netbench: Command, folder: Path) -> None:

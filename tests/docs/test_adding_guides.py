@@ -44,11 +44,7 @@ def copied(folder: Path, *documents: str, keep_build: bool = False) -> Path:
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(
-                source,
-                folder / part,
-                ignore=shutil.ignore_patterns("__pycache__") if keep_build else BUILT,
-            )
+            shutil.copytree(source, folder / part, ignore=None if keep_build else BUILT)
         elif source.exists():
             shutil.copy(source, folder / part)
     for document in documents:

@@ -8,8 +8,10 @@ the worker itself reports on the same clock.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +20,15 @@ import pytest
 from netbench.engine import build_native
 from netbench.engine.binding import Edge
 from netbench.engine.local import local
-from tests.support.engine_pair import MS, Side, covering, open_pair
+from tests.support.engine_pair import (
+    MS,
+    Options,
+    Pair,
+    Side,
+    covering,
+    data_methods,
+    open_pair,
+)
 from tests.support.paths import ROOT
 
 RUNS = 5
@@ -84,24 +94,35 @@ def windows_of(*sides: Side) -> list[tuple[int, int]]:
     return [(side.ns(Edge.OPEN), side.ns(Edge.CLOSE)) for side in sides]
 
 
-def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
-    """The allocator's calls inside the windows of a timed run, with samples, and of one that is
-    bounded by bytes. A busy machine may leave a sampler no time within a window: another one then.
+@contextlib.contextmanager
+def watched(
+    built: Build, folder: Path
+) -> Iterator[tuple[Pair, list[tuple[Side, Side]], list[str]]]:
+    """A pair of workers with the hook, a list for its runs, and one that holds the allocator's
+    calls inside their windows once the context has ended.
     """
-    logs = [folder / f"{send}-{receive}-{side}" for side in ("sender", "receiver")]
+    logs = [folder / side for side in ("sender", "receiver")]
+    runs: list[tuple[Side, Side]] = []
+    found: list[str] = []
     with open_pair(*(built.argv(log) for log in logs)) as pair:
-        runs = []
+        yield pair, runs, found
+    for log, sides in zip(logs, zip(*runs, strict=True), strict=True):
+        found += inside(log, windows_of(*sides))
+
+
+def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
+    """The allocator's calls inside the windows of a timed run, with samples, of one that is bounded
+    by bytes, and of one whose streams share a thread a side. A busy machine may leave a sampler no
+    time within a window: another one then.
+    """
+    with watched(built, folder) as (pair, runs, found):
         while not (runs and runs[-1][1].samples) and len(runs) < RUNS:
             runs.append(pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS))
-        timed = runs[-1]
+        assert runs[-1][1].samples
         if send != "null":
             runs.append(pair.run(send, receive, bytes=4 * 2**20, warmup=2 * MS))
-    assert timed[1].samples
-    return [
-        line
-        for log, sides in zip(logs, zip(*runs, strict=True), strict=True)
-        for line in inside(log, windows_of(*sides))
-    ]
+            runs.append(pair.run(send, receive, duration=30 * MS, streams=3, threads=1))
+    return found
 
 
 @pytest.mark.parametrize(("send", "receive"), [*covering(local()), ("null", "null")])
@@ -111,6 +132,27 @@ def test_nothing_is_allocated_in_the_window(
     assert allocated(built, tmp_path, send, receive) == []
 
 
+def test_nothing_is_allocated_with_other_options(built: Build, tmp_path: Path) -> None:
+    """Those that make a method take another way: how it maps, gives pages, waits, and writes to a
+    file.
+    """
+    ways: list[tuple[str, str, Options, Options]] = [
+        ("mmap", "read", {"map": "whole"}, {}),
+        ("vmsplice", "vmsplice", {"gift": 1}, {"gift": 1}),
+        ("write", "readv", {"wait": "poll"}, {"wait": "poll"}),
+        ("splice", "trunc", {"wait": "spin"}, {"wait": "spin"}),
+    ]
+    into: Options = {"sink": "file", "sink_path": str(tmp_path / "sink"), "overwrite": 1}
+    methods = local().receive
+    keeping = [name for name in data_methods(local(), "receive") if methods[name].has("to_file")]
+    with watched(built, tmp_path) as (pair, runs, found):
+        for send, receive, to_sender, to_receiver in ways:
+            runs.append(pair.run(send, receive, to_sender, to_receiver, duration=20 * MS))
+        for receive in keeping:
+            runs.append(pair.run("write", receive, to_receiver=into, bytes=2**20))
+    assert found == []
+
+
 @pytest.mark.slow
 def test_an_allocation_in_a_step_would_be_found(tmp_path: Path) -> None:
     """The test's own test: the same measurement over a worker whose write method allocates in its
@@ -118,7 +160,7 @@ def test_an_allocation_in_a_step_would_be_found(tmp_path: Path) -> None:
     """
     shutil.copytree(ROOT / "native", tmp_path / "native")
     method = tmp_path / "native/src/methods/send_write.c"
-    body = "\treturn nb_flow_write("
+    body = "\treturn nb_flow_write(flow, flow->buffer,"
     spoiled = "\tvoid *volatile leak = malloc(most);\n\n\tfree(leak);\n"
     text = method.read_text().replace(
         "#include <string.h>", "#include <stdlib.h>\n#include <string.h>"

@@ -157,6 +157,9 @@ def test_what_has_no_direct_io_is_unsupported(pair: Pair) -> None:
     assert caught.value.code == Code.UNSUPPORTED
 
 
+AFTER = ["after"] * 5  # at most: a machine with much to write may write that at once
+
+
 @pytest.mark.parametrize("receive", TO_FILE)
 @pytest.mark.parametrize("bounded", [True, False], ids=["bytes", "duration"])
 def test_fsync_is_within_the_window_or_after_it(
@@ -173,7 +176,9 @@ def test_fsync_is_within_the_window_or_after_it(
         else {"duration": lasts, "warmup": 10 * MS, "rate": 10**9}
     )
     left = {}
-    for fsync in ("none", "window", "after"):
+    for fsync in ("none", "window", *AFTER):
+        if left.get(fsync):
+            continue
         sent, received = pair.run("write", receive, {}, to_sink(sink, fsync=fsync), **bounds)
         assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes")
         assert sink.stat().st_size == received.total("flow", "bytes")

@@ -6,6 +6,8 @@ kernel's tracepoints see; a queue of completions that is full loses none.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -76,6 +78,37 @@ def test_a_host_that_locks_no_memory_says_so() -> None:
     assert all("ulimit -l" in why for why in found.values()), found
 
 
+# Methods that are only looked for
+
+QUESTIONS = {
+    "uring_zc": ("IORING_REGISTER_ZCRX_IFQ", re.compile(r"io_uring_register\(.*, 0x20,.* = -1 E\w+ \((.*)\)")),
+    "devmem": ("netdev bind-rx", re.compile(r"NLMSG_ERROR.*\{error=-(\w+)")),
+}  # fmt: skip
+
+
+@needs_uring
+@needs_strace
+@pytest.mark.root
+@pytest.mark.parametrize("who", [(), UNPRIVILEGED], ids=["root", "nobody"])
+def test_a_receive_queue_is_asked_for_and_the_answer_is_the_kernels(
+    tmp_path: Path, who: tuple[str, ...]
+) -> None:
+    """In a network namespace of its own, which has lo alone."""
+    trace = tmp_path / "trace"
+    spy = ("strace", "-f", "-o", str(trace), "-e", "trace=io_uring_register,recvfrom")
+    raw = ("-e", "raw=io_uring_register", "-E", "LC_ALL=C")
+    with open_pair(("unshare", "-n", *spy, *raw, *who, *WORKER), WORKER) as pair:
+        catalogue = pair.sender.catalogue
+    for name, (request, pattern) in QUESTIONS.items():
+        why = catalogue.receive[name].row.why
+        if "or later" in why:
+            pytest.skip(f"this kernel is too old: {why}")
+        *_, answer = pattern.findall(trace.read_text())
+        said = os.strerror(getattr(errno, answer, 0)) if answer.startswith("E") else answer
+        assert f"{request} on lo: {said}" in why
+        assert ("it needs CAP_NET_ADMIN" in why) == bool(who)
+
+
 def traced(
     folder: Path, send: str, options: dict[str, int | str]
 ) -> tuple[Side, Counter[str], str]:
@@ -125,12 +158,15 @@ NOTIFICATION, COPIED = 1 << 3, 1 << 31  # IORING_CQE_F_NOTIF, IORING_NOTIF_USAGE
 REQUEST = re.compile(r"io_uring_submit_req: .*opcode (\w+)")
 COMPLETION = re.compile(r"io_uring_complete: .*result (-?\d+), cflags 0x([0-9a-f]+)")
 Tracer = Callable[[int], Path]
+FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel
 
 
 @pytest.fixture
 @needs("root")
 def trace_of(tmp_path: Path) -> Iterator[Tracer]:
     """Begin a trace of a process and what it starts; the file that holds it."""
+    if Path("/proc/self/ns/pid").readlink().name != FIRST_PID_NAMESPACE:
+        pytest.skip("the kernel's tracer names processes by another PID namespace's numbers")
     folder = tmp_path / "tracefs"
     folder.mkdir()
     mounted = subprocess.run(

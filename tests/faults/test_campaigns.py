@@ -21,24 +21,26 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from netbench import api, campaign
-from netbench.conductor import conductor
+from netbench.conductor import check_memory, conductor
 from netbench.conductor.check import check
 from netbench.conductor.runner import Runner
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.local import local as own_catalogue
 from netbench.engine.worker import Worker
 from netbench.errors import RequestError, StoreError, WorkerLost
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.journal import Ended
 from netbench.store import Store
-from tests.support.local import netbench_argv
+from tests.support.local import call, netbench_argv
 from tests.support.paths import ROOT
 from tests.support.running import (
     BASE,
@@ -278,9 +280,7 @@ def test_a_wall_clock_that_is_stepped_changes_nothing_but_dates(
     for side in ("sender", "receiver"):
         windows = [r[side]["time_ns"][1] - r[side]["time_ns"][0] for r in good]
         assert 0 < min(windows) <= max(windows) < DAY * 10**9 / 2
-    report = subprocess.run(
-        netbench_argv(["report", campaign.folder]), capture_output=True, text=True, check=False
-    )
+    report = call("report", campaign.folder)
     assert (report.returncode, report.stderr) == (0, "")
 
 
@@ -577,6 +577,28 @@ def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> 
     assert len(errors) == refused, errors
     if refused:
         assert "streams: the buffers of 128 streams need " in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("transfer", "kib"),
+    [
+        ("chunk: 512K, send: vmsplice", (8192, 64)),  # 16 of them, and one of read
+        ("chunk: 513K, send: vmsplice", (1026, 64)),  # 2
+        ("chunk: 512K, send: vmsplice, queue_depth: 5", (2560, 64)),
+        ("chunk: 512K, send: write, receive: vmsplice", (512, 128)),  # two halves
+        ("send: vmsplice, receive: vmsplice, queue_depth: 3", (192, 128)),  # which is the sender's
+    ],
+)
+def test_a_stream_counts_as_many_buffers_as_its_method_has(
+    transfer: str, kib: tuple[int, int]
+) -> None:
+    cell = campaign.parse(BASE + f"transfer: {{{transfer}, {SHORT}}}\n", "f.yaml").cells[0]
+    worker = cast(Worker, SimpleNamespace(catalogue=own_catalogue()))
+    sizes = (
+        check_memory._sent(cell.transfer, worker),
+        check_memory._received(cell.transfer, worker),
+    )
+    assert sizes == tuple(1024 * size for size in kib)
 
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,9 +15,9 @@ import pytest
 from netbench import api, campaign
 from netbench.conductor import conductor
 from netbench.errors import NetbenchError
-from tests.support.local import netbench_argv
+from tests.support.local import call
 
-CAMPAIGN = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\n"
+CAMPAIGN = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\nsettings: {tcp_metrics: keep}\n"
 RESUME_ALONE = (
     "a block of the far future",
     "a campaign that is not text",
@@ -203,9 +202,7 @@ def test_the_command_line_names_the_place_and_no_defect(
     broken_off: Path, tmp_path: Path, verb: str, damage: str
 ) -> None:
     folder = damaged(broken_off, tmp_path / "copy", damage)
-    done = subprocess.run(
-        netbench_argv([verb, folder]), capture_output=True, text=True, check=False
-    )
+    done = call(verb, folder)
     assert done.returncode == 1
     assert "journal.jsonl:1: " in done.stderr
     assert "defect" not in done.stderr

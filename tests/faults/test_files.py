@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.conductor import conductor, ledger
 from netbench.conductor.ends import Ends
 from netbench.conductor.runner import Runner
 from netbench.engine.local import local
@@ -31,7 +31,7 @@ from netbench.plan import Unit
 from netbench.report.build import build
 from netbench.signing import key_file
 from tests.support.disks import ext4_on
-from tests.support.local import netbench_argv
+from tests.support.local import call, netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
     BASE,
@@ -94,6 +94,14 @@ def ext4(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell is given up after its first failure, of which these tests look at the first alone: each
+    takes a second in which the other side may say why.
+    """
+    monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)
+
+
 # Sources
 
 
@@ -120,6 +128,7 @@ def test_a_source_that_cannot_be_sent_is_refused_before_anything_is_run(
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("folder", [False, True])
 def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
@@ -166,7 +175,7 @@ def test_a_source_that_is_truncated_in_mid_run_fails_only_that_run(
     source.write_bytes(os.urandom(8 << 20))
     sabotage(monkeypatch, lambda runner: os.truncate(source, 4096), 0.4)
     cells = "sweep: {pin: [none, same]}\n"
-    transfer = f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
+    transfer = f"transfer: {{send: {send}, source: {{file: {source}}}, duration: 700ms, warmup: 0s, congestion: cubic}}\n"
     first, *others = run(transfer + cells, tmp_path / "r")
     assert first["status"] == "failed"
     assert str(source)[:150] in first["reason"]
@@ -176,6 +185,7 @@ def test_a_source_that_is_truncated_in_mid_run_fails_only_that_run(
     )
 
 
+@pytest.mark.usefixtures("hasty")
 def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
     disk = os.statvfs("/tmp")
     size = disk.f_bavail * disk.f_frsize
@@ -191,6 +201,7 @@ def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
 # Sinks
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("receive", TO_FILE)
 def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: str) -> None:
     record, *_ = run(
@@ -200,6 +211,7 @@ def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: s
     assert f"{small_disk}/out: No space left on device; free some space" in record["reason"]
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_sink_that_cannot_fit_fails_before_it_is_written(
     small_disk: Path, tmp_path: Path
 ) -> None:
@@ -218,6 +230,7 @@ def test_a_sink_that_cannot_fit_fails_before_it_is_written(
     assert sink.stat().st_size == (1700 << 10) // 2, "nothing was written"
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.root
 @pytest.mark.parametrize("bounds", ["bytes: 24M", "duration: 100ms, warmup: 0s, rate: 2Gb/s"])
 def test_a_disk_that_fails_under_fsync_fails_the_run(tmp_path: Path, bounds: str) -> None:
@@ -306,6 +319,7 @@ def test_what_replaced_a_sink_between_runs_is_not_written(
     assert precious.read_text() == "precious"
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("overwrite", ["", ", overwrite: true"])
 @pytest.mark.parametrize("there", [True, False])
 def test_a_sink_follows_no_symbolic_link(
@@ -325,6 +339,7 @@ def test_a_sink_follows_no_symbolic_link(
     assert (target.read_text() if target.exists() else None) == ("precious" if there else None)
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("receive", ["read", "mmap"])
 def test_a_sink_beyond_what_its_user_may_write_fails_its_run_alone(
     tmp_path: Path, receive: str
@@ -373,6 +388,7 @@ def test_what_is_not_verified_is_not_after_a_resume_either(tmp_path: Path) -> No
     assert all(record["unverified"] for record in stored_records(folder))
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.root
 def test_a_block_device_is_refused_by_check_and_by_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -429,7 +445,7 @@ def test_a_results_disk_that_fills_up_in_mid_campaign_loses_nothing(
     small_disk: Path, tmp_path: Path, hit: str
 ) -> None:
     """Which file meets the full disk first is arranged: the others have room of their own."""
-    campaign = Running(tmp_path, small_disk)
+    campaign = Running(tmp_path, small_disk, LONG + "settings: {tcp_metrics: keep}\n")
     campaign.await_records(3)
     samples = campaign.folder / "samples"
     if hit != "samples":
@@ -518,8 +534,7 @@ def test_a_results_disk_that_is_full_from_the_start_is_a_wrong_request(
     subprocess.run(
         ["dd", "if=/dev/zero", f"of={small_disk}/filler", "bs=4k"], check=False, capture_output=True
     )
-    words: list[str | Path] = ["run", tmp_path / "d.yaml", "--results", small_disk]
-    done = subprocess.run(netbench_argv(words), capture_output=True, text=True, check=False)
+    done = call("run", tmp_path / "d.yaml", "--results", small_disk)
     assert (done.returncode, done.stdout) == (2, "")
     says = "No space left on device; free some space there, or choose another place with --results"
     assert done.stderr.splitlines()[-1].endswith(says)
@@ -551,9 +566,10 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
 
 @pytest.mark.root
 def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path) -> None:
-    conclusion = conductor.start(campaign.parse(LONG + "limit: 200ms\n", "d.yaml"), tmp_path / "r")
-    assert conclusion.why == "limit"
-    before = (conclusion.path / "records.jsonl").read_bytes()
+    conclusion = conductor.start(campaign.parse(LONG.replace("40", "3"), "d.yaml"), tmp_path / "r")
+    records = conclusion.path / "records.jsonl"
+    records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:-1]))  # a kill
+    before = records.read_bytes()
     report = on_read_only(tmp_path / "r", ["report", conclusion.path])
     assert (report.returncode, report.stderr) == (0, "")
     assert "throughput" in report.stdout
@@ -568,4 +584,4 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
         "records.jsonl: Read-only file system; make it writable, then `resume` the campaign"
         in resume.stderr
     )
-    assert (conclusion.path / "records.jsonl").read_bytes() == before
+    assert records.read_bytes() == before

@@ -31,8 +31,16 @@ from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.lab import command
 from netbench.lab.base import Lab, LabHost
-from tests.support.local import netbench_argv
-from tests.support.running import BASE, Running, stored_records, wait_for, worker_pid
+from tests.support.local import call
+from tests.support.running import (
+    BASE,
+    Finished,
+    Running,
+    Started,
+    stored_records,
+    wait_for,
+    worker_pid,
+)
 
 TOOLS = {
     **{
@@ -66,6 +74,7 @@ SHORT = "transfer: {duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}
 ENDLESS = SHORT.replace("200ms", "10m")
 
 Begin = Callable[..., Running]
+Finish = Callable[..., Finished]
 State = dict[str, dict[str, str]]
 
 
@@ -174,7 +183,7 @@ def with_values(**values: float) -> list[str]:
     ]
 
 
-def statuses(campaign: Running) -> list[str]:
+def statuses(campaign: Started) -> list[str]:
     return [record["status"] for record in campaign.records()]
 
 
@@ -198,30 +207,56 @@ def own() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Begin]:
-    """Start campaigns as a user does: `begin(lab, text)`. They end with the test, and their hosts
-    are then as they were.
-    """
-    running: list[Running] = []
+def watched() -> Iterator[Callable[[Lab], None]]:
+    """Watch a lab's hosts: after the test they are as they were, and without workers."""
     labs: dict[str, tuple[Lab, State]] = {}
+
+    def watch(here: Lab) -> None:
+        if here.name not in labs:
+            labs[here.name] = here, state(here)
+
+    yield watch
+    for here, before in labs.values():
+        back(here, before)
+        wait_for(partial(are_gone, here))
+
+
+def head(here: Lab, name: str, block: dict[str, Any] | None) -> str:
+    """How the campaigns of these tests begin."""
+    hosts = yaml.safe_dump(block or here.block(), sort_keys=False)
+    return f"netbench: 1\nname: {name}\n{hosts}"
+
+
+@pytest.fixture
+def begin(tmp_path: Path, watched: Callable[[Lab], None]) -> Iterator[Begin]:
+    """Start campaigns as a user does: `begin(lab, text)`. They end with the test."""
+    running: list[Running] = []
 
     def start(
         here: Lab, text: str, prefix: Sequence[str] = (), block: dict[str, Any] | None = None
     ) -> Running:
-        labs.setdefault(here.name, (here, state(here)))
+        watched(here)
         folder = tmp_path / f"controller{len(running)}"
         folder.mkdir()
-        head = f"netbench: 1\nname: faults{len(running)}\n{yaml.safe_dump(block or here.block(), sort_keys=False)}"
-        running.append(Running(folder, folder / "r", head + text, prefix))
+        whole = head(here, f"faults{len(running)}", block) + text
+        running.append(Running(folder, folder / "r", whole, prefix))
         return running[-1]
 
     yield start
     for one in running:
         one.process.kill()
         one.process.communicate()
-    for here, before in labs.values():
-        back(here, before)
-        wait_for(partial(are_gone, here))
+
+
+@pytest.fixture
+def finish(tmp_path: Path, watched: Callable[[Lab], None]) -> Finish:
+    """Run a campaign to its end in this process: `finish(lab, text)`."""
+
+    def run(here: Lab, text: str, block: dict[str, Any] | None = None) -> Finished:
+        watched(here)
+        return Finished(tmp_path, tmp_path / "r", head(here, "faults", block) + text)
+
+    return run
 
 
 # The controller
@@ -243,12 +278,13 @@ def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin)
     kill(campaign.process.pid, *workers(pair))
     campaign.process.communicate()
     assert is_held(pair), "no process could restore anything"
-    restore = netbench_argv(["restore", campaign.folder])
-    done = subprocess.run(restore, capture_output=True, text=True, check=False)
+    done = call("restore", campaign.folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == ["put back"] * 4
+    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == ["put back"] * 6, (
+        "four that it names, and its own on each host"
+    )
     assert state(pair) == before
-    again = subprocess.run(restore, capture_output=True, text=True, check=False)
+    again = call("restore", campaign.folder)
     assert (again.returncode, again.stdout) == (0, "nothing is left to put back\n")
 
 
@@ -422,13 +458,13 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: 
 # Who is let in
 
 
-def test_a_host_with_another_key_is_refused(pair: Lab, begin: Begin, tmp_path: Path) -> None:
+def test_a_host_with_another_key_is_refused(pair: Lab, finish: Finish, tmp_path: Path) -> None:
     lines = [line.split(" ", 1) for line in (pair.folder / "known_hosts").read_text().splitlines()]
     known = tmp_path / "known_hosts"
     known.write_text(f"{lines[0][0]} {lines[1][1]}\n{lines[1][0]} {lines[1][1]}\n")
     config = tmp_path / "config"
     config.write_text(pair.ssh_config.read_text().replace(f"{pair.folder}/known_hosts", str(known)))
-    campaign = begin(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
+    campaign = finish(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
     code, said = campaign.end()
     assert code == 1
     shown = output("ssh-keygen", "-lf", pair.folder / "hosts" / "snd" / "host_key.pub").split()[1]
@@ -436,13 +472,13 @@ def test_a_host_with_another_key_is_refused(pair: Lab, begin: Begin, tmp_path: P
     assert not campaign.results.exists()
 
 
-def test_a_key_that_hosts_refuse_is_named(pair: Lab, begin: Begin, tmp_path: Path) -> None:
+def test_a_key_that_hosts_refuse_is_named(pair: Lab, finish: Finish, tmp_path: Path) -> None:
     output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key")
     config = tmp_path / "config"
     config.write_text(
         pair.ssh_config.read_text().replace(f"{pair.folder}/client_key", str(tmp_path / "key"))
     )
-    campaign = begin(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
+    campaign = finish(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
     code, said = campaign.end()
     assert code == 1
     assert "the host rejected every key that was offered:" in said
@@ -491,7 +527,7 @@ def account() -> Iterator[tuple[str, Path]]:
 
 
 def test_any_user_on_a_host_with_nothing_but_a_shell(
-    pair: Lab, begin: Begin, account: tuple[str, Path], tmp_path: Path
+    pair: Lab, finish: Finish, account: tuple[str, Path], tmp_path: Path
 ) -> None:
     name, home = account
     config = tmp_path / "config"
@@ -501,7 +537,7 @@ def test_any_user_on_a_host_with_nothing_but_a_shell(
     text = "repeat: {min: 1, max: 1}\nsweep: {send: [write, sendfile]}\n" + SHORT.replace(
         ", congestion: cubic", ""
     )
-    campaign = begin(pair, text, block={**pair.block(), "ssh_config": str(config)})
+    campaign = finish(pair, text, block={**pair.block(), "ssh_config": str(config)})
     code, said = campaign.end()
     assert code == 0, said
     assert statuses(campaign) == ["ok", "ok"]
@@ -539,15 +575,17 @@ def test_a_disk_that_is_full(own: Lab, begin: Begin, everywhere: bool) -> None:
         assert said.count("No space left on device") >= 4
         return
     in_flight(campaign, own)
-    (worker,) = processes(host, "worker-")
-    assert "/var/tmp/netbench-0/worker-" in os.readlink(f"/proc/{worker}/exe")
+    workers = processes(host, "worker-")
+    assert len(workers) == 2, "a mover, and the helper that drops TCP's metrics"
+    for worker in workers:
+        assert "/var/tmp/netbench-0/worker-" in os.readlink(f"/proc/{worker}/exe")
     assert campaign.end()[0] == 0
     assert statuses(campaign) == ["ok"]
 
 
-def test_a_level_that_a_host_refuses_costs_its_cells_alone(pair: Lab, begin: Begin) -> None:
+def test_a_level_that_a_host_refuses_costs_its_cells_alone(pair: Lab, finish: Finish) -> None:
     before = state(pair)
-    campaign = begin(
+    campaign = finish(
         pair, ONCE + "sweep: {sysctl.net.ipv4.tcp_congestion_control: [reno, nosuch]}\n" + SHORT
     )
     code, said = campaign.end()
@@ -609,15 +647,10 @@ def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -
         "bytes": "1M",
         "send": "sendfile",
     }
-    folder = tmp_path / "hostile"
-    folder.mkdir()
     text = yaml.safe_dump({"netbench": "1", "name": "hostile", **block, "transfer": transfer})
     before = state(own, HOSTILE)
-    campaign = Running(folder, folder / "r", text + ONCE + HELD)
-    try:
-        code, said = campaign.end()
-    finally:
-        campaign.process.kill()
+    campaign = Finished(tmp_path, tmp_path / "r", text + ONCE + HELD)
+    code, said = campaign.end()
     assert code == 0, said
     (record,) = campaign.records()
     assert {
@@ -665,7 +698,7 @@ def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -
     ],
 )
 def test_words_that_mean_nothing_are_refused_in_words(
-    pair: Lab, begin: Begin, changes: dict[str, Any]
+    pair: Lab, finish: Finish, changes: dict[str, Any]
 ) -> None:
     block: dict[str, Any] = {
         **pair.block(),
@@ -675,7 +708,7 @@ def test_words_that_mean_nothing_are_refused_in_words(
         for name, inner in value.items():
             known = block.setdefault(key, {}).get(name)
             block[key][name] = known | inner if isinstance(known, dict) else inner
-    campaign = begin(pair, ONCE, block=block)
+    campaign = finish(pair, ONCE, block=block)
     code, said = campaign.end()
     refused = [record["status"] for record in campaign.records()].count("refused")
     assert code in (1, 2) or refused, said

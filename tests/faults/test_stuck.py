@@ -7,19 +7,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from netbench.conductor import external_tool, ledger
 from netbench.conductor.host_locks import LOCK_SECONDS
+from netbench.conductor.runner import Runner
 from netbench.journal import outstanding
 from netbench.store import Store
 from tests.faults.test_hosts import with_values
-from tests.support.local import netbench_argv
-from tests.support.running import Running, wait_for
+from tests.support.local import call
+from tests.support.running import Finished, Running, wait_for
 
 pytestmark = pytest.mark.root
 
@@ -176,25 +178,23 @@ def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) ->
 
 
 @pytest.mark.parametrize("what", ["_measure", "verify"])
-def test_what_fails_because_a_helper_was_lost_is_repeated(tmp_path: Path, what: str) -> None:
+def test_what_fails_because_a_helper_was_lost_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     """Half of the settings are gone then: a link whose ends differ in MTU carries nothing."""
-    deadly = (
-        "import os, signal, sys\n"
-        "from netbench.conductor.runner import Runner\n"
-        f"honest, name = Runner.{what}, '{what}'\n"
-        "def fail(self, *arguments):\n"
-        "    setattr(Runner, name, honest)\n"
-        "    pid = self._pool.holder('here').hello.pid\n"
-        "    os.kill(pid, signal.SIGTERM)\n"
-        "    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)\n"
-        "    raise TimeoutError('no answer in time')\n"
-        "setattr(Runner, name, fail)\n"
-        "from netbench.__main__ import main\n"
-        "sys.exit(main(sys.argv[4:]))\n"
-    )
+    honest = getattr(Runner, what)
+
+    def fail(self: Runner, *_: Any) -> Any:
+        monkeypatch.setattr(Runner, what, honest)
+        pid = self._pool.holder("here").hello.pid
+        os.kill(pid, signal.SIGTERM)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        raise TimeoutError("no answer in time")
+
+    monkeypatch.setattr(Runner, what, fail)
     text = HEAD.replace("verify: off", "verify: true")
     text += "transfer: {duration: 20ms, warmup: 0s, congestion: cubic}\n"
-    campaign = Running(tmp_path, tmp_path / "r", text, [sys.executable, "-c", deadly])
+    campaign = Finished(tmp_path, tmp_path / "r", text)
     code, said = campaign.end()
     assert code == 0, said
     records = campaign.records()
@@ -203,22 +203,19 @@ def test_what_fails_because_a_helper_was_lost_is_repeated(tmp_path: Path, what: 
     assert not held()
 
 
-def test_what_lost_workers_held_is_put_back_at_the_end(tmp_path: Path) -> None:
+def test_what_lost_workers_held_is_put_back_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last attempt loses its worker too: the journal knows what that held."""
-    deadly = (
-        "import os, signal, sys\n"
-        "from netbench.conductor.runner import Runner\n"
-        "honest = Runner._measure\n"
-        "def measure(self, unit, ends, number):\n"
-        "    os.kill(self._pool.holder('here').hello.pid, signal.SIGKILL)\n"
-        "    return honest(self, unit, ends, number)\n"
-        "Runner._measure = measure\n"
-        "from netbench.__main__ import main\n"
-        "sys.exit(main(sys.argv[4:]))\n"
-    )
-    prefix = [sys.executable, "-c", deadly]
+    honest = Runner._measure
+
+    def measure(self: Runner, *arguments: Any) -> Any:
+        os.kill(self._pool.holder("here").hello.pid, signal.SIGKILL)
+        return honest(self, *arguments)
+
+    monkeypatch.setattr(Runner, "_measure", measure)
     text = HEAD + "transfer: {duration: 1s, warmup: 0s, congestion: cubic}\n"
-    campaign = Running(tmp_path, tmp_path / "r", text, prefix)
+    campaign = Finished(tmp_path, tmp_path / "r", text)
     code, said = campaign.end()
     assert code == 1, said
     assert "3 times in a row" in said
@@ -227,11 +224,16 @@ def test_what_lost_workers_held_is_put_back_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bound", ["duration: 1s", "bytes: 1M"])
-def test_a_tool_that_never_ends_fails_its_run(tmp_path: Path, bound: str) -> None:
+def test_a_tool_that_never_ends_fails_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(external_tool, "SLACK_SECONDS", 1.0)
+    monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)
     tool = "tool: {argv: [sh, -c, 'echo $$ > pids; sleep 1000'], pattern: '(?P<rate>x)'}"
     text = HEAD + f"transfer: {{{tool}, {bound}, warmup: 0s, congestion: cubic}}\n"
     began = time.monotonic()
-    campaign = Running(tmp_path, tmp_path / "r", text, with_values(**HASTY))
+    campaign = Finished(tmp_path, tmp_path / "r", text)
     code, said = campaign.end()
     assert code == 1, said
     assert {record["status"] for record in campaign.records()} == {"failed"}
@@ -255,9 +257,7 @@ def test_workers_that_stay_stopped_after_their_controller_died_are_ended(
         campaign.process.kill()
         campaign.process.communicate()
         begun = time.monotonic()
-        said = subprocess.run(
-            netbench_argv([verb, campaign.folder]), capture_output=True, text=True, check=False
-        )
+        said = call(verb, campaign.folder)
         assert said.returncode == 0, said.stderr
         assert time.monotonic() - begun < LOCK_SECONDS, "the lock was not waited for"
         assert not held()

@@ -6,8 +6,6 @@ To add a way of tampering, add a row to TAMPERINGS.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import shutil
@@ -19,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.__main__ import _outcome
 from netbench.conductor import conductor
 from netbench.conductor.host_facts import own_boot_id
 from netbench.conductor.progress import Silent
@@ -27,7 +24,7 @@ from netbench.journal import Change, Ended, Entry, Restored, entry_json
 from netbench.json_lines import now, to_line
 from netbench.signing import Key, LineSigner, digest, key_file
 from netbench.store import Store
-from tests.support.local import netbench_argv
+from tests.support.local import call
 
 NOBODY = 65534
 CAMPAIGN = """\
@@ -37,6 +34,7 @@ verify: off
 hosts: {here: local}
 transfer: {duration: 20ms, warmup: 2ms}
 repeat: {min: 3, max: 3}
+settings: {tcp_metrics: keep}
 """
 
 
@@ -80,12 +78,8 @@ class Dead:
         return to_line(entry_json(self.change(9, "evil"), now()))
 
     def run(self, verb: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """A verb of the command line, in this process: there are many rows."""
-        out, err = io.StringIO(), io.StringIO()
-        argv = [verb, *options, str(self.folder)]
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = _outcome(argv)
-        return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+        """A verb of the command line."""
+        return call(verb, *options, self.folder)
 
     def happened(self, word: str) -> bool:
         return (self.place / word).exists()
@@ -507,24 +501,21 @@ def test_without_a_key_a_campaign_runs_and_only_trust_acts_on_it(
     "umask",
     [0, 0o077, *(pytest.param(usual, marks=pytest.mark.slow) for usual in (0o002, 0o022))],
 )
-def test_others_may_write_nothing_of_a_result(tmp_path: Path, umask: int) -> None:
+def test_others_may_write_nothing_of_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
+) -> None:
     results, text = tmp_path / "new" / "results", tmp_path / "c.yaml"
     text.write_text(CAMPAIGN.replace("min: 3, max: 3", "min: 1, max: 1"))
     state = tmp_path / "home" / "state"
-    script = 'umask "$0"; exec "$@"'
-    made = subprocess.run(
-        ["sh", "-c", script, f"{umask:04o}", *netbench_argv(["run", text, "--results", results])],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "XDG_STATE_HOME": str(state)},
-    )
-    assert made.returncode == 0, made.stderr
-    folder = Path(made.stdout.splitlines()[-1])
-    html = ["report", folder, "--html", folder / "report" / "r.html"]
-    subprocess.run(
-        ["sh", "-c", script, f"{umask:04o}", *netbench_argv(html)], check=True, capture_output=True
-    )
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    usual = os.umask(umask)
+    try:
+        made = call("run", text, "--results", results)
+        assert made.returncode == 0, made.stderr
+        folder = Path(made.stdout.splitlines()[-1])
+        assert call("report", folder, "--html", folder / "report" / "r.html").returncode == 0
+    finally:
+        os.umask(usual)
     every = [results.parent, results, *results.rglob("*"), state.parent, *state.parent.rglob("*")]
     assert len([path for path in every if path.is_file()]) > 8
     loose = {path: oct(path.stat().st_mode) for path in every if path.stat().st_mode & 0o022}

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,23 +215,34 @@ def seed(kernels: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def made(fetched: None) -> Iterator[Lab]:
+def own(fetched: None) -> Iterator[Lab]:
     """Two guests on 6.1, with 6.12 installed beside it."""
     with guests_lab(NAME, ("a", "b"), (OLD, NEW), disk=True) as found:
         yield found
 
 
-@pytest.fixture
-def guests(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+def kept(lab: Lab, folder: Path) -> Iterator[Guests]:
     """Campaigns in a folder of their own; afterwards every guest is on the kernel that it came
     with.
     """
-    found = Guests(made, tmp_path)
+    found = Guests(lab, folder)
     yield found
     strayed = found.strayed()
     for guest in strayed:  # the next test shall not suffer
         found.renew(guest)
     assert strayed == []
+
+
+@pytest.fixture
+def guests(own: Lab, tmp_path: Path) -> Iterator[Guests]:
+    yield from kept(own, tmp_path)
+
+
+@pytest.fixture
+def shared(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+    """The guests of the lab that all tests share, for what boots none of them."""
+    hosts = {"a": made.hosts["snd"], "b": made.hosts["rcv"]}
+    yield from kept(replace(made, hosts=hosts), tmp_path)
 
 
 def statuses(records: Sequence[Record]) -> list[tuple[str, str]]:
@@ -596,17 +607,17 @@ def overlap(records: Sequence[Record]) -> bool:
     return any(a != b and abs(x - y) < 0.2 for a, x in spans for b, y in spans)
 
 
-def test_pairs_on_kernels_of_their_own_run_side_by_side(guests: Guests) -> None:
-    file = guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
-    done = guests.run(file)
+def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Guests) -> None:
+    file = shared.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
+    done = shared.run(file)
     assert done.code == 0, done.err
-    records = guests.records()
+    records = shared.records()
     assert sorted((r["pair"], r["block"], r["status"]) for r in records) == [
         (pair, block, "ok") for pair in ("a>a", "b>b") for block in range(3)
     ]
     assert sorted(r["run"] for r in records) == [1, 2, 3, 4, 5, 6]
     assert overlap(records)
-    assert [guests.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
+    assert [shared.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
         "1",
         "1",
     ]

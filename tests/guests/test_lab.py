@@ -1,6 +1,4 @@
-"""Labs of guests: real kernels under emulation, real logins, real kills; one lab for all of these
-tests.
-"""
+"""Labs of guests: real kernels under emulation, real logins, real kills."""
 
 from __future__ import annotations
 
@@ -23,6 +21,7 @@ from netbench import lab
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import LabRefused
+from netbench.hosts.base import Channel
 from netbench.kernels import source
 from netbench.lab import command, debian, emulator, guest_kernel, modules, state
 from netbench.lab.base import Lab
@@ -34,18 +33,9 @@ from netbench.lab.kept import keep
 from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
-from tests.support.guests import guests_lab, ssh
+from tests.support.engine_pair import Pair
+from tests.support.guests import FIRST, NAME, SECOND, ssh
 from tests.support.local import netbench_argv
-
-NAME = f"q{os.getpid()}"
-OLD, NEW = "6.1", "6.12"
-
-
-@pytest.fixture(scope="module")
-def made(fetched: None) -> Iterator[Lab]:
-    """Two guests on the first of two kernels, with disks."""
-    with guests_lab(NAME, ("snd", "rcv"), (OLD, NEW), disk=True) as found:
-        yield found
 
 
 def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -71,8 +61,8 @@ def boot_id(here: Lab, host: str) -> str:
 
 
 def test_each_guest_is_a_machine_of_its_own_on_the_first_kernel(made: Lab) -> None:
-    assert {ssh(made, host, "uname", "-r") for host in made.hosts} == {made.kernels[OLD].release}
-    assert debian.fits(made.kernels[OLD].release, OLD)
+    assert {ssh(made, host, "uname", "-r") for host in made.hosts} == {made.kernels[FIRST].release}
+    assert debian.fits(made.kernels[FIRST].release, FIRST)
     assert boot_id(made, "snd") != boot_id(made, "rcv")
     assert [ssh(made, host, "hostname") for host in made.hosts] == ["snd", "rcv"]
     assert "1 packets received" in ssh(
@@ -91,12 +81,9 @@ def test_a_guest_has_an_ssh_server_and_a_shell_and_nothing_else(made: Lab) -> No
         timeout=30,
     )
     assert sftp.returncode != 0
-    assert (
-        ssh_try(
-            made, "snd", "modprobe", "-a", "tls", "tcp_bbr", "sch_netem", "veth", "nfsd"
-        ).returncode
-        == 0
-    )
+    wanted = ("tls", "tcp_bbr", "sch_netem", "veth", "nfsd")
+    for words in (("-a", *wanted), ("-r", *wanted)):  # and as it was again, for other tests
+        assert ssh_try(made, "snd", "modprobe", *words).returncode == 0
 
 
 def test_the_block_is_of_a_campaign(made: Lab) -> None:
@@ -108,7 +95,7 @@ def test_the_block_is_of_a_campaign(made: Lab) -> None:
         "boot": {"qemu": NAME},
     }
     assert block["kernels"] == {
-        word: {"release": made.kernels[word].release} for word in (OLD, NEW)
+        word: {"release": made.kernels[word].release} for word in (FIRST, SECOND)
     }
     assert state.read(NAME) == made
 
@@ -117,15 +104,14 @@ def features(worker: Worker) -> dict[str, str]:
     return fields(worker.operate("features", "data0")[0])
 
 
+def channel_to(here: Lab, name: str) -> Channel:
+    host = here.hosts[name]
+    return open_channel(Host(name, host.ssh, host.address, host.interface, str(here.ssh_config)))
+
+
 @contextlib.contextmanager
 def worker_on(here: Lab, name: str) -> Iterator[Worker]:
-    host = here.hosts[name]
-    worker = Worker(
-        open_channel(
-            Host(name, host.ssh, host.address, host.interface, str(here.ssh_config))
-        ).start_helper(),
-        name,
-    )
+    worker = Worker(channel_to(here, name).start_helper(), name)
     try:
         yield worker
     finally:
@@ -144,11 +130,36 @@ def test_a_worker_switches_tso_of_the_data_link_and_back(made: Lab) -> None:
         assert features(worker) == before
 
 
+@contextlib.contextmanager
+def workers_on(here: Lab) -> Iterator[Pair]:
+    """A sender and a receiver on two guests."""
+    with contextlib.ExitStack() as stack:
+        workers = []
+        for name in ("snd", "rcv"):
+            channel = channel_to(here, name)
+            stack.callback(channel.close)
+            workers.append(Worker(channel.start_mover(), name))
+            stack.callback(workers[-1].close)
+        yield Pair(*workers)
+
+
+def test_between_guests_nothing_that_is_lent_is_copied(made: Lab) -> None:
+    """Over loopback all of it is: tests/engine/test_zerocopy.py and test_uring.py."""
+    address = made.hosts["rcv"].address
+    with workers_on(made) as pair:
+        for send, done in (("zerocopy", "completions"), ("uring_zc", "notifications")):
+            assert not pair.sender.catalogue.send[send].row.why
+            sent, received = pair.run(send, "read", bytes=8 << 20, address=address)
+            assert received.moved("flow", "bytes") == 8 << 20
+            assert sent.total(send, done) == sent.total(send, "zerocopy_sends") >= (8 << 20) / 65536
+            assert sent.total(send, "copied") == 0, send
+
+
 def test_a_guest_is_booted_on_the_other_kernel_and_back(made: Lab) -> None:
     neighbour = boot_id(made, "snd")
     seen = {boot_id(made, "rcv")}
     ssh(made, "rcv", "echo kept > /boot/netbench/file; echo lost > /root/file; sync")
-    for word in (NEW, OLD):
+    for word in (SECOND, FIRST):
         kernel = kernel_for(made, Kernel("x", release=word, append=f"word={word}"))
         boot(NAME, "rcv", kernel)
         await_login(made, made.hosts["rcv"], tools())
@@ -164,7 +175,7 @@ def test_a_guest_is_booted_on_the_other_kernel_and_back(made: Lab) -> None:
 
 @pytest.mark.slow
 def test_an_installed_kernel_is_reached_by_kexec(made: Lab) -> None:
-    release = made.kernels[NEW].release
+    release = made.kernels[SECOND].release
     before = boot_id(made, "snd")
     ssh(
         made,
@@ -175,6 +186,8 @@ def test_an_installed_kernel_is_reached_by_kexec(made: Lab) -> None:
     until(lambda: ssh_soon(made, "snd", "uname", "-r") == release)
     assert boot_id(made, "snd") != before
     assert ssh(made, "snd", "hostname") == "snd"
+    boot(NAME, "snd", made.kernels[FIRST])
+    await_login(made, made.hosts["snd"], tools())
 
 
 def ssh_soon(here: Lab, host: str, *words: str) -> str:
@@ -209,10 +222,10 @@ def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
 
 @pytest.mark.slow
 def test_a_kernel_that_panics_says_so_on_the_console(made: Lab) -> None:
-    kernel = replace(made.kernels[OLD], append="rdinit=/none root=/dev/none")
+    kernel = replace(made.kernels[FIRST], append="rdinit=/none root=/dev/none")
     boot(NAME, "rcv", kernel)
     until(lambda: any("Kernel panic" in line for line in console(made, "rcv", 100)))
-    boot(NAME, "rcv", made.kernels[OLD])
+    boot(NAME, "rcv", made.kernels[FIRST])
     await_login(made, made.hosts["rcv"], tools())
 
 
@@ -233,7 +246,7 @@ def _unless_gone(_: object, path: str, error: tuple[object, BaseException, objec
 @pytest.mark.parametrize("how", ["killed", "left"])
 def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
     name = f"{NAME}{how[0]}"
-    argv = netbench_argv(["lab", "up", "qemu", "--hosts", "1", "--name", name, "--kernels", OLD])
+    argv = netbench_argv(["lab", "up", "qemu", "--hosts", "1", "--name", name, "--kernels", FIRST])
     with subprocess.Popen(
         argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     ) as maker:
@@ -259,9 +272,14 @@ def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
 
 def test_kernels_are_for_guests_and_each_once() -> None:
     with pytest.raises(LabRefused, match="a lab of kind netns uses this machine's kernel"):
-        lab.up("netns", 2, name=NAME, kernels=[Kernel(OLD, release=OLD)])
-    with pytest.raises(LabRefused, match=r"expected each kernel once, got 6\.1 again"):
-        lab.up("qemu", 2, name=NAME, kernels=[Kernel(OLD, release=OLD), Kernel(OLD, release=NEW)])
+        lab.up("netns", 2, name=NAME, kernels=[Kernel(FIRST, release=FIRST)])
+    with pytest.raises(LabRefused, match=r"expected each kernel once, got 6\.12 again"):
+        lab.up(
+            "qemu",
+            2,
+            name=NAME,
+            kernels=[Kernel(FIRST, release=FIRST), Kernel(FIRST, release=SECOND)],
+        )
 
 
 def test_a_series_that_debian_has_not_is_refused(made: Lab) -> None:
@@ -273,7 +291,7 @@ def test_a_series_that_debian_has_not_is_refused(made: Lab) -> None:
 
 
 def test_only_guests_that_are_up_are_booted(made: Lab) -> None:
-    kernel = made.kernels[OLD]
+    kernel = made.kernels[FIRST]
     with pytest.raises(LabRefused, match="lab nothere is not up"):
         boot("nothere", "snd", kernel)
     with pytest.raises(LabRefused, match="has no host nobody"):

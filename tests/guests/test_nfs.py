@@ -5,12 +5,11 @@ kernel has it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from netbench.lab import Lab
 from netbench.plan import Plan
 from netbench.settings.base import Peers, SettingContext
 from netbench.settings.nfs import Nfs, path
-from tests.support.guests import guests_lab, ssh
+from tests.support.guests import ssh
 from tests.support.local import netbench_argv
 
 HERE = """\
@@ -182,9 +181,7 @@ def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) ->
 
 # Guests
 
-NAME = f"n{os.getpid()}"
-KERNEL = "6.12"
-SIZE = 6 * 1024 * 1024 + 11
+SIZE = 2 * 1024 * 1024 + 11
 SWEEP = """\
 netbench: 1
 name: nfs
@@ -260,12 +257,6 @@ class Guests:
     def records(self) -> list[dict[str, Any]]:
         (file,) = self.folder.glob("results/nfs/[!.]*/records.jsonl")
         return [json.loads(line) for line in file.read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def made(fetched: None) -> Iterator[Lab]:
-    with guests_lab(NAME, ("snd", "rcv"), (KERNEL,)) as found:
-        yield found
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ netem, BIG TCP, kernel TLS.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -19,10 +18,9 @@ from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.model import Host
-from tests.support.guests import guests_lab, ssh
+from tests.support.guests import ssh
 from tests.support.local import netbench_argv
 
-NAME = f"s{os.getpid()}"
 ETHERNET = 14  # bytes of its header
 LINK = ("gso_max_size", "gso_ipv4_max_size", "gro_max_size", "gro_ipv4_max_size")
 Record = dict[str, Any]
@@ -75,12 +73,6 @@ class Guests:
         files = list(self.folder.glob("results/s/[!.]*/records.jsonl"))
         assert files, done.stderr
         return [json.loads(line) for line in files[0].read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def made(fetched: None) -> Iterator[Lab]:
-    with guests_lab(NAME, ("snd", "rcv"), ("6.12",)) as found:
-        yield found
 
 
 @pytest.fixture

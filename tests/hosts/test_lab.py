@@ -556,7 +556,8 @@ def test_down_waits_for_the_children_of_a_killed_up(
     slow = tmp_path / "ip"
     real = shutil.which("ip", path=_FOLDERS)
     slow.write_text(
-        f'#!/bin/sh\n[ "$1" = -batch ] || exec {real} "$@"\ntouch {tmp_path}/begun\nsleep 0.5\n{real} "$@"\ntouch {tmp_path}/ended\n'
+        f'#!/bin/sh\n[ "$1" = -batch ] || exec {real} "$@"\ncat >{tmp_path}/orders\n'
+        f'touch {tmp_path}/begun\nsleep 0.5\n{real} "$@" <{tmp_path}/orders\ntouch {tmp_path}/ended\n'
     )
     slow.chmod(0o755)
     child = os.fork()

@@ -36,6 +36,7 @@ from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.profile_files import read_profile_runs
 from netbench.settings.catalogue import known
+from tests.support.local import call
 from tests.support.sshd import (
     UID,
     Bed,
@@ -53,14 +54,12 @@ pytestmark = [pytest.mark.root, pytest.mark.netns, needs_sshd]
 
 BUILT = deploy.PACKAGE / f"worker-{platform.machine()}"
 TTL = Path("/proc/sys/net/ipv4/ip_default_ttl")
+NO_SAVE = Path("/proc/sys/net/ipv4/tcp_no_metrics_save")
 LINK = "nbpriv0"
 OTHER = "nbpriv1"
 CAP_SYS_RESOURCE = 24
-# an /etc and a /var/log of the host's own, and the /sys of its network namespace
-OWN = (
-    "mount -t sysfs sysfs /sys; cp -a /etc $HOME/../etc; mount --bind $HOME/../etc /etc; rm -rf /etc/netbench; mkdir -m 755"
-    " $HOME/../logs; mount --bind $HOME/../logs /var/log\n"
-)
+# a /var/log of the host's own, and the /sys of its network namespace
+OWN = "mount -t sysfs sysfs /sys; mkdir -m 755 $HOME/../logs; mount --bind $HOME/../logs /var/log\n"
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +203,7 @@ def test_the_rule_of_sudo_is_no_way_to_root(shared: Shared, way: str) -> None:
     said = refusal(worker, **WAYS_TO_ROOT[way])
     assert "allow" in said or "Permission denied" in said or "a helper" in said
     assert "/etc/netbench/allow" in said or "a helper" in said
-    assert not (server.folder / "etc" / "netbench-was-here").exists()
+    run_on(server, "! test -e /etc/netbench-was-here")
 
 
 @pytest.mark.parametrize("words", ["", " mover", " mover nobody"])
@@ -985,6 +984,60 @@ def test_a_campaign_goes_on_without_the_profile_that_root_is_missing_for(
         verb = "set" if setup == "allowed" else "refuse"
         assert "campaign='profiled/" in log.read_text()
         assert f"{verb} profile 'sampling'" in log.read_text()
+
+
+PLAIN = PROFILED.partition("profile:")[0].replace("name: profiled", "name: plain")
+TCP_METRICS = {
+    "a user without sudo": ("bench", "", "", "the login is not root, and nothing else of the"),
+    "a user with sudo": ("bench", "sudo", "", "the login is not root, and nothing else of the"),
+    "root": ("root", "", "", ""),
+    "root as another user": ("root", "", ", run_as: bench", ""),
+    "the file forbids it": (
+        "root",
+        "setting mtu",
+        "",
+        "does not allow `sysctl net.ipv4.tcp_no_metrics",
+    ),
+    "the file allows it": ("root", "setting tcp_metrics", "", ""),
+    "the file allows the sysctl": ("root", "sysctl net.ipv4.tcp_no_metrics_save", "", ""),
+}
+
+
+@pytest.mark.parametrize("case", TCP_METRICS)
+def test_a_campaign_drops_what_tcp_has_learnt_where_it_has_root_anyway(
+    bed: Bed, tmp_path: Path, case: str, request: pytest.FixtureRequest
+) -> None:
+    """Elsewhere it goes on, with the fact and a caution, and starts no helper."""
+    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
+    login, file, more, why = TCP_METRICS[case]
+    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
+    rights = sudo_rule(bed) if file == "sudo" else OWN if login == "root" else ""
+    allowed = allow_file(file) if file not in ("", "sudo") else ""
+    setup = rights + (account if login == "root" else "") + allowed
+    server = bed.serve(user=login, setup=setup)
+    bed.configure(bed.alias(server, login))
+    text = PLAIN.format(config=bed.config).replace("127.0.0.1}", f"127.0.0.1{more}}}")
+    before = NO_SAVE.read_text()
+    wanted = campaign.parse(text, "plain.yaml")
+    roles: set[str] = set()
+    honest = Runner._measure
+
+    def measure(self: Runner, *args: Any) -> Any:
+        roles.update(role for _, role in self._pool.workers())
+        return honest(self, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runner, "_measure", measure)
+        conclusion = conductor.start(wanted, tmp_path / "results")
+    assert (conclusion.why, conclusion.failed) == ("done", False)
+    known = facts_of(conclusion.path)
+    assert why in known.get("not_held", {}).get("tcp_metrics", "")
+    assert known["facts"]["tcp_no_metrics_save"] == ("0" if why else "1")
+    assert ("helper" in roles) == (login == "root")
+    report = call("report", conclusion.path).stdout
+    assert ("[tcp_metrics]" in report) == bool(why)
+    assert not why or "ip tcp_metrics flush" in " ".join(report.split())
+    assert NO_SAVE.read_text() == before
 
 
 def test_check_names_the_line_that_forbids_a_setting(bed: Bed, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from netbench.engine.binding import Edge, Vector
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.frames import Value
+from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from tests.support.paths import ROOT
@@ -137,13 +138,17 @@ class Pair:
 
 @contextlib.contextmanager
 def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) -> Iterator[Pair]:
-    """Two fresh workers, stopped at the end."""
+    """Two fresh workers, stopped at the end. They hear heartbeats: a run may be slow."""
     with contextlib.ExitStack() as stack:
+        heartbeat = Heartbeat()
+        stack.callback(heartbeat.stop)
         workers = []
         for name, argv in (("sender", sender), ("receiver", receiver)):
             channel = LocalChannel(name, argv)
             workers.append(Worker(channel.start_mover(), name))
             stack.callback(workers[-1].close)
+            heartbeat.add(workers[-1])
+            stack.callback(heartbeat.remove, workers[-1])
         yield Pair(*workers)
 
 

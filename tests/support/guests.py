@@ -15,6 +15,8 @@ from netbench.errors import LabRefused
 from netbench.lab import Lab, command, emulator
 from netbench.model import Kernel
 
+NAME = f"q{os.getpid()}"  # of the lab that the tests share
+FIRST, SECOND = "6.12", "6.1"  # its kernels; its guests start on the first
 _PACKAGES = {
     emulator.PROGRAM: "qemu-system-x86",
     "depmod": "kmod",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from netbench.__main__ import _outcome
 
 NEAR, FAR = "nbt0", "nbt1"
 ADDRESS, PEER = "10.199.8.1", "10.199.8.2"
@@ -27,5 +32,17 @@ def out(*argv: str) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
+def call(*words: str | Path | bytes) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: all but how one starts, takes signals and ends, which
+    needs `netbench_argv`. Its start takes longer than what most tests look at.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    argv = [os.fsdecode(word) for word in words]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = _outcome(argv)
+    return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+
+
 def netbench_argv(words: Sequence[str | Path]) -> list[str]:
+    """The command line as a process of its own."""
     return [sys.executable, "-m", "netbench", *map(str, words)]

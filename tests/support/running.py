@@ -17,7 +17,7 @@ from netbench import campaign
 from netbench.conductor import conductor
 from netbench.conductor.runner import Runner
 from netbench.conductor.worker_pool import ChannelFactory, open_channel
-from tests.support.local import netbench_argv
+from tests.support.local import call, netbench_argv
 
 BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 100ms, warmup: 20ms, congestion: cubic"
@@ -79,24 +79,13 @@ def wait_for(
         time.sleep(0.005)
 
 
-class Running:
-    """A campaign of 40 runs as a user starts it, with its results below `results`; ended with the
-    test that began it.
-    """
+class Started:
+    """A campaign that was written into `folder`, with its results below `results`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        results: Path,
-        text: str = LONG,
-        prefix: Sequence[str] = (),
-        **popen: Any,
-    ) -> None:
+    def __init__(self, folder: Path, results: Path, text: str) -> None:
         (folder / "d.yaml").write_text(text)
         self.results = results
-        argv = [*prefix, *netbench_argv(["run", folder / "d.yaml", "--results", results])]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
-        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        self.words = ["run", folder / "d.yaml", "--results", results]
 
     def records(self) -> list[dict[str, Any]]:
         """Its whole records."""
@@ -109,6 +98,35 @@ class Running:
         """Its result folder."""
         (found,) = self.results.glob("*/*")
         return found
+
+
+class Finished(Started):
+    """A campaign that has run to its end, in this process."""
+
+    def __init__(self, folder: Path, results: Path, text: str) -> None:
+        super().__init__(folder, results, text)
+        self._done = call(*self.words)
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status, and what it said on standard error as one line."""
+        return self._done.returncode, " ".join(self._done.stderr.split())
+
+
+class Running(Started):
+    """A campaign of 40 runs as a user starts it; ended with the test that began it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        results: Path,
+        text: str = LONG,
+        prefix: Sequence[str] = (),
+        **popen: Any,
+    ) -> None:
+        super().__init__(folder, results, text)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
+        argv = [*prefix, *netbench_argv(self.words)]
+        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
 
     def await_records(self, number: int) -> None:
         """Wait until it has so many more records."""
@@ -131,9 +149,13 @@ class Running:
 
 
 def resumed(folder: Path, env: Mapping[str, str] | None = None) -> list[int]:
-    """The runs of a result after `resume` has brought it to its end."""
-    done = subprocess.run(
-        netbench_argv(["resume", folder]), capture_output=True, text=True, check=False, env=env
-    )
+    """The runs of a result after `resume` has brought it to its end; with `env` in a process with
+    that environment.
+    """
+    if env is None:
+        done = call("resume", folder)
+    else:
+        argv = netbench_argv(["resume", folder])
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
     return [record["run"] for record in stored_records(folder)]

@@ -98,19 +98,18 @@ class Server:
         return found
 
     def sessions(self) -> list[int]:
-        """sshd's children, one a connection (and its unprivileged halves)."""
-        found, parents = [], {self.child.pid}
-        for status in sorted(
-            Path("/proc").glob("[0-9]*/stat"), key=lambda path: int(path.parent.name)
-        ):
+        """sshd's children, one a connection (and its unprivileged halves), each before its own."""
+        children: dict[int, list[int]] = {}
+        for status in Path("/proc").glob("[0-9]*/stat"):
             try:
                 pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(rest[1]) in parents:
-                parents.add(pid)
-                found.append(pid)
-        return found
+            children.setdefault(int(rest[1]), []).append(pid)
+        found = [self.child.pid]
+        for pid in found:
+            found += children.get(pid, ())
+        return found[1:]
 
 
 @dataclass
@@ -196,9 +195,11 @@ class Bed:
             "KbdInteractiveAuthentication no\nPermitRootLogin yes\nUseDNS no\nMaxStartups 100\n"
         )
         os.chown(home, *((0, 0) if user == "root" else (UID, UID)))
+        # a mount on /etc/passwd alone is gone as soon as another test's useradd replaces the file
         prepare = (
-            "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd\n"
-            f"mount --bind {folder}/passwd /etc/passwd\nmount --bind {folder}/shadow /etc/shadow\n"
+            "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd\ncp -a /etc /run/etc || :\n"
+            f"for file in passwd shadow; do mount --bind {folder}/$file /run/etc/$file; done\n"
+            "mount --rbind /run/etc /etc; rm -rf /etc/netbench\n"
             "for place in /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $place; done\n"
         )
         script = f"HOME={shlex.quote(str(home))}\n{prepare}\n{setup}\nexec {SSHD} -D -e -f {folder}/config"
@@ -221,6 +222,7 @@ class Bed:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             server.child.wait()
+            print(f"the sshd of {server.folder} said:\n{server.log}")  # shown where a test fails
 
 
 @contextlib.contextmanager

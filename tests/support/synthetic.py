@@ -117,9 +117,15 @@ class Synth:
             dict(zip(self.factors, levels, strict=True))
             for levels in itertools.product(*self.factors.values())
         )
-        return [
+        cells: list[dict[str, Any]] = [
             {"cell": ",".join(f"{k}={v}" for k, v in c.items()) or "all", "factors": c}
             for c in crossed
+        ]
+        asked = self.compare or {}
+        return cells + [
+            {"cell": f"{cell['cell']},control", "factors": cell["factors"], "control": True}
+            for cell in cells
+            if asked.get("control") and cell["factors"][asked["factor"]] == asked["baseline"]
         ]
 
     def hosts(self) -> list[str]:
@@ -203,7 +209,7 @@ class Synth:
             "receiver": sides[1],
             "settings": self._settings(factors),
             "proof": self._proof(factors, moved),
-        }
+        } | ({"control": True} if cell.get("control") else {})
 
     def _side(
         self, host: str, clock: dict[str, int], moved: float, cpu: float, rng: np.random.Generator

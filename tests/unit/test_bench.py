@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netbench
 from netbench.analysis.intervals import Interval
-from tools.bench import conclusion, lab, orchestration
+from tests.support.paths import ROOT
+from tools.bench import comparisons, conclusion, lab, orchestration
+from tools.bench.__main__ import stolen
 from tools.bench.conclusion import NETPERF, Rule, Spread, simulate, stops
 from tools.bench.table import Part, Row, markdown
 
@@ -216,13 +219,21 @@ def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
     assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
 
 
-def test_a_word_stands_for_several_parts(bench: ModuleType) -> None:
-    assert bench.main(["meters", "lab"]) == 1
+@pytest.mark.parametrize("word", ["meters", "methods"])
+def test_a_word_stands_for_several_parts(bench: ModuleType, word: str) -> None:
+    assert bench.main([word, "lab"]) == 1
     written = (bench.ROOT / "docs" / "performance.md").read_text()
-    measured = {*bench.GROUPS["meters"], "lab"}
+    measured = {*bench.GROUPS[word], "lab"}
     assert written.count("Not measured yet.") == len(bench.PARTS) - len(measured)
     for part in measured:
         assert f"<!-- part: {part} -->\n\n## tools.bench.{part}\n" in written
+
+
+def test_every_part_is_a_module_that_measures() -> None:
+    made = import_module("tools.bench.__main__")
+    assert {part for parts in made.GROUPS.values() for part in parts} <= set(made.PARTS)
+    for part in made.PARTS:
+        assert callable(import_module(f"tools.bench.{part}").measure)
 
 
 def test_a_part_replaces_its_own_section_alone(bench: ModuleType) -> None:
@@ -245,6 +256,30 @@ def test_a_bench_measures_nothing_when_a_part_is_unknown(
     assert bench.main(["peers", "nosuch"]) == 2
     assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
     assert not (bench.ROOT / "docs" / "performance.md").exists()
+
+
+def test_comparisons_become_rows() -> None:
+    """Those of the sample: each row has the means of its own cells, and is judged by its own
+    interval.
+    """
+    results = netbench.load(next((ROOT / "results" / "sample").iterdir()))
+    found = results.compare("send", "sendfile", "throughput")
+    means = results.runs.groupby(["send", "pin"], observed=True)["throughput"].mean()
+    least = float(found["ratio"].median())
+
+    def judged(budget: comparisons.Budget | None) -> list[bool | None]:
+        rows = comparisons.rows(
+            results, "send", "sendfile", "throughput", lambda levels: levels["pin"], budget
+        )
+        assert [row.what for row in rows] == [*found["pin"]]
+        for row in rows:
+            assert row.ours == f"{means['readwrite', row.what]:.4g} Gb/s"
+            assert row.peer == f"send sendfile: {means['sendfile', row.what]:.4g} Gb/s"
+        return [row.holds for row in rows]
+
+    assert judged(None) == [None] * len(found)
+    assert judged(comparisons.ratio_at_least(least)) == [*(found["ratio"] >= least)]
+    assert judged(comparisons.low_at_least(least)) == [*(found["low"] >= least)]
 
 
 def test_a_part_becomes_a_table() -> None:
@@ -289,3 +324,12 @@ def test_boots_are_timed_by_their_slower_host_and_work_from_there() -> None:
     ]
     found = boots(journal, records, verified=1)
     assert (found.waits, found.works) == ((5.0, 6.5), (0.75,))
+
+
+def test_what_a_hypervisor_took_is_said() -> None:
+    before = [100] * 8
+    assert stolen(before, [100, 100, 100, 290, 100, 100, 100, 110]) == (
+        "; 5.0% of the CPUs' time was stolen meanwhile"
+    )
+    assert stolen(before, [200, *before[1:]]) == ""
+    assert stolen(before, before) == ""

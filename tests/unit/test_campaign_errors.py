@@ -698,8 +698,26 @@ CASES = [
         "certainty",
         H + "repeat: {confidence: 100%}\n",
         [
-            "3: repeat.confidence: expected a confidence from 50% to below 100%, such as 95%, got '100%'"
+            "3: repeat.confidence: expected a confidence from 80% to 99.9% (the range that intervals"
+            " are calibrated for), such as 95%, got '100%'"
         ],
+    ),
+    *(
+        (
+            f"a confidence of {value}",
+            H + f"repeat: {{confidence: {value}}}\n",
+            [
+                "3: repeat.confidence: expected a confidence from 80% to 99.9% (the range that"
+                f" intervals are calibrated for), such as 95%, got '{value}'{hint}"
+            ],
+        )
+        for value, hint in (
+            ("50%", ""),
+            ("79.9%", ""),
+            ("99.91%", ""),
+            ("0.5", ""),
+            ("90", " (did you mean '90%'?)"),
+        )
     ),
     (
         "a percentage without a sign",

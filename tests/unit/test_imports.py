@@ -27,6 +27,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "control_characters": set(),
+    "interrupts": set(),
     "facts": set(),
     "model": set(),
     "codec": {"errors"},
@@ -41,7 +42,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "plan": BASE_LAYER,
     "tools": BASE_LAYER | {"record", "tools"},
     "campaign": BASE_LAYER | CATALOGUES | {"campaign", "tools"},
-    "hosts": BASE_LAYER | {"hosts"},
+    "hosts": BASE_LAYER | {"hosts", "interrupts"},
     "store": BELOW,
     "settings": BELOW | {"settings", "hosts.base"},
     "engine": BASE_LAYER | {"engine"},
@@ -69,7 +70,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"lab", "listing"},
-    "__main__": {"control_characters", "errors", "cli"},
+    "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }
 # Third-party packages that only one file may import.

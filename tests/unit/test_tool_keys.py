@@ -65,7 +65,7 @@ def test_a_command_line_is_the_same_level_wherever_it_stands(excluded: str) -> N
     text = f"""{HEAD}sweep: {{tool: [none, {FIRST}, {SECOND}], streams: [1, 2]}}
 exclude: [{{tool: {excluded}, streams: 2}}]
 include: [{{tool: {SECOND}, streams: 1, chunk: 4K}}]
-compare: {{factor: tool, baseline: sh-2}}
+compare: {{factor: tool, baseline: sh-2, control: false}}
 """
     ids = [cell.id for cell in parse(text, "t.yaml").cells if "sh" in cell.id]
     assert ids == [

@@ -5,7 +5,7 @@ same machine's variance.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import yaml
 
 import netbench
 from netbench.analysis.intervals import Numbers, mean_interval, sequential_confidence, t_quantile
+from netbench.result_files import PlannedCell
 from tools.bench import command
 from tools.bench.table import Part, Row
 
@@ -184,11 +185,11 @@ def _tree() -> dict[str, Any]:
     return tree
 
 
-def _long_runs(cell: Mapping[str, Any], folder: Path) -> Spread:
+def _long_runs(cell: PlannedCell, folder: Path) -> Spread:
     """Runs of netperf's length in one cell, back to back."""
     tree = _tree()
     del tree["sweep"], tree["include"]
-    tree["transfer"] |= dict(cell["factors"]) | {"duration": f"{ITERATION:g}s", "warmup": "0s"}
+    tree["transfer"] |= dict(cell.factors) | {"duration": f"{ITERATION:g}s", "warmup": "0s"}
     tree |= {"repeat": {"min": str(REPEATS), "max": str(REPEATS)}, "verify": "off"}
     runs = command.run(yaml.safe_dump(tree), folder).results.runs
     return _spread(runs.loc[runs["status"] == "ok", "throughput"].to_numpy())

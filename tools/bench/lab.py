@@ -25,6 +25,7 @@ from netbench import lab as labs
 from netbench.analysis.intervals import Interval, mean_interval
 from netbench.errors import LabRefused
 from netbench.lab import Lab, LabHost
+from netbench.lab.lifecycle import own_name
 from tools.bench import command
 from tools.bench.orchestration import overheads
 from tools.bench.table import Part, Row
@@ -115,7 +116,7 @@ def _lab(hosts: int) -> Iterator[Lab]:
     """A lab in the name of this process: were it killed, the next campaign's lab would remove what
     it left.
     """
-    made = labs.up("netns", hosts, name=labs.own_name())
+    made = labs.up("netns", hosts, name=own_name())
     try:
         yield made
     finally:

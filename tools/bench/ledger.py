@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from netbench.conductor.recorder import Recorder
 from netbench.conductor.run_history import RunHistory, described, is_finished
 from netbench.conductor.runner import RunResult
 from netbench.engine.local import local
+from netbench.json_lines import now
 from netbench.plan import Plan, Run, Unit
 from netbench.record import Record, SideCounters
 from netbench.result_files import HostEntry
-from netbench.store import Store, now
+from netbench.store import Store
 from tools.bench.table import Part, Row
 
 RUNS = 20_000
@@ -56,7 +58,7 @@ def made_up(chance: random.Random, run: int, unit: Unit, block: int) -> Record:
     def side() -> SideCounters:
         moved = int(1e9 * (1 + 0.05 * chance.random()))
         ticks = {name: [0, chance.randrange(20)] for name in ("user", "system", "irq", "softirq")}
-        meters = {
+        meters: dict[str, Mapping[str, Any]] = {
             "flow": {"bytes": [[1], [moved]], "steps": [[0], [moved // 65536]]},
             "rusage": {"cpu_ns": [0, int(3e8 * chance.random())], "system_us": [0, 20_000]},
             "procstat": {**ticks, "nice": [0, 0], "idle": [0, 90], "iowait": [0, 0]},

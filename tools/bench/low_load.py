@@ -19,7 +19,7 @@ LOW_LOAD = """\
 netbench: 1
 name: low-load
 verify: off
-transfer: {duration: 500ms, warmup: 100ms, rate: 100Mb/s, congestion: cubic}
+transfer: {duration: 500ms, warmup: 100ms, rate: 100Mb/s, congestion: cubic, pin: apart}
 sweep: {meters: [[rusage, procstat], [rusage, soak]]}
 repeat: {min: 15, max: 15, metrics: [throughput]}
 """
@@ -34,8 +34,8 @@ compare: {factor: meters, baseline: '[]', margin: 2%}
 """
 HOW = (
     "Campaigns on this machine over loopback, the meters swept, so that runs with each are"
-    " interleaved in random order; 15 runs of 500 ms with each. An idle window of soak is before"
-    " each block of two runs."
+    " interleaved in random order; 15 runs of 500 ms with each, at 100 Mb/s with each side on a CPU"
+    " of its own. An idle window of soak is before each block of two runs."
 )
 
 

@@ -39,9 +39,9 @@ HOW = (
     f"Reading: `tools/bench/edges.c`, compiled with the engine's files, reads the meters {READINGS}"
     " times as a run does at an edge; shown are the median and the 95th percentile (the largest are"
     " times in which the reader was not running). Throughput: runs of"
-    f" {WINDOW_NS / 1e9:g} s over loopback (write to trunc), {PAIRS} pairs, one of each with"
-    " every meter that runs here but soak and one with none, in random order; the ratio is the mean"
-    " of the pairs' log ratios with its 95% interval."
+    f" {WINDOW_NS / 1e9:g} s over loopback (write to trunc, cubic, each side on a CPU of its own),"
+    f" {PAIRS} pairs, one of each with every meter that runs here but soak and one with none, in"
+    " random order; the ratio is the mean of the pairs' log ratios with its 95% interval."
 )
 
 
@@ -91,23 +91,26 @@ def _throughput(sender: Worker, receiver: Worker, meters: Sequence[str]) -> floa
         "sample": 0,
         "meters": "\0".join(meters),
         "interface": "lo",
+        "congestion": "cubic",
     }
     done = exchange(
         sender,
         receiver,
-        common | {"role": "send", "method": "write", "chunk": 65536, "source": "memory"},
+        common
+        | {"role": "send", "method": "write", "chunk": 65536, "source": "memory", "cpu": (0,)},
         common
         | {
             "role": "receive",
             "method": "trunc",
             "receive_chunk": 65536,
             "without_host_wide": 1,
+            "cpu": (1,),
         },
     )
     counters = readings.counters(done.receiver.result, receiver.catalogue)
     side = SideCounters("here", tuple(counters.pop("time_ns")), meters=counters)
     record = Record(1, "all", "here>here", 0, 0, {}, "ok", "", now(), receiver=side)
-    return metrics_of(record, {}, True)["throughput"]
+    return float(metrics_of(record, {}, True)["throughput"])
 
 
 def throughput_row() -> Row:

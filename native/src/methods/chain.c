@@ -28,61 +28,86 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int f
 				      error);
 }
 
+/* What is the same in each request stands in the ring before the first: the kernel reads it alone.
+ */
+static void prepare_requests(const struct nb_flow *flow, const struct nb_chain *chain)
+{
+	for (uint32_t i = 0; i <= chain->ring.mask; i++) {
+		struct io_uring_sqe *entry = &chain->ring.entries[i];
+
+		entry->opcode = chain->operation;
+		entry->ioprio = chain->how;
+		entry->fd = flow->socket;
+		entry->msg_flags = (uint32_t)chain->flags;
+	}
+}
+
 int nb_chain_begin(struct nb_flow *flow)
 {
 	struct nb_chain *chain = flow->state;
 
 	if (flow->shares)
 		flow->ready = chain->ring.fd;
+	prepare_requests(flow, chain);
 	return nb_uring_enable(&chain->ring)
 		       ? (int)nb_flow_fail(flow, "io_uring_register",
 					   "report it as a defect of netbench", "enabling the ring")
 		       : 0;
 }
 
-static void submit_links(struct nb_flow *flow, struct nb_chain *chain)
+/* The links are complete: what is prepared next is not of their chain. */
+static void end_links(struct nb_chain *chain)
 {
-	for (uint32_t i = 0; i < chain->count; i++) {
-		struct io_uring_sqe *entry = nb_uring_prepare(&chain->ring);
-
-		entry->opcode = chain->operation;
-		entry->ioprio = chain->how;
-		entry->fd = flow->socket;
-		entry->addr = (uint64_t)(uintptr_t)chain->links[i].from;
-		entry->len = (uint32_t)chain->links[i].length;
-		entry->msg_flags = (uint32_t)chain->flags;
-		entry->flags = i + 1 < chain->count ? IOSQE_IO_LINK : 0;
-		entry->user_data = i;
-		chain->links[i].result = -EINPROGRESS;
-	}
-	chain->flying = chain->count;
+	chain->ring.entries[(chain->ring.prepared - 1) & chain->ring.mask].flags = 0;
+	chain->ring.unsent = chain->flying = chain->count;
+	chain->whole = 0;
 	chain->under_way = 1;
 }
 
-/* One completion: of a send, which may announce a notification, or that notification. */
-static void take_one(struct nb_chain *chain)
+static inline void take_notification(struct nb_chain *chain, uint32_t usage)
 {
-	struct nb_completion completion = nb_uring_take(&chain->ring);
+	chain->given++;
+	if (usage & IORING_NOTIF_USAGE_ZC_COPIED)
+		chain->copied++;
+}
 
-	if (completion.flags & IORING_CQE_F_NOTIF) {
-		chain->given++;
-		chain->copied += ((uint32_t)completion.res & IORING_NOTIF_USAGE_ZC_COPIED) != 0;
-		return;
+/* A completion is of a send, which may announce a notification, or that notification. */
+static void take_there(struct nb_chain *chain, uint32_t head, uint32_t tail)
+{
+	const struct nb_uring *ring = &chain->ring;
+	uint32_t sends = 0, whole = 0;
+
+	for (; head != tail; head++) {
+		const struct io_uring_cqe *completion =
+			&ring->completions[head & ring->completions_mask];
+		struct nb_chain_link *link = &chain->links[completion->user_data];
+
+		if (completion->flags & IORING_CQE_F_NOTIF) {
+			take_notification(chain, (uint32_t)completion->res);
+			continue;
+		}
+		if (completion->flags & IORING_CQE_F_MORE)
+			chain->owed++;
+		link->result = completion->res;
+		if (completion->res == (int)link->length)
+			whole++;
+		sends++;
 	}
-	if (completion.flags & IORING_CQE_F_MORE)
-		chain->owed++;
-	if (completion.user_data < chain->count)
-		chain->links[completion.user_data].result = completion.res;
-	chain->flying--;
+	chain->whole += whole;
+	chain->flying -= sends;
 }
 
 void nb_chain_take(struct nb_chain *chain)
 {
+	struct nb_uring *ring = &chain->ring;
+	uint32_t tail;
+
 	/* What the kernel keeps back makes the ring ready, too, and comes by a call alone. */
-	if (nb_uring_keeps_back(&chain->ring))
-		nb_uring_submit(&chain->ring, 0, 0);
-	for (uint32_t there = nb_uring_ready(&chain->ring); there; there--)
-		take_one(chain);
+	if (nb_uring_keeps_back(ring))
+		nb_uring_submit(ring, 0, 0);
+	tail = __atomic_load_n(ring->completed, __ATOMIC_ACQUIRE);
+	take_there(chain, *ring->taken, tail);
+	__atomic_store_n(ring->taken, tail, __ATOMIC_RELEASE);
 }
 
 static int fail_submit(struct nb_flow *flow)
@@ -119,21 +144,18 @@ static int fail_link(struct nb_flow *flow, int number)
 				 "to the connection");
 }
 
-/* Forget the links that were sent. A send that was cut short breaks the chain: those after it were
- * not tried, so the rest begins with what it left. */
-static int forget_sent(struct nb_flow *flow, struct nb_chain *chain)
+/* Some links did not send all of their chunk. The first of these breaks the chain: those after it
+ * were not tried, so the rest begins with what it left. */
+static int keep_rest(struct nb_flow *flow, struct nb_chain *chain)
 {
-	uint32_t sent = 0;
 	struct nb_chain_link *link;
+	uint32_t sent = 0;
 
-	chain->under_way = 0;
-	while (sent < chain->count && chain->links[sent].result == (int)chain->links[sent].length)
+	while (chain->links[sent].result == (int)chain->links[sent].length)
 		sent++;
 	chain->sends += sent;
 	chain->count -= sent;
 	memmove(chain->links, chain->links + sent, chain->count * sizeof(chain->links[0]));
-	if (!chain->count)
-		return 0;
 	link = &chain->links[0];
 	if (link->result < 0 && link->result != -EINTR)
 		return fail_link(flow, -link->result);
@@ -142,6 +164,19 @@ static int forget_sent(struct nb_flow *flow, struct nb_chain *chain)
 		link->length -= (size_t)link->result;
 	}
 	chain->shorts++;
+	for (uint32_t i = 0; i < chain->count; i++)
+		nb_chain_prepare(chain, i);
+	return 0;
+}
+
+/* All links have completed: forget those that were sent. */
+static int forget_sent(struct nb_flow *flow, struct nb_chain *chain)
+{
+	chain->under_way = 0;
+	if (chain->whole != chain->count)
+		return keep_rest(flow, chain);
+	chain->sends += chain->count;
+	chain->count = 0;
 	return 0;
 }
 
@@ -152,7 +187,7 @@ int nb_chain_flush(struct nb_flow *flow)
 
 	while (!status && chain->count) {
 		if (!chain->under_way)
-			submit_links(flow, chain);
+			end_links(chain);
 		status = await_links(flow, chain);
 		if (!status)
 			status = forget_sent(flow, chain);
@@ -160,16 +195,17 @@ int nb_chain_flush(struct nb_flow *flow)
 	return status;
 }
 
-/* Submit the links without waiting. NB_NOTHING, or another negative code. */
-static int launch(struct nb_flow *flow, struct nb_chain *chain)
+int nb_chain_launch(struct nb_flow *flow)
 {
-	submit_links(flow, chain);
+	struct nb_chain *chain = flow->state;
+
+	end_links(chain);
 	return nb_uring_submit(&chain->ring, 0, 0) ? fail_submit(flow) : NB_NOTHING;
 }
 
-/* What has become of links that are under way. 0: there are none, and chunks can be taken in. */
-static int settle(struct nb_flow *flow, struct nb_chain *chain)
+int nb_chain_settle(struct nb_flow *flow)
 {
+	struct nb_chain *chain = flow->state;
 	int status;
 
 	if (!chain->under_way)
@@ -178,27 +214,7 @@ static int settle(struct nb_flow *flow, struct nb_chain *chain)
 	if (chain->flying)
 		return NB_NOTHING;
 	status = forget_sent(flow, chain);
-	return status || !chain->count ? status : launch(flow, chain);
-}
-
-ssize_t nb_chain_step(struct nb_flow *flow, size_t most)
-{
-	struct nb_chain *chain = flow->state;
-	struct nb_chain_link *link;
-	int status = flow->shares ? settle(flow, chain) : 0;
-
-	if (status)
-		return status;
-	link = &chain->links[chain->count++];
-	link->from = nb_areas_next(&chain->areas, flow, most, &link->length);
-	most = link->length;
-	nb_areas_advance(flow, most);
-	if (chain->count < chain->depth)
-		return (ssize_t)most;
-	status = flow->shares ? launch(flow, chain) : nb_chain_flush(flow);
-	if (status && status != NB_NOTHING)
-		return status;
-	return (ssize_t)most;
+	return status || !chain->count ? status : nb_chain_launch(flow);
 }
 
 void nb_chain_close(struct nb_flow *flow)

@@ -16,7 +16,7 @@ enum { NB_CHAIN_DEPTH = 8, NB_CHAIN_DEPTH_MAX = 1024 };
 struct nb_chain_link {
 	const unsigned char *from;
 	size_t length;
-	int result; /* bytes, or a negative errno */
+	int result; /* of one that did not send all of it: bytes, or a negative errno */
 };
 
 struct nb_chain {
@@ -28,6 +28,7 @@ struct nb_chain {
 	uint32_t depth;
 	uint32_t count;	 /* prepared, not sent */
 	uint32_t flying; /* of these: submitted, without a completion */
+	uint32_t whole;	 /* of these: sent all of their chunk */
 	int under_way;	 /* they were submitted, and are not looked at yet */
 	uint64_t shorts;
 	uint64_t sends;	 /* that are done */
@@ -50,13 +51,47 @@ struct nb_chain {
 int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int flags,
 		  struct nb_error *error);
 int nb_chain_begin(struct nb_flow *flow);
-/* Take in a chunk; send what has come together when the chain is complete. Bytes, or negative. In a
- * thread group: without waiting, and NB_NOTHING as long as a chain is under way. */
-ssize_t nb_chain_step(struct nb_flow *flow, size_t most);
 /* Send what has come together. 0, or negative with flow->error filled. */
 int nb_chain_flush(struct nb_flow *flow);
+/* In a thread group: before a chunk is taken in, 0, or NB_NOTHING as long as a chain is under way;
+ * send what has come together without waiting. Or another negative code. */
+int nb_chain_settle(struct nb_flow *flow);
+int nb_chain_launch(struct nb_flow *flow);
 /* Take in completions that are there. */
 void nb_chain_take(struct nb_chain *chain);
+
+/* The request of a link; the rest of it is the same in each (nb_chain_begin). */
+static inline void nb_chain_prepare(struct nb_chain *chain, uint32_t index)
+{
+	struct io_uring_sqe *entry = nb_uring_prepare(&chain->ring);
+
+	entry->addr = (uint64_t)(uintptr_t)chain->links[index].from;
+	entry->len = (uint32_t)chain->links[index].length;
+	entry->flags = IOSQE_IO_LINK; /* but the last, when it is submitted */
+	entry->user_data = index;
+}
+
+/* Take in a chunk; send what has come together when the chain is complete. Bytes, or negative. In a
+ * thread group: without waiting, and NB_NOTHING as long as a chain is under way. */
+static inline ssize_t nb_chain_step(struct nb_flow *flow, size_t most)
+{
+	struct nb_chain *chain = flow->state;
+	int status = __builtin_expect(flow->shares, 0) ? nb_chain_settle(flow) : 0;
+	struct nb_chain_link *link = &chain->links[chain->count];
+	size_t length;
+
+	if (status)
+		return status;
+	link->from = nb_areas_next(&chain->areas, flow, most, &length);
+	link->length = length;
+	nb_areas_advance(flow, length);
+	nb_chain_prepare(chain, chain->count++);
+	if (chain->count < chain->depth)
+		return (ssize_t)length;
+	status = flow->shares ? nb_chain_launch(flow) : nb_chain_flush(flow);
+	return status && status != NB_NOTHING ? status : (ssize_t)length;
+}
+
 void nb_chain_close(struct nb_flow *flow);
 
 #endif

@@ -50,44 +50,55 @@ static int open_extent(struct nb_flow *flow, struct nb_error *error)
 				     "no memory for a mapping's state");
 }
 
-static int map_sink(struct nb_flow *flow, struct extent *extent, size_t length)
+/* The next `length` bytes of the sink. 0, or negative. */
+static inline ssize_t map_sink(struct nb_flow *flow, struct extent *extent, size_t length)
 {
 	int fd = flow->sink.fd, flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *map;
+	size_t into = fd >= 0 ? (size_t)extent->begin & (flow->page - 1) : 0;
+	unsigned char *map;
 
-	extent->into = fd >= 0 ? (size_t)extent->begin & (flow->page - 1) : 0;
 	if (fd >= 0) {
 		nb_count(flow, EXTENDS, 1);
-		if (ftruncate(fd, extent->begin + (off_t)length))
-			return (int)nb_flow_fail_sink(flow, "ftruncate");
+		if (nb_ftruncate(fd, extent->begin + (off_t)length))
+			return nb_flow_fail_sink(flow, "ftruncate");
 	}
-	map = mmap(NULL, extent->into + length, PROT_READ | PROT_WRITE, flags, fd,
-		   fd >= 0 ? extent->begin - (off_t)extent->into : 0);
+	map = nb_mmap(into + length, PROT_READ | PROT_WRITE, flags, fd,
+		      fd >= 0 ? extent->begin - (off_t)into : 0);
 	if (map == MAP_FAILED)
-		return (int)nb_flow_fail_sink(flow, "mmap");
+		return nb_flow_fail_sink(flow, "mmap");
 	nb_count(flow, MAPS, 1);
 	extent->map = map;
+	extent->into = into;
 	extent->length = length;
 	extent->filled = 0;
 	return 0;
 }
 
-/* Let go what is mapped. A sink that ends within it is cut where the bytes end. */
-static int unmap(struct nb_flow *flow)
+/* Let go what is mapped. 0, or negative. */
+static inline ssize_t unmap(struct nb_flow *flow, struct extent *extent)
 {
-	struct extent *extent = flow->state;
-	int status = munmap(extent->map, extent->into + extent->length);
-
+	if (nb_munmap(extent->map, extent->into + extent->length))
+		return nb_flow_fail_sink(flow, "munmap");
 	extent->map = NULL;
 	extent->begin += (off_t)extent->filled;
-	if (!status && flow->sink.fd >= 0 && extent->filled < extent->length)
-		status = ftruncate(flow->sink.fd, extent->begin);
-	return status ? (int)nb_flow_fail_sink(flow, "end mapping") : 0;
+	return 0;
+}
+
+/* The same at the end of the stream: a sink that ends within the mapping is cut where the bytes
+ * end. */
+static ssize_t end_mapping(struct nb_flow *flow, struct extent *extent)
+{
+	ssize_t status = unmap(flow, extent);
+
+	if (!status && flow->sink.fd >= 0 && extent->filled < extent->length &&
+	    ftruncate(flow->sink.fd, extent->begin))
+		status = nb_flow_fail_sink(flow, "ftruncate");
+	return status;
 }
 
 /* read(2) found no page to write to: the sink was cut short, or has no room, which a write(2) of
  * one byte tells. */
-static ssize_t fail_fault(struct nb_flow *flow)
+static __attribute__((noinline)) ssize_t fail_fault(struct nb_flow *flow)
 {
 	const struct extent *extent = flow->state;
 	off_t at = extent->begin + (off_t)extent->filled;
@@ -104,28 +115,54 @@ static ssize_t fail_fault(struct nb_flow *flow)
 	return nb_flow_fail_sink(flow, "read");
 }
 
+static inline ssize_t read_some(struct nb_flow *flow, struct extent *extent)
+{
+	ssize_t got;
+
+	nb_flow_await(flow, POLLIN);
+	got = nb_read(flow->socket, extent->map + extent->into + extent->filled,
+		      extent->length - extent->filled);
+	nb_count(flow, READS, 1);
+	return got;
+}
+
+/* Bytes have come into the mapping; the last that it has room for end it. */
+static inline ssize_t take(struct nb_flow *flow, struct extent *extent, ssize_t got)
+{
+	ssize_t status;
+
+	nb_count(flow, MAPPED, (uint64_t)got);
+	extent->filled += (size_t)got;
+	if (extent->filled < extent->length)
+		return got;
+	status = unmap(flow, extent);
+	return status ? status : got;
+}
+
+/* After a read(2) that brought nothing. */
+static __attribute__((noinline)) ssize_t read_again(struct nb_flow *flow, struct extent *extent,
+						    ssize_t got)
+{
+	while (got < 0 && nb_flow_again(flow))
+		got = read_some(flow, extent);
+	if (got > 0)
+		return take(flow, extent, got);
+	if (!got)
+		return end_mapping(flow, extent);
+	return errno == EFAULT ? fail_fault(flow) : nb_flow_fail_receive(flow, "read");
+}
+
+/* The usual case is one call of each kind, and is what a chunk costs. */
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct extent *extent = flow->state;
-	ssize_t got;
+	ssize_t got = extent->map ? 0 : map_sink(flow, extent, most);
 
-	if (!extent->map && map_sink(flow, extent, most))
-		return -1;
-	do {
-		nb_flow_await(flow, POLLIN);
-		got = nb_read(flow->socket, extent->map + extent->into + extent->filled,
-			      extent->length - extent->filled);
-		nb_count(flow, READS, 1);
-	} while (got < 0 && nb_flow_again(flow));
-	if (got < 0)
-		return errno == EFAULT ? fail_fault(flow)
-				       : nb_flow_fail(flow, "read", "look at the sender's error",
-						      "from the connection");
-	nb_count(flow, MAPPED, (uint64_t)got);
-	extent->filled += (size_t)got;
-	if ((!got || extent->filled == extent->length) && unmap(flow))
-		return -1;
-	return got;
+	if (got)
+		return got;
+	got = read_some(flow, extent);
+	return __builtin_expect(got > 0, 1) ? take(flow, extent, got)
+					    : read_again(flow, extent, got);
 }
 
 static void close_extent(struct nb_flow *flow)
@@ -133,7 +170,7 @@ static void close_extent(struct nb_flow *flow)
 	struct extent *extent = flow->state;
 
 	if (extent && extent->map)
-		unmap(flow);
+		end_mapping(flow, extent);
 	free(extent);
 	flow->state = NULL;
 }

@@ -34,8 +34,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));
 	if (got < 0)
-		return nb_flow_fail(flow, "read", "look at the sender's error",
-				    "from the connection");
+		return nb_flow_fail_receive(flow, "read");
 	if (flow->sink.fd >= 0 && nb_flow_fill_sink(flow, (size_t)got, WRITES))
 		return -1;
 	return got;

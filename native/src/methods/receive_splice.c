@@ -42,8 +42,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, IN, 1);
 	} while (got < 0 && nb_flow_again(flow));
 	if (got < 0)
-		return nb_flow_fail(flow, "splice", "look at the sender's error",
-				    "from the connection to the pipe");
+		return nb_flow_fail_receive(flow, "splice");
 	if (got == 0)
 		return 0;
 	nb_count_length(flow, IN_LENGTHS, got);

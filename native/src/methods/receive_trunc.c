@@ -27,9 +27,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		got = nb_recv(flow->socket, NULL, most, MSG_TRUNC);
 		nb_count(flow, CALLS, 1);
 	} while (got < 0 && nb_flow_again(flow));
-	return got < 0 ? nb_flow_fail(flow, "recv", "look at the sender's error",
-				      "from the connection")
-		       : got;
+	return got < 0 ? nb_flow_fail_receive(flow, "recv") : got;
 }
 
 const struct nb_method nb_receive_trunc = {

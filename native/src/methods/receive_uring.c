@@ -122,11 +122,13 @@ static void arm(struct nb_flow *flow, struct state *state)
 {
 	struct io_uring_sqe *entry = nb_uring_prepare(&state->ring);
 
+	memset(entry, 0, sizeof(*entry));
 	entry->opcode = IORING_OP_RECV;
 	entry->fd = flow->socket;
 	entry->ioprio = IORING_RECV_MULTISHOT;
 	entry->flags = IOSQE_BUFFER_SELECT;
 	entry->buf_group = BUFFERS;
+	state->ring.unsent++;
 	state->armed = 1;
 	nb_count(flow, ARMED, 1);
 }

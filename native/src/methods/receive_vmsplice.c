@@ -14,6 +14,7 @@
 #include "socket_options.h"
 
 enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1, GIFT };
+enum { BUFFERS = 2 };
 enum { READS, IN, OUT, SHORT, GIFTED };
 
 static const struct nb_field options[] = {
@@ -47,7 +48,7 @@ static int open_buffers(struct nb_flow *flow, struct nb_error *error)
 	int status =
 		nb_pipe_open_to_sink(flow, flow->job->extra[PIPE_SIZE], flow->job->chunk, error);
 
-	return status ? status : nb_flow_buffer(flow, 2 * half(flow), error);
+	return status ? status : nb_flow_buffer(flow, BUFFERS * half(flow), error);
 }
 
 /* Through the pipe, as much at a time as it holds. */
@@ -89,8 +90,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));
 	if (got < 0)
-		return nb_flow_fail(flow, "read", "look at the sender's error",
-				    "from the connection");
+		return nb_flow_fail_receive(flow, "read");
 	if (got > 0 && pass_on(flow, buffer, (size_t)got))
 		return -1;
 	pipe->turn = !pipe->turn;
@@ -101,6 +101,7 @@ const struct nb_method nb_receive_vmsplice = {
 	.name = "vmsplice",
 	.about = "read(2) into one of two buffers, vmsplice(2) to a pipe, splice(2) to the sink",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
+	.buffers = BUFFERS,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

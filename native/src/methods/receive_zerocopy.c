@@ -85,18 +85,19 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 				     "use Linux 4.18 or later, or another receive method",
 				     "stream %u, %zu bytes", flow->index, mappable(flow));
 	flow->state = map;
-	return nb_socket_options_set(flow, error);
+	return nb_socket_options_share(flow, error);
 }
 
 /* Bytes to the sink: the same again, or negative. */
-static ssize_t keep(struct nb_flow *flow, const void *bytes, size_t length)
+static inline ssize_t keep(struct nb_flow *flow, const void *bytes, size_t length)
 {
-	if (length && flow->sink.fd >= 0 && nb_flow_write_sink(flow, bytes, length, WRITES))
+	if (__builtin_expect(flow->sink.fd >= 0, 0) && length &&
+	    nb_flow_write_sink(flow, bytes, length, WRITES))
 		return -1;
 	return (ssize_t)length;
 }
 
-static ssize_t copy(struct nb_flow *flow, size_t most)
+static inline ssize_t copy(struct nb_flow *flow, size_t most)
 {
 	ssize_t got;
 
@@ -105,29 +106,37 @@ static ssize_t copy(struct nb_flow *flow, size_t most)
 		nb_count(flow, READS, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return nb_flow_fail(flow, "read", "look at the sender's error",
-				    "from the connection");
+		return nb_flow_fail_receive(flow, "read");
 	nb_count(flow, COPIED, (uint64_t)got);
 	return keep(flow, flow->buffer, (size_t)got);
 }
 
-/* Map what has come: bytes, or negative; *rest: bytes that must be read now. At the end of the
- * stream the kernel says EIO, and read(2) 0. */
-static ssize_t map(struct nb_flow *flow, size_t most, size_t *rest)
+/* The call failed. At the end of the stream the kernel says EIO, and read(2) 0. Returns whether it
+ * is the end, or negative. */
+static __attribute__((noinline)) ssize_t fail_map(struct nb_flow *flow)
+{
+	if (errno == EIO || errno == EINTR)
+		return errno == EIO;
+	return nb_flow_fail(flow, "getsockopt", "look at the sender's error",
+			    "mapping data of the connection");
+}
+
+/* Map what has come: bytes, or negative; *rest: bytes that must be read now. */
+static inline ssize_t map(struct nb_flow *flow, size_t most, size_t *rest)
 {
 	struct tcp_zerocopy_receive wish = { .address = (uint64_t)(uintptr_t)flow->state,
 					     .length = (uint32_t)(most & ~(flow->page - 1)) };
 	socklen_t length = offsetof(struct tcp_zerocopy_receive, copybuf_address);
-	int status = getsockopt(flow->socket, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &wish, &length);
+	int status = nb_getsockopt(flow->socket, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &wish, &length);
 
 	nb_count(flow, ASKS, 1);
-	*rest = status && errno == EIO ? most : 0;
-	if (status && errno != EIO && errno != EINTR)
-		return nb_flow_fail(flow, "getsockopt", "look at the sender's error",
-				    "mapping data of the connection");
-	if (status)
-		return 0;
-	if (wish.err) {
+	if (__builtin_expect(status, 0)) {
+		ssize_t end = fail_map(flow);
+
+		*rest = end > 0 ? most : 0;
+		return end < 0 ? end : 0;
+	}
+	if (__builtin_expect(wish.err, 0)) {
 		errno = -wish.err;
 		return nb_flow_fail(flow, "getsockopt", "look at the sender's error",
 				    "from the connection");
@@ -137,12 +146,13 @@ static ssize_t map(struct nb_flow *flow, size_t most, size_t *rest)
 	return keep(flow, flow->state, wish.length);
 }
 
-/* Wait for data. Returns whether there is none to come that could be mapped: read(2) tells. */
-static int ended(struct nb_flow *flow)
+/* Wait for data, unless the thread serves others. Returns whether there is none to come that could
+ * be mapped: read(2) tells. */
+static __attribute__((noinline)) int ended(struct nb_flow *flow)
 {
 	struct pollfd data = { .fd = flow->socket, .events = POLLIN | POLLRDHUP };
 
-	poll(&data, 1, -1);
+	poll(&data, 1, flow->wait == NB_WAIT_LATER ? 0 : -1);
 	nb_count(flow, POLLS, 1);
 	return (data.revents & ~POLLIN) != 0;
 }
@@ -154,14 +164,20 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 
 	while (!mapped && !rest) {
 		mapped = map(flow, most, &rest);
-		if (!mapped && !rest && ended(flow))
+		if (mapped || rest)
+			break;
+		if (ended(flow))
 			rest = most;
+		else if (flow->wait == NB_WAIT_LATER)
+			return NB_NOTHING;
 	}
 	if (mapped < 0 || !rest || (size_t)mapped == most)
 		return mapped;
 	if (rest > most - (size_t)mapped)
 		rest = most - (size_t)mapped;
 	copied = copy(flow, rest);
+	if (copied == NB_NOTHING && mapped)
+		return mapped;
 	return copied < 0 ? copied : mapped + copied;
 }
 

@@ -46,18 +46,6 @@ static int open_areas(struct nb_flow *flow, struct nb_error *error)
 	return nb_areas_open(areas, flow, error);
 }
 
-static __attribute__((noinline)) ssize_t step_whole(struct nb_flow *flow, size_t most)
-{
-	size_t length;
-	const unsigned char *from = nb_areas_next(flow->state, flow, most, &length);
-	ssize_t written = nb_flow_write(flow, from, length, WRITES, SHORT);
-
-	flow->rest_length = 0; /* the next step begins where this one ended */
-	if (written > 0)
-		nb_source_advance(&flow->source, (size_t)written);
-	return written;
-}
-
 /* After a write(2) that took less than asked, or failed. Returns bytes in all, or <0. */
 static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const char *from,
 						    size_t length, ssize_t written)
@@ -77,33 +65,57 @@ static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const 
 	return rest < 0 ? rest : (ssize_t)(done + (size_t)rest);
 }
 
-/* The usual case is one call of each kind, and is what a chunk costs. */
-static ssize_t step(struct nb_flow *flow, size_t most)
+/* From a mapping: the usual case is one call. Returns bytes, or <0. */
+static inline __attribute__((always_inline)) ssize_t write_mapped(struct nb_flow *flow,
+								  const char *from, size_t length)
+{
+	ssize_t written;
+
+	nb_flow_await(flow, POLLOUT);
+	written = nb_write(flow->socket, from, length);
+	nb_count(flow, WRITES, 1);
+	return __builtin_expect(written == (ssize_t)length, 1)
+		       ? written
+		       : write_rest(flow, from, length, written);
+}
+
+static __attribute__((noinline)) ssize_t step_whole(struct nb_flow *flow, size_t most)
+{
+	const struct nb_areas *areas = flow->state;
+	struct nb_source *source = &flow->source;
+	const unsigned char *from = areas->each[source->at].start + source->offset;
+	ssize_t written = write_mapped(flow, (const char *)from, nb_source_clamp(source, most));
+
+	if (written > 0)
+		nb_source_advance(source, (size_t)written);
+	return written;
+}
+
+static __attribute__((noinline)) ssize_t step_window(struct nb_flow *flow, size_t most)
 {
 	struct nb_source *source = &flow->source;
 	const struct nb_range *range = &source->ranges[source->at];
-	size_t into = (size_t)source->offset & (flow->page - 1), length;
+	size_t into = (size_t)source->offset & (flow->page - 1),
+	       length = nb_source_clamp(source, most);
+	char *map = nb_mmap(into + length, PROT_READ, MAP_PRIVATE, range->fd,
+			    (off_t)(source->offset - into));
 	ssize_t written;
-	char *map;
 
-	if (flow->state)
-		return step_whole(flow, most);
-	length = nb_source_clamp(source, most);
-	map = nb_map_to_read(into + length, range->fd, (off_t)(source->offset - into));
 	if (map == MAP_FAILED)
 		return nb_flow_fail_source(flow, "mmap", "use a source that can be mapped");
 	nb_count(flow, MAPS, 1);
-	nb_flow_await(flow, POLLOUT);
-	written = nb_write(flow->socket, map + into, length);
-	nb_count(flow, WRITES, 1);
-	if (__builtin_expect(written != (ssize_t)length, 0))
-		written = write_rest(flow, map + into, length, written);
+	written = write_mapped(flow, map + into, length);
 	if (nb_munmap(map, into + length))
 		return nb_flow_fail(flow, "munmap", "report it as a defect of netbench",
 				    "of the source");
 	if (written > 0)
 		nb_source_advance(source, (size_t)written);
 	return written;
+}
+
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	return flow->state ? step_whole(flow, most) : step_window(flow, most);
 }
 
 static void close_areas(struct nb_flow *flow)

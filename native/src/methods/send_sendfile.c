@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sendfile(2) from the source to the connection. */
 #include <errno.h>
-#include <sys/sendfile.h>
 
+#include "../direct.h"
 #include "../method.h"
 #include "socket_options.h"
 
@@ -19,28 +19,48 @@ static const struct nb_field proofs[] = {
 	NB_RETURNED("sendfile", "sendfile(2) calls by what they moved"),
 };
 
-static ssize_t step(struct nb_flow *flow, size_t most)
+static inline ssize_t send_some(struct nb_flow *flow, size_t length)
 {
-	size_t length = nb_source_clamp(&flow->source, most);
 	off_t offset = (off_t)flow->source.offset;
 	ssize_t moved;
 
-	do {
-		nb_flow_await(flow, POLLOUT);
-		moved = sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
-		nb_count(flow, CALLS, 1);
-	} while (moved < 0 && nb_flow_again(flow));
-	if (moved < 0 && nb_flow_later(flow))
-		return NB_NOTHING;
-	if (moved < 0)
-		return nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
-				    "from the source to the connection");
+	nb_flow_await(flow, POLLOUT);
+	moved = nb_sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
+	nb_count(flow, CALLS, 1);
+	return moved;
+}
+
+static inline ssize_t count_sent(struct nb_flow *flow, size_t length, ssize_t moved)
+{
 	if (moved > 0)
 		nb_count_length(flow, 0, moved);
 	if ((size_t)moved < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)moved);
 	return moved;
+}
+
+/* After a call that moved nothing. */
+static __attribute__((noinline)) ssize_t send_again(struct nb_flow *flow, size_t length,
+						    ssize_t moved)
+{
+	while (moved < 0 && nb_flow_again(flow))
+		moved = send_some(flow, length);
+	if (moved < 0 && nb_flow_later(flow))
+		return NB_NOTHING;
+	return moved < 0 ? nb_flow_fail(flow, "sendfile", "check the disk that holds the source",
+					"from the source to the connection")
+			 : count_sent(flow, length, moved);
+}
+
+/* The usual case is one call, and is what a chunk costs. */
+static ssize_t step(struct nb_flow *flow, size_t most)
+{
+	size_t length = nb_source_clamp(&flow->source, most);
+	ssize_t moved = send_some(flow, length);
+
+	return __builtin_expect(moved > 0, 1) ? count_sent(flow, length, moved)
+					      : send_again(flow, length, moved);
 }
 
 const struct nb_method nb_send_sendfile = {

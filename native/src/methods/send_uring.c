@@ -50,9 +50,11 @@ static void show(struct nb_flow *flow)
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
+	const struct nb_chain *chain = flow->state;
 	ssize_t sent = nb_chain_step(flow, most);
 
-	show(flow);
+	if (sent <= 0 || !chain->count || flow->shares) /* else nothing was submitted */
+		show(flow);
 	return sent;
 }
 

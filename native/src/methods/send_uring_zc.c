@@ -182,7 +182,8 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	sent = nb_chain_step(flow, most);
 	if (sent > 0 && !chain->count && await_notifications(flow, 4 * chain->depth))
 		sent = -1;
-	show(flow);
+	if (sent <= 0 || !chain->count || flow->shares) /* else nothing was submitted */
+		show(flow);
 	return sent;
 }
 

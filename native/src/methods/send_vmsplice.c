@@ -56,19 +56,19 @@ static const struct nb_field proofs[] = {
 struct state {
 	struct nb_pipe pipe; /* first: nb_pipe_empty() and others take flow->state for it */
 	struct nb_areas areas;
-	size_t stride;	/* from one chunk of the ring to the next */
-	size_t slots;	/* in the ring */
-	size_t slot;	/* to send next */
-	uint64_t sent;	/* bytes that the connection has been given */
-	uint64_t left;	/* bytes of them that have left, when it was last asked */
-	uint64_t *ends; /* of each slot: `sent` after it was sent last */
-	size_t piped;	/* of what a step left: bytes that are in the pipe */
+	size_t stride;	   /* from one chunk of the ring to the next */
+	size_t slots;	   /* in the ring */
+	size_t slot;	   /* to send next */
+	uint64_t sent;	   /* bytes that the connection has been given */
+	uint64_t left;	   /* bytes of them that have left, when it was last asked */
+	uint64_t *ends;	   /* of each slot: `sent` after it was sent last */
+	size_t piped;	   /* of what a step left: bytes that are in the pipe */
+	unsigned int gift; /* SPLICE_F_... of what goes into the pipe */
 };
 
 /* A ring of chunks, all of the same content. */
 static int open_ring(struct nb_flow *flow, struct nb_error *error)
 {
-	enum { LARGEST = 8 * 1024 * 1024 }; /* that is taken without being asked for */
 	struct state *state = flow->state;
 	const struct nb_job *job = flow->job;
 	size_t page = flow->page;
@@ -77,8 +77,8 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	state->stride = ((size_t)(job->align + job->chunk) + page - 1) / page * page;
 	state->slots = (size_t)job->extra[DEPTH];
 	if (!state->slots)
-		state->slots =
-			state->stride * DEPTH_DEFAULT <= LARGEST ? DEPTH_DEFAULT : DEPTH_LEAST;
+		state->slots = state->stride * DEPTH_DEFAULT <= NB_SMALL_BUFFERS ? DEPTH_DEFAULT
+										 : DEPTH_LEAST;
 	state->ends = calloc(state->slots, sizeof(*state->ends));
 	if (!state->ends)
 		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller queue_depth",
@@ -105,12 +105,13 @@ static int open_memory(struct nb_flow *flow, struct nb_error *error)
 	if (status)
 		return status;
 	state->pipe.flags = flow->job->extra[MORE] ? SPLICE_F_MORE : 0;
+	state->gift = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
 	return flow->source.count ? nb_areas_open(&state->areas, flow, error)
 				  : open_ring(flow, error);
 }
 
 /* Wait until the chunk that is to be used again has left. */
-static int await_slot(struct nb_flow *flow, struct state *state)
+static __attribute__((noinline)) int await_slot(struct nb_flow *flow, struct state *state)
 {
 	while (state->left < state->ends[state->slot]) {
 		int queued = 0;
@@ -136,27 +137,30 @@ static int await_slot(struct nb_flow *flow, struct state *state)
 	return 0;
 }
 
-/* The connection has taken so many bytes; what else is in the pipe is flow->rest_length now. */
-static ssize_t leave(struct nb_flow *flow, const unsigned char *from, size_t length, size_t sent)
+/* The connection has taken `sent` bytes of what is left (none: NB_NOTHING), after `done` of the
+ * chunk; what else is in the pipe is flow->rest_length now. */
+static __attribute__((noinline)) ssize_t leave(struct nb_flow *flow, const unsigned char *from,
+					       size_t left, size_t done, ssize_t sent)
 {
 	struct state *state = flow->state;
+	size_t now = sent > 0 ? (size_t)sent : 0;
 
 	state->piped = flow->rest_length;
-	return nb_flow_leave(flow, from + sent, length - sent, sent);
+	return nb_flow_leave(flow, from + now, left - now, done + now);
 }
 
-/* Through the pipe, as much at a time as it holds. */
-static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
+/* Through the pipe, as much at a time as it holds. In the step, of which it is what a chunk costs.
+ */
+static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flow,
+							     unsigned char *from, size_t length)
 {
-	const struct nb_pipe *pipe = flow->state;
-	unsigned int flags = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
+	const struct state *state = flow->state;
+	size_t left = length;
 
-	for (size_t done = 0; done < length;) {
-		size_t left = length - done,
-		       room = pipe->size - ((uintptr_t)(from + done) & (flow->page - 1));
-		struct iovec part = { .iov_base = from + done,
-				      .iov_len = left < room ? left : room };
-		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, flags), sent;
+	do {
+		size_t room = state->pipe.size - ((uintptr_t)from & (flow->page - 1));
+		struct iovec part = { .iov_base = from, .iov_len = left < room ? left : room };
+		ssize_t moved = nb_vmsplice(state->pipe.in, &part, 1, state->gift), sent;
 
 		nb_count(flow, IN, 1);
 		if (moved < 0 && errno == EINTR)
@@ -165,34 +169,24 @@ static ssize_t pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 			return nb_flow_fail_source(
 				flow, "vmsplice",
 				"it was cut short: keep the source as it is during a run");
-		if (flags)
+		if (state->gift)
 			nb_count(flow, GIFTED, (uint64_t)moved);
 		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
-		if (sent < 0 && sent != NB_NOTHING)
-			return sent;
 		if (sent != moved)
-			return leave(flow, from, length, done + (sent > 0 ? (size_t)sent : 0));
-		done += (size_t)moved;
-	}
+			return sent > 0 || sent == NB_NOTHING
+				       ? leave(flow, from, left, length - left, sent)
+				       : sent;
+		from += moved;
+		left -= (size_t)moved;
+	} while (left);
 	return (ssize_t)length;
 }
 
-static ssize_t step_ring(struct nb_flow *flow, size_t most)
+/* What is left of a chunk, as pass_on(). */
+static __attribute__((noinline)) ssize_t pass_rest(struct nb_flow *flow, const unsigned char *from,
+						   size_t length)
 {
-	struct state *state = flow->state;
-
-	int status = await_slot(flow, state);
-	ssize_t sent;
-
-	if (status)
-		return status;
-	sent = pass_on(flow, flow->buffer + state->slot * state->stride, most);
-	if (sent < 0 && sent != NB_NOTHING)
-		return sent;
-	state->ends[state->slot] = state->sent + most;
-	state->sent += sent > 0 ? (uint64_t)sent : 0;
-	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
-	return sent;
+	return pass_on(flow, (unsigned char *)(uintptr_t)from, length);
 }
 
 /* First what is in the pipe, then what follows it in memory. */
@@ -212,7 +206,7 @@ static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t le
 	if (state->piped)
 		sent = nb_flow_leave(flow, from + done, length - done, done);
 	else if (done < length) {
-		sent = pass_on(flow, (unsigned char *)(uintptr_t)(from + done), length - done);
+		sent = pass_rest(flow, from + done, length - done);
 		if (sent < 0 && sent != NB_NOTHING)
 			return sent;
 		done += sent > 0 ? (size_t)sent : 0;
@@ -222,19 +216,35 @@ static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t le
 	return sent;
 }
 
+/* A chunk of the ring has been sent, or its rest is resumed. */
+static inline void use_slot(struct state *state, size_t length, ssize_t sent)
+{
+	state->ends[state->slot] = state->sent + length;
+	state->sent += sent > 0 ? (uint64_t)sent : 0;
+	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
+}
+
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	const struct state *state = flow->state;
-	unsigned char *from;
+	struct state *state = flow->state;
+	unsigned char *from = flow->buffer + state->slot * state->stride;
+	int files = flow->source.count != 0, status = 0;
+	size_t length = most;
 	ssize_t sent;
-	size_t length;
 
-	if (!flow->source.count)
-		return step_ring(flow, most);
-	from = nb_areas_next(&state->areas, flow, most, &length);
+	if (files)
+		from = nb_areas_next(&state->areas, flow, most, &length);
+	else if (state->left < state->ends[state->slot])
+		status = await_slot(flow, state);
+	if (status)
+		return status;
 	sent = pass_on(flow, from, length);
-	if (sent > 0 || sent == NB_NOTHING) /* the rest is resumed */
+	if (sent < 0 && sent != NB_NOTHING)
+		return sent;
+	if (files)
 		nb_areas_advance(flow, length);
+	else
+		use_slot(state, length, sent);
 	return sent;
 }
 
@@ -256,6 +266,7 @@ const struct nb_method nb_send_vmsplice = {
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
 		 NB_BUFFERS | NB_DESCRIPTORS,
 	.buffers = DEPTH_LEAST,
+	.small_buffers = DEPTH_DEFAULT,
 	.options = options,
 	.options_count = NB_LENGTH(options),
 	.proofs = proofs,

@@ -130,8 +130,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 				     "use Linux 4.19 or later, which accepts it on a connected "
 				     "socket, or another send method",
 				     "on stream %u", flow->index);
-	return nb_socket_options_set(flow, error) ? -(int)error->code
-						  : nb_socket_options_share(flow, error);
+	return nb_socket_options_share(flow, error);
 }
 
 static uint64_t pending(const struct nb_flow *flow)

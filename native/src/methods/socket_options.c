@@ -44,25 +44,30 @@ int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
 	return status;
 }
 
-int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error)
+static int never_block(struct nb_flow *flow, struct nb_error *error)
 {
-	if (!flow->shares || flow->job->role != NB_ROLE_SEND)
-		return 0;
-	flow->wait = NB_WAIT_LATER;
 	return fcntl(flow->socket, F_SETFL, O_NONBLOCK)
 		       ? nb_fail_errno(error, "set socket option",
 				       "report it as a defect of netbench", "O_NONBLOCK")
 		       : 0;
 }
 
+int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error)
+{
+	int status = nb_socket_options_set(flow, error);
+
+	if (status || !flow->shares)
+		return status;
+	flow->wait = NB_WAIT_LATER;
+	return never_block(flow, error);
+}
+
 int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error)
 {
-	int sends = flow->job->role == NB_ROLE_SEND, status = nb_socket_options_set(flow, error);
+	int sends = flow->job->role == NB_ROLE_SEND, status;
 
 	flow->wait = (int)flow->job->extra[sends ? NB_SENDER_WAIT : NB_RECEIVER_WAIT];
-	if (!status && flow->wait && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
-		status = nb_fail_errno(error, "set socket option",
-				       "report it as a defect of netbench", "O_NONBLOCK");
 	flow->spins = flow->wait == NB_WAIT_SPIN;
-	return status ? status : nb_socket_options_share(flow, error);
+	status = nb_socket_options_share(flow, error);
+	return status || !flow->wait ? status : never_block(flow, error);
 }

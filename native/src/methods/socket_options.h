@@ -58,10 +58,11 @@ enum {
 	  .type = NB_FLAG,                                                                         \
 	  .maximum = 1 }
 
-/* Set them on a flow's connection: `connected` of a method, without `wait` and with it. */
+/* Set them on a flow's connection: `connected` of a method. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);
-int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error);
-/* A sender whose thread serves others too does not wait. */
+/* The same where a step does not wait if its thread serves other flows too, */
 int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error);
+/* and where the method has the option `wait` besides. */
+int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error);
 
 #endif

@@ -173,15 +173,6 @@ int nb_uring_register(struct nb_uring *ring, unsigned int operation, const void 
 	return (int)syscall(SYS_io_uring_register, ring->fd, operation, argument, count);
 }
 
-struct io_uring_sqe *nb_uring_prepare(struct nb_uring *ring)
-{
-	struct io_uring_sqe *entry = &ring->entries[ring->prepared++ & ring->mask];
-
-	memset(entry, 0, sizeof(*entry));
-	ring->unsent++;
-	return entry;
-}
-
 static int enter(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns)
 {
 	struct __kernel_timespec time = { .tv_sec = (long long)(timeout_ns / 1000000000),

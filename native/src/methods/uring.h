@@ -42,7 +42,7 @@ struct nb_uring {
 	uint32_t mask;
 	uint32_t completions_mask;
 	uint32_t prepared;  /* tail of what is prepared */
-	uint32_t unsent;    /* prepared, not yet submitted */
+	uint32_t unsent;    /* prepared and to be submitted */
 	uint64_t calls;	    /* io_uring_enter(2) calls */
 	uint64_t overflows; /* waits at which the kernel kept completions back for want of room */
 };
@@ -61,8 +61,6 @@ void nb_uring_close(struct nb_uring *ring);
 int nb_uring_register(struct nb_uring *ring, unsigned int operation, const void *argument,
 		      unsigned int count);
 
-/* A request to fill, all zero. Never more than `entries` between two calls of nb_uring_submit. */
-struct io_uring_sqe *nb_uring_prepare(struct nb_uring *ring);
 /* Submit what is prepared and wait until `wanted` completions are there, or for timeout_ns, 0: for
  * ever. Returns 0, or -1 with errno: ETIME after the timeout, EOVERFLOW when completions are lost.
  */
@@ -72,6 +70,14 @@ int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns)
 static inline int nb_uring_keeps_back(const struct nb_uring *ring)
 {
 	return (__atomic_load_n(ring->flags, __ATOMIC_RELAXED) & IORING_SQ_CQ_OVERFLOW) != 0;
+}
+
+/* A request to fill; it holds what it held when its place was used last, at first zeros. It is
+ * submitted once ring->unsent counts it. Never more than `entries` between two calls of
+ * nb_uring_submit. */
+static inline struct io_uring_sqe *nb_uring_prepare(struct nb_uring *ring)
+{
+	return &ring->entries[ring->prepared++ & ring->mask];
 }
 
 /* How many completions are there. */

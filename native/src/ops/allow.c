@@ -18,7 +18,7 @@ static const char FOLDER[] = "/etc/netbench", FILE_NAME[] = "/etc/netbench/allow
 /* Without a file. Not `nfs`: an export lets other hosts read what only root may read here. */
 static const char OF_SUDO[] =
 	"setting mtu gso_max_size gro_max_size rings channels coalesce qdisc feature.*\n"
-	"setting governor turbo irq_affinity rps busy_poll\n"
+	"setting governor turbo irq_affinity rps busy_poll tcp_metrics\n"
 	"sysctl net.\n"
 	"meters *\n";
 

@@ -2,6 +2,7 @@
 #include "netlink.h"
 
 #include <errno.h>
+#include <linux/genetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,11 +56,11 @@ void nb_netlink_free(struct nb_netlink *netlink)
 	nb_writer_free(&netlink->answers);
 }
 
-static int open_socket(void)
+static int open_socket(int protocol)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
 		return -1;
@@ -175,7 +176,7 @@ static int take_messages(struct nb_netlink *netlink, const unsigned char *data, 
 
 static int ask_once(struct nb_netlink *netlink, unsigned char *data)
 {
-	int fd = open_socket(), more = -1, interrupted = 0, number;
+	int fd = open_socket(netlink->protocol), more = -1, interrupted = 0, number;
 
 	if (fd < 0)
 		return -1;
@@ -263,6 +264,25 @@ int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void
 		return 0;
 	memcpy(value, data, size);
 	return 1;
+}
+
+uint16_t nb_netlink_family(const char *name)
+{
+	static const struct genlmsghdr head = { .cmd = CTRL_CMD_GETFAMILY, .version = 1 };
+	struct nb_netlink netlink;
+	struct genlmsghdr answer;
+	const void *attributes;
+	size_t at = 0, length;
+	uint16_t family = 0;
+
+	nb_netlink_begin(&netlink, GENL_ID_CTRL, 0, &head, sizeof(head));
+	netlink.protocol = NETLINK_GENERIC;
+	nb_netlink_put(&netlink, CTRL_ATTR_FAMILY_NAME, name, strlen(name) + 1);
+	if (!nb_netlink_ask(&netlink) && nb_netlink_next(&netlink, &at, GENL_ID_CTRL, &answer,
+							 sizeof(answer), &attributes, &length))
+		nb_attribute_copy(attributes, length, CTRL_ATTR_FAMILY_ID, &family, sizeof(family));
+	nb_netlink_free(&netlink);
+	return family;
 }
 
 /* "lo, data0" */

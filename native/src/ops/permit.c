@@ -176,6 +176,8 @@ static int check_allowed(const struct nb_allow *allow, const struct nb_op_reques
 		return check_meter(allow, first, error);
 	if (is(request, "file"))
 		return nb_permit_file(allow, first, error);
+	if (is(request, "tcp_metrics"))
+		return nb_permit_file(allow, "/proc/sys/net/ipv4/tcp_no_metrics_save", error);
 	if (is(request, "mount") || is(request, "export"))
 		return check_setting(allow, "nfs", "", error);
 	if (is(request, "features")) {

@@ -23,6 +23,7 @@ static const struct {
 	{ "rps", "/sys/class/net/*/queues/rx-*/rps_cpus" },
 	{ "busy_poll", "/proc/sys/net/core/busy_read" },
 	{ "busy_poll", "/proc/sys/net/core/busy_poll" },
+	{ "tcp_metrics", "/proc/sys/net/ipv4/tcp_no_metrics_save" },
 };
 
 /* Files that a helper reads besides those of settings; none holds a secret. */

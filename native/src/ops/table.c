@@ -14,6 +14,7 @@
 	row(coalesce) \
 	row(channels) \
 	row(qdisc) \
+	row(tcp_metrics) \
 	row(driver) \
 	row(statistics) \
 	row(interface) \

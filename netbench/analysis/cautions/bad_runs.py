@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pandas as pd
+
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.units import count, said_of
 
@@ -27,7 +29,7 @@ class BadRuns(CautionRule):
     remedy = "; ".join(f"{status}: {remedy}" for status, remedy in REMEDIES.items())
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
-        runs = evidence.result.runs
+        runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
         bad = runs[runs["status"] != "ok"]
         first_lines = [str(reason).partition("\n")[0] for reason in bad["reason"]]
         # what follows is a console's output, which differs from run to run

@@ -45,10 +45,10 @@ class Boots(CautionRule):
         if not evidence.result.in_boots:
             yield self.caution(
                 f"{cells} run in {boots} boots that the campaign did not ask for: the means are"
-                " over boots.",
+                " over boots, no precision closes a cell, and comparisons have no verdict.",
                 evidence.labels(places),
                 "boot ids",
-                remedy="run the campaign anew without a reboot, or with repeat.boots",
+                remedy=f"run the campaign anew without a reboot, or with repeat.boots: {ENOUGH}",
             )
         elif boots < ENOUGH:
             width = half_width(boots, evidence.result.repeat.confidence)

@@ -44,9 +44,15 @@ def _metric(value: Plain) -> str:
 
 
 _RUNS = kinds.number("a number of runs", 1, 100_000)
-_CONFIDENCE = kinds.share("a confidence from 50% to below 100%,", "95%", 0.5, 1)
+_CONFIDENCE = kinds.share(
+    "a confidence from 80% to 99.9% (the range that intervals are calibrated for),",
+    "95%",
+    0.8,
+    0.99901,
+)
 _PRECISION = kinds.share("a precision above 0% and below 100%,", "2.5%", 0, 1)
 _MARGIN = kinds.share("a margin above 0% and below 100%,", "1%", 0, 1)
+_UNTIL = kinds.choice("what ends the runs", ("precision", "verdict"))
 _PROFILED = kinds.choice("cells to profile", ("changed", "all"))
 _METRIC = Kind(
     _metric,
@@ -73,6 +79,13 @@ class RepeatKeys(Keys):
     )
     boots: Annotated[int, kinds.number("a number of boots", 1, 1000)] = optional(
         "how often each host is booted on each kernel", 4, default="1"
+    )
+    until: Annotated[str, _UNTIL] = optional(
+        "what ends the runs of a comparison: precision, its interval is as narrow as asked;"
+        " verdict, it is better, worse or equivalent, by an interval that holds however often it"
+        " is looked at",
+        "verdict",
+        default="precision",
     )
 
 
@@ -126,4 +139,9 @@ class CompareKeys(Keys):
     )
     margin: Annotated[float | None, _MARGIN] = optional(
         "a difference within it does not matter; left out: no level is called equivalent", "1%"
+    )
+    control: Annotated[bool | None, kinds.switch()] = optional(
+        "the baseline runs a second time, as a control whose ratio to it must hold 1; left out: on"
+        " where its runs are less than a quarter of all, as with four levels or more",
+        "on",
     )

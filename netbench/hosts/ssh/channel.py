@@ -21,6 +21,7 @@ from netbench.hosts.ssh.diagnosis import reason
 from netbench.hosts.ssh.link import SSH_ERRORS, Link, SessionRefused
 from netbench.hosts.ssh.process import SshProcess
 from netbench.hosts.ssh.wire import POLL_SECONDS
+from netbench.interrupts import aside, held_back
 
 CONNECT_SECONDS = 15.0
 CLOSE_SECONDS = 1.0
@@ -54,7 +55,7 @@ class SshChannel:
 
     def connect(self) -> None:
         """Connect and authenticate, unless that is done."""
-        self._connected()
+        aside(self._connected)
 
     def _connected(self, within: float | None = None) -> Link:
         with self._lock:
@@ -77,6 +78,9 @@ class SshChannel:
             raise HostError(f"{self.name}: {error}") from error
 
     def _session(self, within: float) -> SshProcess:
+        return aside(lambda: self._new_session(within))
+
+    def _new_session(self, within: float) -> SshProcess:
         link = self._connected(within)
         try:
             session = link.open_session(
@@ -138,6 +142,7 @@ class SshChannel:
             account = self._destination.user if self._destination else ""
             return deploy.start_worker(host, role, run_as, account, self._package)
 
+    @held_back
     def close(self) -> None:
         if not self._lock.acquire(timeout=CLOSE_SECONDS):
             return  # another thread is connecting, and has a deadline

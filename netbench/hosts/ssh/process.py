@@ -9,6 +9,7 @@ from typing import Any
 
 from netbench.hosts.ssh.link import SSH_ERRORS, Link
 from netbench.hosts.ssh.wire import POLL_SECONDS, STALL_SECONDS
+from netbench.interrupts import held_back
 
 ERROR_BYTES = 8192  # of standard error that are kept
 ERROR_READS = 64  # at once: standard error may never end
@@ -34,7 +35,8 @@ class SshProcess:
             # blocking a writer.
             self._session.settimeout(min(max(deadline - time.monotonic(), 0.001), POLL_SECONDS))
             try:
-                data = self._session.recv(1 << 16)
+                with held_back:
+                    data = self._session.recv(1 << 16)
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     raise
@@ -52,7 +54,8 @@ class SshProcess:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the program has not read its input for {STALL_SECONDS:.0f} s")
             try:
-                sent = self._session.send(bytes(view[:left]))
+                with held_back:
+                    sent = self._session.send(bytes(view[:left]))
             except TimeoutError:
                 continue
             except SSH_ERRORS as error:
@@ -65,6 +68,7 @@ class SshProcess:
                 left = PACKET_BYTES
                 deadline = time.monotonic() + STALL_SECONDS
 
+    @held_back
     def write_end(self) -> None:
         try:
             self._session.shutdown_write()
@@ -80,6 +84,7 @@ class SshProcess:
         self.abandon()
         return status
 
+    @held_back
     def abandon(self) -> None:
         """Close the session without waiting: a worker sees the end of its input and exits."""
         with contextlib.suppress(*SSH_ERRORS):
@@ -96,6 +101,7 @@ class SshProcess:
     def _lost(self) -> str:
         return f"the SSH connection to {self._link.destination} is lost"
 
+    @held_back
     def _collect_errors(self) -> None:
         with self._lock:
             for _ in range(ERROR_READS):

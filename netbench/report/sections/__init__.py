@@ -14,11 +14,12 @@ from netbench.report.source import Source
 
 SECTIONS = (
     "summary",
-    "cells",
     "matrix",
+    "cells",
     "comparison",
     "boots",
     "factors",
+    "promise",
     "cautions",
     "netperf",
     "meters",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from netbench.analysis.cells import CellResult
+from netbench.analysis.modes import SLOW, missed
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.report.titles import is_of_process
+
+MODES_NAMED = 8  # cells
 
 
 def cells(source: Source) -> Section:
@@ -93,6 +96,19 @@ def _notes(source: Source, marked: bool) -> list[str]:
             "converged: the ratio to the baseline is as precise as asked, whatever the width of the"
             " mean."
         )
+    notes += [
+        f"{', '.join(source.key(c))}: {source.result.describe(name).title} lies in two modes,"
+        f" {modes}."
+        for c in source.cells
+        for name, modes in c.modes.items()
+    ][:MODES_NAMED]
+    if len(source.result.cells) == 1 and not any(c.modes for c in source.cells):
+        notes += [
+            f"One cell of {count(c.n, 'run')} misses a mode that takes {SLOW:.0%} of the runs in"
+            f" {missed(c.n):.1%} of the cases."
+            for c in source.cells[:1]
+            if c.n
+        ]
     if marked:
         notes.append("† the mechanism did not engage in some runs: see cautions.")
     return notes

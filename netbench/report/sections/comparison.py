@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import FLAGS, Comparison, numbers
+from netbench.analysis.control import holds
 from netbench.analysis.metrics import describe
+from netbench.analysis.sign_flip import DRAWS, EXACT
 from netbench.analysis.words import bounds, percent
 from netbench.report.answers import repeats_cpu
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
@@ -28,7 +30,7 @@ def comparison(source: Source) -> Section | None:
         if repeats_cpu(metric, source.comparisons, wanted, source.offered):
             continue
         what = title(metric, source.result)
-        blocks.append(table(what, family, several))
+        blocks.append(table(what, family, several, source.controls(family)))
         caption = f"{what}: change against {asked.baseline}, with interval"
         blocks.append(Plot("ratios", metric, caption))
     return (
@@ -55,12 +57,15 @@ def noted_once(blocks: Sequence[Block]) -> list[Block]:
     return kept[::-1]
 
 
-def table(what: str, family: Sequence[Comparison], several: bool) -> Table:
-    """The comparisons of the metric that `what` names; several: pairs of hosts, so that each row
-    says its own. What all rows have in common is in the title.
+def table(
+    what: str, family: Sequence[Comparison], several: bool, controls: Sequence[Comparison] = ()
+) -> Table:
+    """The comparisons of the metric that `what` names, and below them the controls; several: pairs
+    of hosts, so that each row says its own. What all rows have in common is in the title.
     """
     first = family[0]
-    words = {name: {c.context.get(name, "") for c in family} for c in family for name in c.context}
+    names = dict.fromkeys(name for c in family for name in c.context)
+    words = {name: {c.context.get(name, "") for c in family} for name in names}
     others = [name for name, levels in words.items() if len(levels) > 1]
     common = [f"{name}={level}" for name, (level, *more) in words.items() if level and not more]
     what = f"{what} ({' '.join(common)})" if common else what
@@ -71,11 +76,31 @@ def table(what: str, family: Sequence[Comparison], several: bool) -> Table:
         Column("change", "%"),
         Column("interval"),
         Column("p"),
+        *([Column("sign-flip p")] if paired else []),
         Column("n" if paired else f"n {first.baseline}, {first.level}"),
         Column("verdict"),
     ]
-    rows = tuple(_row(c, others, several) for c in family)
-    return Table(what, tuple(columns), rows, tuple(_notes(family)))
+    rows = [_row(c, others, several) for c in family]
+    rows += [_control_row(c, others, several) for c in controls]
+    flagged = frozenset((i, len(columns) - 1) for i, c in enumerate(family) if c.flags)
+    notes = [*_notes(family), *(_CONTROL_NOTE for _ in controls[:1]), *_flags(family)]
+    return Table(what, tuple(columns), tuple(rows), tuple(notes), marked_values=flagged)
+
+
+_CONTROL_NOTE = "control: the baseline a second time, under another name; its ratio is to hold 1."
+
+
+def _flags(family: Sequence[Comparison]) -> list[str]:
+    """What the marks of a family say."""
+    flags = dict.fromkeys(flag for c in family for flag in c.flags)
+    return [f"† {'; '.join(FLAGS[flag] for flag in flags)}."] if flags else []
+
+
+def _control_row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:
+    """A control as a row of its comparison's table."""
+    row = _row(replace(c, level="control", needed=None), others, several)
+    verdict = "" if math.isnan(c.low) else "holds 1" if holds(c) else "differs from itself"
+    return (*row[:-1], verdict)
 
 
 def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:
@@ -86,10 +111,21 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ..
         + ([c.level] if paired else [])
     )
     change = None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}"
-    p = None if math.isnan(c.p) else "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}"
+    ps = [_probability(c.p), *([_probability(c.sign_flip)] if paired else [])]
     n = c.n if paired else f"{c.against}, {c.n}"
-    verdict = f"{c.verdict}, n={c.needed}?" if c.needed else c.verdict
-    return (*(keys or ["the one there is"]), change, c.why or bounds(c.low, c.high), p, n, verdict)
+    verdict = f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict
+    return (
+        *(keys or ["the one there is"]),
+        change,
+        c.why or bounds(c.low, c.high),
+        *ps,
+        n,
+        verdict,
+    )
+
+
+def _probability(p: float) -> str | None:
+    return None if math.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _notes(family: Sequence[Comparison]) -> list[str]:
@@ -103,11 +139,38 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     )
     units = " or ".join(dict.fromkeys(x.unit for x in family if x.n))
     how = f"paired by {units}" if c.against is None else f"of independent {units}s (Welch)"
+    earlier = [x.earlier for x in family if x.earlier and not x.lacks_history]
+    if earlier:
+        many = " to ".join(str(n) for n in dict.fromkeys((min(earlier), max(earlier))))
+        how += f" with the spread of {many} earlier results"
     many = f", corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
     notes = [
         f"{aim}; {margin}; {share(c.confidence)} intervals of the ratio, {how}{many}; p is"
         " uncorrected."
     ]
+    if c.against is None:
+        notes.append(_sign_flip_said(max(x.n for x in family)))
+    notes += [
+        f"{x.names[0]}: no verdict, since {x.unsettled}."
+        for x in family
+        if x.failures and not x.failures.stands
+    ]
     if any(x.needed for x in family):
-        notes.append(f"n=N?: about N {units}s would settle it, were mean and spread as seen.")
+        notes.append(
+            f"n=N to M?: with N to M {units}s the interval would be as narrow as asked, were the"
+            " spread as seen."
+        )
     return notes
+
+
+def _sign_flip_said(most: int) -> str:
+    """What the second p is, for comparisons of at most so many units."""
+    how = (
+        f"{DRAWS} drawn by the seed of the order where there are more than {EXACT} units"
+        if most > EXACT
+        else "all of them"
+    )
+    return (
+        "sign-flip p is of the exact test that assumes no distribution: of the differences with all"
+        f" choices of signs ({how}), uncorrected too."
+    )

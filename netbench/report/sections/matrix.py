@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netbench.analysis.cells import CellResult
-from netbench.analysis.pivot import Pivot, pivots
+from netbench.analysis.pivot import NO_TOOL, Pivot, pivots
 from netbench.analysis.proofs import copied_shares
 from netbench.record import SIDES
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
@@ -42,16 +42,14 @@ def _metrics(source: Source) -> list[str]:
     return [name for name in source.metrics if name in asked or not name.endswith("_cpu")]
 
 
-def _where(source: Source, pivot: Pivot) -> list[str]:
-    """The levels and the pair that all cells of a matrix have."""
-    where = [f"{k}={v}" for k, v in pivot.context.items() if (k, v) != ("tool", "none")]
-    return [pivot.pair, *where] if len(source.result.plan.pairs) > 1 else where
+def _several(source: Source) -> bool:
+    return len(source.result.plan.pairs) > 1
 
 
 def _what(source: Source, pivot: Pivot, metric: str) -> str:
     unit = source.result.describe(metric).unit
     named = f"{title(metric, source.result)} [{unit}]" if unit else title(metric, source.result)
-    return ", ".join([named, *_where(source, pivot)])
+    return ", ".join([named, *pivot.where(_several(source))])
 
 
 def _caption(source: Source, pivot: Pivot, metric: str) -> str:
@@ -96,7 +94,9 @@ def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
         rows = [row for row in pivot.rows if any(row == down for down, _ in by_levels)]
         across = [level for level in pivot.columns if any(level == to for _, to in by_levels)]
         if by_levels:
-            told = ", ".join([f"copied after all by the {side} [%]", *_where(source, pivot)])
+            told = ", ".join(
+                [f"copied after all by the {side} [%]", *pivot.where(_several(source))]
+            )
             yield Table(
                 told,
                 (
@@ -138,16 +138,22 @@ def _notes(source: Source, pivot: Pivot, told: bool, marked: bool) -> tuple[str,
 
 
 def _beside(source: Source, made: Sequence[Pivot]) -> list[Block]:
-    """What stands in no matrix, such as a baseline that only one row of `include` has."""
+    """What stands in no matrix, such as a baseline that only one row of `include` has. Tools use no
+    method.
+    """
     inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
     outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
     if not outside:
         return []
     metrics = _metrics(source)
+    moved = any(cell.factors.get("tool", NO_TOOL) == NO_TOOL for cell in outside)
+    keys = [i for i, name in enumerate(source.keys) if moved or name not in ("send", "receive")]
     columns = (
-        *(Column(name, kind="key") for name in source.keys),
+        *(Column(source.keys[i], kind="key") for i in keys),
         *(Column(title(m, source.result), source.result.describe(m).unit) for m in metrics),
     )
-    rows = tuple((*source.key(c), *(c.intervals.get(m) for m in metrics)) for c in outside)
+    rows = tuple(
+        (*(source.key(c)[i] for i in keys), *(c.intervals.get(m) for m in metrics)) for c in outside
+    )
     marked = frozenset(i for i, c in enumerate(outside) if c.marked)
     return [Table("Beside the matrix", columns, rows, (), marked)]

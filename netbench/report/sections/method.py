@@ -107,10 +107,14 @@ def _rule(source: Source) -> str:
         f"after {repeat.min} to {repeat.max} runs, as soon as",
     )
     if source.result.compare:
+        reached = (
+            f"has an interval of at most ±{share(repeat.precision)}, corrected for all comparisons,"
+            if repeat.until == "precision"
+            else "is better, worse or equivalent, by an interval that holds at every look,"
+        )
         return (
-            f"Cells that are compared close together, {runs} the ratio of each to the baseline has"
-            f" an interval of at most ±{share(repeat.precision)} in {metrics}; the means in the"
-            " table may be less precise."
+            f"A level closes {runs} its ratio to the baseline {reached} in {metrics}, and the"
+            " baseline with the last of its levels; the means in the table may be less precise."
         )
     return (
         f"A cell closes {runs} the half-width of {metrics} is at most {share(repeat.precision)} of"

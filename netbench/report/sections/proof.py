@@ -4,10 +4,11 @@ counters over all cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
+from netbench.analysis.shown_levels import shown
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
@@ -70,14 +71,10 @@ def proof(source: Source) -> Section | None:
 def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
     """By side, method and counter."""
     proofs = source.result.proofs
-    declared = Declared(source.result.plan.rows)
-    together: dict[tuple[str, str, str], list[str]] = {}
-    for cell, pair, side, name in proofs:
-        together.setdefault((cell, pair, side), []).append(name)
     several = len(source.result.plan.pairs) > 1
     rows: dict[tuple[str, str, str], _Row] = {}
-    for (cell, pair, side), names in together.items():
-        for name, meaning in declared.of(side, names).items():
+    for (cell, pair, side), meanings in _meanings(source):
+        for name, meaning in meanings.items():
             if histogram(name):
                 continue
             counted = proofs[cell, pair, side, name]
@@ -86,24 +83,35 @@ def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:
             row.broken += counted.broken
             row.total += counted.total
             row.whole += (
-                proofs[cell, pair, side, meaning.part_of].total if meaning.part_of in names else 0
+                proofs[cell, pair, side, meaning.part_of].total
+                if meaning.part_of in meanings
+                else 0
             )
             row.per_run.append(counted.total / counted.runs)
-            row.places += [f"{cell} {pair}" if several else cell] if counted.broken else []
+            if counted.broken:
+                row.places.append(f"{shown(cell)} {pair}" if several else shown(cell))
     return rows
+
+
+def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Proof]]]:
+    """Of each cell, pair and side what its counters mean: together they tell the method."""
+    declared = Declared(source.result.plan.rows)
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for cell, pair, side, name in source.result.proofs:
+        together.setdefault((cell, pair, side), []).append(name)
+    yield from ((place, declared.of(place[2], names)) for place, names in together.items())
 
 
 def _lengths(source: Source) -> Table | None:
     """How long the pieces were that calls moved: a row a power of two, over all cells."""
     proofs = source.result.proofs
-    declared = Declared(source.result.plan.rows)
     counts: dict[tuple[str, str, str], dict[int, float]] = {}
-    for (_, _, side, name), counted in proofs.items():
-        if calls := histogram(name):
-            owner = declared.of(side, [name])[name].owner
-            size = parse_size(name.removeprefix(f"{calls}."))
-            mine = counts.setdefault((side, owner, calls), {})
-            mine[size] = mine.get(size, 0) + counted.total
+    for (cell, pair, side), meanings in _meanings(source):
+        for name, meaning in meanings.items():
+            if calls := histogram(name):
+                size = parse_size(name.removeprefix(f"{calls}."))
+                mine = counts.setdefault((side, meaning.owner, calls), {})
+                mine[size] = mine.get(size, 0) + proofs[cell, pair, side, name].total
     rows = [
         (*key, format_size(size), each[size], 100 * each[size] / sum(each.values()))
         for key, each in sorted(counts.items())

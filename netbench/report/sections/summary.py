@@ -10,8 +10,11 @@ from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import VERDICTS, Comparison
 from netbench.analysis.meter_choice import LEAST
 from netbench.analysis.noise import mean_load
+from netbench.analysis.pivot import pivots
+from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import amount, change
 from netbench.report.blocks import Block, Prose, Section
+from netbench.report.control_line import control_lines
 from netbench.report.label import label_of
 from netbench.report.numbers import count, words
 from netbench.report.profile_words import change_sentence
@@ -49,8 +52,11 @@ def summary(source: Source) -> Section:
 
 def _compared(source: Source) -> Iterator[str]:
     each = sum(len(family) for family in source.answers.values()) <= SENTENCES
-    for family in source.answers.values():
+    several = len(source.result.plan.pairs) > 1
+    for metric, family in source.answers.items():
         yield from _told(source, family, each)
+        what = title(metric, source.result)
+        yield from control_lines(what, source.controls(family), several)
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -83,10 +89,11 @@ def _amount(ratio: float) -> str:
 def _verdicts(family: Sequence[Comparison]) -> str:
     """`better`, or `better in 2, inconclusive in 1 of 3 contexts`."""
     tally = Counter(c.verdict for c in family)
+    doubtful = sum(bool(c.flags) for c in family)
     if len(family) == 1:
-        return family[0].verdict
+        return f"{family[0].verdict}{', in doubt' if doubtful else ''}"
     each = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
-    return f"{each} of {len(family)} contexts"
+    return f"{each} of {len(family)} contexts{f', {doubtful} in doubt' if doubtful else ''}"
 
 
 def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[str]:
@@ -107,7 +114,7 @@ def _profiled(source: Source) -> Iterator[str]:
 
 
 def _in_context(source: Source, c: Comparison) -> str:
-    where = " ".join(f"{k}={v}" for k, v in c.context.items() if v)
+    where = " ".join(f"{k}={shown(v)}" for k, v in c.context.items() if v)
     if len(source.result.plan.pairs) > 1:
         where = f"{c.pair} {where}".strip()
     told = sentence(c, source.result)
@@ -124,35 +131,50 @@ def _ranged(what: str, family: Sequence[Comparison]) -> str:
 
 def _overview(source: Source) -> Iterator[str]:
     """Without a question: the highest and the lowest cell of each metric, and how many can't be
-    told from the highest.
+    told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
     fixed = source.offered and not offered.free(source.result, source.cells)
+    made = pivots(source.result, source.cells)
     for metric in source.metrics:
         if metric == offered.METRIC and fixed:
             continue
-        measured = [c for c in source.cells if metric in c.intervals]
-        if not measured:
-            continue
-        unit = source.result.describe(metric).unit
-        ranked = sorted(measured, key=lambda c: c.intervals[metric].mean)
-        low, high = ranked[0], ranked[-1]
         what = title(metric, source.result)
-        if len(ranked) == 1:
-            yield f"{what}: {words(high.intervals[metric])} {unit}."
-            continue
-        near = sum(c.intervals[metric].high >= high.intervals[metric].low for c in ranked[:-1])
-        also = (
-            f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
-        )
-        yield (
-            f"{what}: most {words(high.intervals[metric])} {unit} with"
-            f" {_name(source, high)}{also}; least {words(low.intervals[metric])} with"
-            f" {_name(source, low)}."
-        )
+        if metric == offered.METRIC and 1 < len(made) <= SENTENCES:
+            for pivot in made:
+                where = ", ".join(pivot.where(len(source.result.plan.pairs) > 1))
+                named = [
+                    (f"{pivot.down}={down},{pivot.across}={across}", cell)
+                    for (down, across), cell in pivot.cells.items()
+                ]
+                yield from _extremes(source, f"{what}, {where}", metric, named)
+        else:
+            cells = [(_name(source, cell), cell) for cell in source.cells]
+            yield from _extremes(source, what, metric, cells)
+
+
+def _extremes(
+    source: Source, what: str, metric: str, cells: Sequence[tuple[str, CellResult]]
+) -> Iterator[str]:
+    """The highest and the lowest of these cells, by their names, in a sentence; none where none has
+    the metric.
+    """
+    measured = [(name, c.intervals[metric]) for name, c in cells if metric in c.intervals]
+    if not measured:
+        return
+    unit = source.result.describe(metric).unit
+    ranked = sorted(measured, key=lambda one: one[1].mean)
+    (low, least), (high, most) = ranked[0], ranked[-1]
+    if len(ranked) == 1:
+        yield f"{what}: {words(most)} {unit}."
+        return
+    near = sum(each.high >= most.low for _, each in ranked[:-1])
+    also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
+    yield (f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}.")
 
 
 def _name(source: Source, cell: CellResult) -> str:
-    return f"{cell.cell} {cell.pair}" if len(source.result.plan.pairs) > 1 else cell.cell
+    name = shown(cell.cell)
+    return f"{name} {cell.pair}" if len(source.result.plan.pairs) > 1 else name
 
 
 def _state(source: Source) -> str:
@@ -160,6 +182,10 @@ def _state(source: Source) -> str:
     tally = Counter(c.status for c in source.cells)
     statuses = ", ".join(f"{tally[s]} {s}" for s in STATUS_ORDER if tally[s])
     text = f"{count(len(source.cells), 'cell')} ({statuses}), {count(len(runs), 'run')}"
+    controls = len(source.result.control_runs)
+    text += (
+        f" and {controls} of {count(len(source.result.controls), 'control')}" if controls else ""
+    )
     started = runs["started"].dropna()
     if len(started) == 0:
         return text + "."

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ import scipy.stats
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.load import load
-from netbench.analysis.verdicts import corrected, settling, verdict_of
+from netbench.analysis.verdicts import corrected, reaching, verdict_of
+from netbench.analysis.verdicts import tested as estimated
 from netbench.analysis.words import amount, bounds, percent
 from netbench.model import Repeat
 from tests.support.synthetic import Record, Synth, failed
@@ -154,19 +156,15 @@ def test_verdicts(low: float, high: float, better: int, margin: float | None, ve
     assert verdict_of(low, high, better, margin) == verdict
 
 
-@pytest.mark.parametrize(
-    ("d", "margin"), [(0.01, None), (0.001, 0.01), (-0.004, 0.01), (0.02, 0.01)]
-)
-def test_the_n_that_would_settle_it_does(d: float, margin: float | None) -> None:
-    sd, needed = 0.03, settling(d, 0.03, 0.95, margin)
+def test_the_n_that_reaches_a_width_does() -> None:
+    sd, room = 0.03, math.log1p(0.01)
+    needed = reaching(sd, 0.95, room)
     assert needed is not None
 
-    def verdict(n: int) -> str:
-        half = scipy.stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n)
-        return verdict_of(math.exp(d - half), math.exp(d + half), 1, margin)
+    def half(n: int) -> float:
+        return float(scipy.stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n))
 
-    assert verdict(needed) != "inconclusive"
-    assert verdict(int(needed / 1.04) - 1) == "inconclusive"
+    assert half(needed) <= room < half(int(needed / 1.04) - 1)
 
 
 def test_across_boots_the_boot_is_the_unit() -> None:
@@ -397,8 +395,8 @@ def made(
             "send=sendfile moves as much as send=readwrite, within the margin of 1%: 95% interval 0.50% less to 0.60% more",
         ),
         (
-            made(1.01, 0.98, 1.04, verdict="inconclusive", needed=57),
-            "send=sendfile moves 1.0% more than send=readwrite, 95% interval 2.0% less to 4.0% more: inconclusive, about 57 blocks would settle it",
+            made(1.01, 0.98, 1.04, verdict="inconclusive", needed=(57, 80)),
+            "send=sendfile moves 1.0% more than send=readwrite, 95% interval 2.0% less to 4.0% more: inconclusive, 57 to 80 blocks would make it as narrow as asked",
         ),
     ],
 )
@@ -428,3 +426,45 @@ def test_unknown_names_are_errors() -> None:
 def test_no_difference_and_no_spread() -> None:
     (found,) = compare(frame({"old": np.ones(3), "new": np.ones(3)}))
     assert (found.ratio, found.low, found.high, found.verdict) == (1.0, 1.0, 1.0, "inconclusive")
+
+
+def six(d: float, margin: float | None, trials: int, **asked: object) -> list[list[Comparison]]:
+    """Families of six comparisons of ten blocks at a true log ratio."""
+    rng = np.random.default_rng(14)
+    drawn = rng.normal(d, 0.01, (trials, 6, 10))
+    empty = Comparison("x", "b", "a", {}, "p", "throughput", 10, margin=margin)
+    return [
+        corrected(
+            [
+                estimated(replace(empty, sd=s), m, s / math.sqrt(10), 9)
+                for m, s in zip(values.mean(1), values.std(1, ddof=1), strict=True)
+            ],
+            replace(FIXED, **asked),
+        )
+        for values in drawn
+    ]
+
+
+def test_any_false_equivalent_of_six_at_the_margin_is_rare() -> None:
+    found = six(math.log1p(-0.03), 0.03, 800)
+    assert 0 < sum(any(c.verdict == "equivalent" for c in f) for f in found) <= 0.055 * len(found)
+
+
+def test_equivalent_intervals_lie_within_the_margin_and_others_do_not() -> None:
+    for d in (0.0, 0.01, 0.02):
+        for c in (c for f in six(d, 0.03, 60) for c in f):
+            assert (c.low >= 0.97 and c.high <= 1.03) == (c.verdict == "equivalent")
+
+
+def test_a_number_of_runs_is_told_from_enough_freedom_alone() -> None:
+    """Ten runs of one comparison tell too little of their spread; of six comparisons 54 / 2.25."""
+    asked = {"precision": 0.004}
+    for family in six(0.0, None, 20, **asked):
+        assert all(c.needed is None for c in family)
+    empty = Comparison("x", "b", "a", {}, "p", "throughput", 30, sd=0.01)
+    once = estimated(empty, 0.001, 0.01 / math.sqrt(30), 29)
+    (told,) = corrected([once], replace(FIXED, precision=0.002))
+    assert told.needed is not None
+    assert 30 < told.needed[0] < 97 < told.needed[1]
+    (reached,) = corrected([once], replace(FIXED, precision=0.01))
+    assert reached.needed is None

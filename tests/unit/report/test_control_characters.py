@@ -14,7 +14,7 @@ from netbench.__main__ import _complain
 from netbench.cli.output import say, say_json
 from netbench.cli.parser import run
 from netbench.conductor.progress import Lines
-from netbench.report import csv, html, json, markdown, text
+from netbench.report import csv, html, json, junit, ktap, letter, letter_lkp, markdown, text
 from netbench.report.build import Report, build
 from tests.support.synthetic import Record, Synth, failed
 
@@ -43,7 +43,8 @@ def hostile_report(folder: Path, word: str) -> Report:
         whole = {**record, "captures": {"v": printed}}
         return failed(record, "failed", f"r{word}") if record["run"] == 1 else whole
 
-    return build(Synth(factors=factors, edit=edit).write(folder))
+    compare = {"factor": "pin", "baseline": "none"}
+    return build(Synth(factors=factors, edit=edit, compare=compare).write(folder))
 
 
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
@@ -51,7 +52,7 @@ def test_no_renderer_lets_a_control_character_through(
     tmp_path: Path, word: str, recwarn: pytest.WarningsRecorder
 ) -> None:
     report = hostile_report(tmp_path / "r", word)
-    for renderer in (text, html, markdown, csv, json):
+    for renderer in (text, html, markdown, csv, json, letter, letter_lkp, ktap, junit):
         shown = renderer.render(report)
         assert not CONTROL.search(shown), renderer.__name__
     assert not [each for each in recwarn if CONTROL.search(str(each.message))]

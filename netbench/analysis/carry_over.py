@@ -1,0 +1,96 @@
+"""What one run hands to the next: the residuals of runs against the level of the run before, in
+order of execution. Blocks are shuffled, so each level comes after each other one by chance, and the
+difference that the one before makes can be told from all else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from netbench.analysis.intervals import Numbers, welch_error
+from netbench.analysis.result import Result
+
+FEWEST = 4  # runs of a level after another one, and after the others
+ALPHA = 0.01  # chance that a sound pair and metric has a finding, over all levels
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """Runs of `level` are `ratio` times as high after `before` as after other levels, `low..high`
+    at a confidence that is corrected for the number of levels; `n` runs came after `before`.
+    """
+
+    pair: str
+    metric: str
+    factor: str
+    before: str
+    level: str
+    n: int
+    ratio: float
+    low: float
+    high: float
+
+
+def carried_over(result: Result) -> Iterator[CarryOver]:
+    """What is carried over in the metrics of `repeat`, the surest of each pair and metric."""
+    every = pd.concat([result.runs, result.control_runs], ignore_index=True).sort_values("run")
+    for pair, runs in every.groupby("pair", observed=True):
+        before = _before(runs, result.swept)
+        counting = runs["cell"].isin({cell.cell for cell in result.cells})
+        counting &= (runs["status"] == "ok") & (runs["excluded"] == "")
+        for metric in (m for m in result.repeat.metrics if m in runs):
+            used = runs[counting & (runs[metric] > 0)]
+            logs = np.log(used[metric])
+            means = logs.groupby([used["cell"], used["boot"]], observed=True).transform("mean")
+            residuals = (logs - means).to_numpy(dtype=float)
+            found = list(_differences(used, before.loc[used.index], residuals))
+            if found:
+                sure = min(found, key=lambda each: each[1])
+                if (carried := _named(sure, len(found), str(pair), metric)) is not None:
+                    yield carried
+
+
+_Found = tuple[tuple[str, str, str, int], float, tuple[float, float, float]]
+"""Factor, level before, level and runs; p; difference with its error and degrees of freedom."""
+
+
+def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:
+    """The levels of the run before each; missing at the first run of a boot."""
+    levels = runs[list(factors)].astype(object).shift()
+    levels[runs["boot"] != runs["boot"].shift()] = np.nan
+    return levels
+
+
+def _differences(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -> Iterator[_Found]:
+    for factor in before:
+        mine = runs[factor].astype(object).to_numpy()
+        theirs = before[factor].to_numpy()
+        known = pd.notna(theirs) & pd.notna(mine)
+        for level in pd.unique(mine[known]):
+            for other in pd.unique(theirs[known]):
+                of_level = known & (mine == level)
+                here = residuals[of_level & (theirs == other)]
+                rest = residuals[of_level & (theirs != other)]
+                if min(len(here), len(rest)) >= FEWEST:
+                    difference = float(here.mean() - rest.mean())
+                    error, freedom = welch_error(here, rest)
+                    if error:
+                        p = float(2 * stdtr(freedom, -abs(difference) / error))
+                        names = str(factor), str(other), str(level), len(here)
+                        yield names, p, (difference, error, freedom)
+
+
+def _named(found: _Found, tests: int, pair: str, metric: str) -> CarryOver | None:
+    """The finding, where it is one with so many tests."""
+    (factor, before, level, n), p, (difference, error, freedom) = found
+    if p * tests >= ALPHA:
+        return None
+    half = float(stdtrit(freedom, 1 - ALPHA / tests / 2)) * error
+    ends = (math.exp(difference + side * half) for side in (0, -1, 1))
+    return CarryOver(pair, metric, factor, before, level, n, *ends)

@@ -1,0 +1,70 @@
+"""What a number of runs can show: the smallest difference that a comparison finds in 80% of the
+cases, how many runs a difference takes, and how boots and blocks are split most cheaply.
+
+With n differences of standard deviation s a true difference d makes t = mean / (s / sqrt(n)) a
+noncentral t with n - 1 degrees of freedom and noncentrality d sqrt(n) / s. It is found where t
+exceeds Student's quantile of the interval; that it is found in the wrong direction is left out,
+which is less than one in a million. All differences are of logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import chdtri, nctdtrinc, stdtrit
+
+from netbench.analysis.intervals import NAN
+
+POWER = 0.8
+MOST_UNITS = 10_000  # no larger number of runs or boots is named
+MOST_BLOCKS_A_BOOT = 100
+
+
+def smallest_difference(sd: float, n: int, confidence: float, power: float = POWER) -> float:
+    """The smallest true log difference that n differences of deviation `sd` show with `power`, by
+    an interval at `confidence`; NaN for n < 2.
+    """
+    if n < 2:
+        return NAN
+    limit = stdtrit(n - 1, (1 + confidence) / 2)
+    return float(nctdtrinc(n - 1, 1 - power, limit)) * sd / math.sqrt(n)
+
+
+def units_needed(
+    difference: float, sd: float, confidence: float, power: float = POWER
+) -> int | None:
+    """The smallest n that shows a log difference; None beyond MOST_UNITS."""
+    few, many = 1, 2
+    while smallest_difference(sd, many, confidence, power) > difference:
+        if many >= MOST_UNITS:
+            return None
+        few, many = many, min(2 * many, MOST_UNITS)
+    while many - few > 1:
+        middle = (few + many) // 2
+        if smallest_difference(sd, middle, confidence, power) > difference:
+            few = middle
+        else:
+            many = middle
+    return many
+
+
+def upper_deviation(sd: float, freedom: int, confidence: float = POWER) -> float:
+    """The deviation that the true one is below with `confidence`, were `sd` estimated with so many
+    degrees of freedom: a small pilot may have seen too little (Browne 1995,
+    doi:10.1002/sim.4780141709).
+    """
+    return sd * math.sqrt(freedom / float(chdtri(freedom, confidence)))
+
+
+def cheapest_blocks(
+    between: float, within: float, boot_seconds: float, block_seconds: float
+) -> int:
+    """How many blocks a boot give the narrowest interval for the time: the square root of the ratio
+    of costs times the ratio of variances within boots and between them, rounded up (Kalibera and
+    Jones 2013, Rigorous benchmarking in reasonable time, doi:10.1145/2491894.2464160, section 6.2).
+    Deviations in one unit; MOST_BLOCKS_A_BOOT where boots do not differ.
+    """
+    if between <= 0 or block_seconds <= 0:
+        return MOST_BLOCKS_A_BOOT
+    best = math.ceil(math.sqrt(boot_seconds / block_seconds) * within / between)
+    return min(max(best, 1), MOST_BLOCKS_A_BOOT)

@@ -1,0 +1,95 @@
+"""What a campaign can show by an earlier result, in words and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from netbench.units import count, format_duration
+
+if TYPE_CHECKING:
+    from netbench.analysis.outlook import BootPlan, MetricPower, Outlook
+
+
+def lines(outlook: Outlook, result: Path) -> Iterator[str]:
+    """An outlook in lines of any length."""
+    from netbench.analysis.power import POWER
+
+    yield f"what this can show in {POWER:.0%} of the cases, were its runs as those of {result}:"
+    for one in outlook.metrics:
+        yield from _metric(one)
+    if not outlook.metrics:
+        yield "  nothing is known: no metric of repeat.metrics has runs of matching cells there"
+    yield from (f"  note: {note}" for note in outlook.notes)
+
+
+def _metric(one: MetricPower) -> Iterator[str]:
+    many = f", which varies most of {one.family}" if one.family > 1 else ""
+    how = "differences" if one.paired else "differences of two such cells"
+    yield f"{one.metric}: {one.of}{many}"
+    yield (
+        f"  {how} of a {one.unit} vary by {one.sd:.2%} (standard deviation; by"
+        f" {count(one.freedom, 'degree')} of freedom it may be {one.sd_at_most:.2%}); intervals of"
+        f" {one.confidence * 100:.4g}%"
+    )
+    shown = [f"{_share(d)} with {count(n, one.unit)}" for n, d in one.smallest.items()]
+    yield f"  smallest difference: {', '.join(shown)}"
+    needed = [f"{d:.0%} takes {_many(n, one.unit)}" for d, n in one.needed.items()]
+    yield f"  {', '.join(needed)}"
+    if one.boots is not None:
+        yield from _boots(one, one.boots)
+
+
+def _boots(one: MetricPower, plan: BootPlan) -> Iterator[str]:
+    yield (
+        f"  boots differ by {one.between:.2%}, blocks within one by {one.within:.2%}; a boot takes"
+        f" {format_duration(plan.boot_seconds)}, a block {format_duration(plan.block_seconds)}"
+    )
+    needed = [
+        f"{d:.0%} takes {_many(n, 'boot')} of each kernel ({format_duration(plan.seconds[d] or 0)})"
+        if n
+        else f"{d:.0%} more boots than can be made"
+        for d, n in plan.boots.items()
+    ]
+    blocks = count(plan.blocks_a_boot, "block")
+    yield f"  cheapest split: {blocks} a boot (Kalibera and Jones); then {', '.join(needed)}"
+
+
+def _share(difference: float) -> str:
+    return "none" if math.isnan(difference) else f"{difference:.2%}"
+
+
+def _many(n: int | None, unit: str) -> str:
+    return count(n, unit) if n else f"more {unit}s than can be run"
+
+
+def to_json(outlook: Outlook, result: Path) -> Mapping[str, object]:
+    """An outlook as an object; what there is none of is null."""
+    from netbench.analysis.power import POWER
+
+    return {
+        "result": str(result),
+        "power": POWER,
+        "metrics": [_object(one) for one in outlook.metrics],
+        "notes": list(outlook.notes),
+    }
+
+
+def _object(one: MetricPower) -> Mapping[str, object]:
+    plain = {key: _plain(value) for key, value in asdict(one).items()}
+    plain["smallest"] = [{"n": n, "difference": _plain(d)} for n, d in one.smallest.items()]
+    plain["needed"] = [{"difference": d, "n": n} for d, n in one.needed.items()]
+    if one.boots is not None:
+        split = one.boots
+        plain["boots"] = asdict(split) | {
+            "boots": [{"difference": d, "n": n} for d, n in split.boots.items()],
+            "seconds": [{"difference": d, "seconds": s} for d, s in split.seconds.items()],
+        }
+    return plain
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,71 @@
+"""Ctrl-C that waits until a library has let go of its locks.
+
+A signal's handler runs in the main thread, between any two of its steps. The KeyboardInterrupt that
+it raises after a lock was taken, and before the `try:` that would release it, leaves that lock
+taken for ever. So it went with paramiko's: whatever was to be written to that host afterwards, what
+puts its settings back among it, waited without end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class _HeldBack(contextlib.ContextDecorator):
+    """While it lasts, an interrupt of the main thread waits; it is raised at the end."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._came = False
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._depth -= 1
+        if self._came and not self._depth:
+            self._came = False
+            raise KeyboardInterrupt
+
+    def interrupt(self) -> None:
+        """For the handler of a signal: raise KeyboardInterrupt, now or as soon as that may be."""
+        if not self._depth:
+            raise KeyboardInterrupt
+        self._came = True
+
+
+held_back = _HeldBack()
+"""A context, and a decorator, for calls that end soon: Ctrl-C waits for them."""
+
+
+def aside(act: Callable[[], Result]) -> Result:
+    """The result of something that may take long, and takes locks: the main thread waits for it in
+    another thread, which Ctrl-C leaves to itself. Errors: those of `act`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return act()
+    done: Future[Result] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(act())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, name="aside", daemon=True).start()
+    return done.result()

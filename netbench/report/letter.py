@@ -1,0 +1,258 @@
+"""A comparison as text for a patch's cover letter: plain, 72 columns, and with what reviewers ask
+for beside numbers: spread, what could have been seen, what was copied, what was not tested.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from netbench.analysis import power
+from netbench.analysis.boots import KERNEL, runs_a_boot
+from netbench.analysis.cells import CellResult
+from netbench.analysis.comparison import FLAGS, Comparison
+from netbench.analysis.proofs import copied
+from netbench.analysis.shown_levels import shown
+from netbench.analysis.words import signed
+from netbench.control_characters import escape_controls
+from netbench.errors import ReportError
+from netbench.report.build import Report
+from netbench.report.control_line import control_lines
+from netbench.report.hardware import hardware
+from netbench.report.label import label_of
+from netbench.report.numbers import MISSING, count, number, share
+from netbench.report.source import Source
+from netbench.report.titles import title
+
+WIDTH = 72
+MOST_TABLES = 4  # of one context each; more contexts are rows of a table for each metric
+LONGEST = 10  # of a level's name that heads a column
+TELLING = {"Gb/s": "Gb/s", "CPUs": "CPUs", "µs/KB": "us/KB", "cycles/byte": "cycles/byte"}
+"""Units that say what is measured, in plain text."""
+Row = tuple[str, Comparison]
+
+
+def render(report: Report) -> str:
+    """The letter. Errors: ReportError where the campaign compares nothing."""
+    source = report.source
+    family = compared(source)
+    parts = [
+        [*head(source, family)],
+        *_tables(source),
+        [*_shown(source, family)],
+        [*_cautions(source)],
+    ]
+    return escape_controls("\n\n".join("\n".join(lines) for lines in parts if lines))
+
+
+def compared(source: Source) -> list[Comparison]:
+    """All comparisons of the campaign. Errors: as render."""
+    family = [c for each in source.comparisons.values() for c in each]
+    if not family:
+        raise ReportError(
+            f"{source.result.path}: a letter tells a comparison, and this campaign has none; give"
+            " it `compare: {factor: F, baseline: LEVEL}`"
+        )
+    return family
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
+    """What was measured on, what is compared, and how often."""
+    result = source.result
+    label = label_of(result)
+    if label:
+        yield from _wrapped(f"{label[0].upper()}{label[1:]}: a program played the CPU.")
+    yield from _wrapped(hardware(result))
+    first = family[0]
+    levels = dict.fromkeys(c.level for c in family)
+    named = ", ".join(f"{first.factor}={shown(level)}" for level in levels)
+    repeat = result.repeat
+    sizes = sorted({c.n for c in family})
+    span = " to ".join(dict.fromkeys(str(n) for n in (sizes[0], sizes[-1])))
+    runs = f"{span} {first.unit}s"
+    if result.in_boots:
+        runs += f" of {count(runs_a_boot(repeat), 'block')} each"
+    yield from _wrapped(
+        f"{named} against {first.factor}={shown(first.baseline)} (base); {runs};"
+        f" {share(repeat.confidence)} intervals, for all rows of a metric together"
+    )
+
+
+def _tables(source: Source) -> list[list[str]]:
+    """A table a context and level, or one a metric where there are many."""
+    contexts: dict[tuple[str, str], list[Comparison]] = {}
+    for family in source.comparisons.values():
+        for c in family:
+            contexts.setdefault((where(source, c), c.level), []).append(c)
+    if len(contexts) <= MOST_TABLES:
+        return [
+            _table(source, place, [(_label(source, c), c) for c in mine])
+            for (place, _), mine in contexts.items()
+        ]
+    return [_grid(source, family) for family in source.comparisons.values()]
+
+
+def _grid(source: Source, family: Sequence[Comparison]) -> list[str]:
+    """All contexts and levels of a metric, by their levels alone; the line above says of what."""
+    pairs = ["pair"] if len(source.result.plan.pairs) > 1 else []
+    keys = [*pairs, *(name for name in family[0].context if any(c.context[name] for c in family))]
+    keys += [family[0].factor] if len({c.level for c in family}) > 1 else []
+
+    def label(c: Comparison) -> str:
+        words = {"pair": c.pair, **c.context, c.factor: c.level}
+        return " ".join(shown(words[key]) or MISSING for key in keys)
+
+    what = f"{_label(source, family[0])}, by {', '.join(keys)}"
+    return _table(source, what, [(label(c), c) for c in family])
+
+
+def where(source: Source, c: Comparison) -> str:
+    """The context of a comparison, with its pair where there are several."""
+    words = [f"{name}={shown(level)}" for name, level in c.context.items() if level]
+    return " ".join([*([c.pair] if len(source.result.plan.pairs) > 1 else []), *words])
+
+
+def _label(source: Source, c: Comparison) -> str:
+    """The unit where that says what it is (`Gb/s`, `sender us/KB`), else title and unit."""
+    unit = source.result.describe(c.metric).unit
+    who, _, what = c.metric.partition("_")
+    if unit in TELLING and what in ("", "cpu", "demand", "cycles_per_byte"):
+        return f"{'' if what == '' or who == 'system' else f'{who} '}{TELLING[unit]}"
+    return f"{title(c.metric, source.result)}{f', {unit}' if unit else ''}"
+
+
+def _table(source: Source, what: str, rows: Sequence[Row]) -> list[str]:
+    """The lines of a table below the words that all its rows share; labels that leave no room for
+    the numbers stand on lines of their own.
+    """
+    level, base = rows[0][1].level, rows[0][1].baseline
+    short = len({c.level for _, c in rows}) == 1 and max(map(len, (level, base))) <= LONGEST
+    head = [
+        "",
+        *((base, level) if short else ("base", "level")),
+        "change",
+        "95% interval",
+        "verdict",
+    ]
+    head[4] = f"{share(rows[0][1].confidence)} interval"
+    lines = [head, *([label, *_numbers(source, c)] for label, c in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    if sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+        widths[0] = max(WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1), 0)
+    told = [*_wrapped(f"{what}:")] if what else []
+    for first, *middle, last in lines:
+        own = len(first) > widths[0]
+        told += _wrapped(first, "  ") if own else []
+        cells = [("" if own else first).ljust(widths[0])]
+        cells += [word.rjust(width) for word, width in zip(middle, widths[1:5], strict=True)]
+        told.append("  ".join([*cells, last]).rstrip())
+    return told
+
+
+def _numbers(source: Source, c: Comparison) -> list[str]:
+    """Both means, the change, its interval and the verdict."""
+    base, level = (_mean(source, c, word) for word in (c.baseline, c.level))
+    if math.isnan(c.low):
+        change = f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING
+        return [base, level, change, MISSING, "inconclusive"]
+    interval = f"{signed(c.low)} .. {signed(c.high)}"
+    return [base, level, f"{signed(c.ratio)}%", interval, f"{c.verdict}{'*' if c.flags else ''}"]
+
+
+def _mean(source: Source, c: Comparison, level: str) -> str:
+    """The mean of the cell of a comparison that has a level."""
+    cell = cell_of(source, c, level)
+    return number(cell.intervals[c.metric].mean) if cell and c.metric in cell.intervals else MISSING
+
+
+def cell_of(source: Source, c: Comparison, level: str) -> CellResult | None:
+    """The cell of a comparison that has a level, where there is one."""
+    wanted = {**c.context, c.factor: level}
+    return next((each for each in source.cells if _is(each, c.pair, wanted)), None)
+
+
+def _is(cell: CellResult, pair: str, wanted: Mapping[str, str]) -> bool:
+    return cell.pair == pair and all(cell.factors.get(k, "") == v for k, v in wanted.items())
+
+
+def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
+    """What the numbers alone do not say."""
+    marks = dict.fromkeys(flag for c in family for flag in c.flags)
+    if marks:
+        yield from _wrapped(f"* {'; '.join(FLAGS[flag] for flag in marks)}", "  ")
+    for c in (c for c in family if c.failures):
+        yield from _wrapped(f"{where(source, c)} {c.sentence}".strip() + ".", "  ")
+    yield from _wrapped(_copied(source))
+    yield from _wrapped(f"Could have shown, with 80% power: {_seen(source)}.")
+    several = len(source.result.plan.pairs) > 1
+    controls = [
+        line
+        for metric, each in source.answers.items()
+        for line in control_lines(title(metric, source.result), source.controls(each), several)
+    ]
+    for line in controls or ["No control ran (compare: {control: true})."]:
+        yield from _wrapped(line)
+    yield from _wrapped(f"Not tested: {', '.join(_untested(source))}.")
+    yield from _wrapped(f"Repeat: python -m netbench run {source.result.name}.yaml")
+
+
+def _copied(source: Source) -> str:
+    """What zero-copy methods copied after all, by side."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for (_, _, side), (part, whole, what) in copied(
+        source.result.proofs, source.result.plan.rows
+    ).items():
+        total = sums.setdefault((side, what), [0.0, 0.0])
+        total[0], total[1] = total[0] + part, total[1] + whole
+    told = [
+        f"{side} {part:,.0f} of {whole:,.0f} {what}" for (side, what), (part, whole) in sums.items()
+    ]
+    return f"Copied by the kernel after all: {'; '.join(told)}." if told else ""
+
+
+def _seen(source: Source) -> str:
+    """The smallest difference in each metric that answers, of the row that varies most."""
+    told = []
+    for metric, family in source.answers.items():
+        known = [
+            power.smallest_difference(c.error * math.sqrt(c.n), c.n, c.corrected)
+            for c in family
+            if c.n > 1 and not math.isnan(c.low)
+        ]
+        if known:
+            told.append(f"{title(metric, source.result)} {share(math.expm1(max(known)))}")
+    return ", ".join(told) or "nothing, for want of runs"
+
+
+def _untested(source: Source) -> Iterator[str]:
+    """What a reader may take for tested, and was not."""
+    result = source.result
+    yield "UDP"
+    yield "request and response"
+    asked = {name.partition(".")[2]: word for name, word in (result.asked or {}).items()}
+    swept = "streams" in result.factors
+    levels = set(result.runs["streams"].cat.categories) if swept else {asked.get("streams", "1")}
+    if levels <= {"1"}:
+        yield "more than 1 flow"
+    if all(result.shared.values()):
+        yield "a network between two machines"
+    if not result.in_boots:
+        yield "another boot" if KERNEL in result.factors else "another boot or kernel"
+
+
+def _cautions(source: Source) -> Iterator[str]:
+    """Each caution in a line or two, with the cells that it is about unless it is all of them."""
+    several = len(source.result.plan.pairs) > 1
+    compared = {f"{c.cell} {c.pair}" if several else c.cell for c in source.cells}
+    for caution in source.cautions:
+        where = [shown(each) for each in caution.where if each in compared]
+        of_all = len(where) in (0, len(compared))
+        told = "" if of_all else f" ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''})"
+        yield from _wrapped(f"Caution: {caution.what.rstrip('.')}{told}.", "  ")

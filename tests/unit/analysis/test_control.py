@@ -1,0 +1,254 @@
+"""What a control shows, in every form of a result: beside the findings, and in none of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netbench import results
+from netbench.__main__ import main
+from netbench.analysis.control import controls, holds
+from netbench.report import html, markdown, text
+from netbench.report.build import build
+from netbench.report.json import to_json
+from netbench.report.source import Source
+from tests.support.synthetic import Record, Synth, failed
+
+LEVELS = ("readwrite", "mmap", "sendfile", "splice")
+COMPARE = {"factor": "send", "baseline": "readwrite", "margin": None, "control": True}
+RATES = {"readwrite": 20.0, "mmap": 20.0, "sendfile": 30.0, "splice": 20.3}
+
+
+def truth(factors: Any) -> tuple[float, float, float]:
+    return RATES[factors["send"]], 0.6, 0.7
+
+
+def synth(**more: Any) -> Synth:
+    made: dict[str, Any] = {
+        "factors": {"send": LEVELS},
+        "compare": COMPARE,
+        "truth": truth,
+        "spread": 0.002,
+    }
+    return Synth(**made | more)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synth().write(tmp_path_factory.mktemp("control") / "r")
+
+
+@pytest.fixture(scope="module")
+def source(folder: Path) -> Source:
+    return Source.of(folder)
+
+
+def without(folder: Path, to: Path) -> Path:
+    """The same result as if it had no control."""
+    made = to / "r"
+    (made / "samples").mkdir(parents=True)
+    for name in ("campaign.yaml", "facts.json", "journal.jsonl"):
+        (made / name).write_bytes((folder / name).read_bytes())
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["cells"] = [cell for cell in plan["cells"] if not cell.get("control")]
+    del plan["compare"]["control"]
+    (made / "plan.json").write_text(json.dumps(plan))
+    lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
+    kept = (line for line in lines if "control" not in json.loads(line))
+    (made / "records.jsonl").write_text("".join(kept))
+    return made
+
+
+def test_a_control_changes_no_mean_no_interval_and_no_correction(
+    folder: Path, source: Source, tmp_path: Path
+) -> None:
+    alone = Source.of(without(folder, tmp_path))
+    assert len(source.result.control_runs) == 10
+    assert source.cells == alone.cells
+    assert list(source.comparisons) == list(alone.comparisons)
+    for metric, family in alone.comparisons.items():
+        mine = source.comparisons[metric]
+        assert [(c.level, c.n, c.low, c.high, c.p, c.verdict) for c in mine] == [
+            (c.level, c.n, c.low, c.high, c.p, c.verdict) for c in family
+        ]
+        assert alone.controls(family) == []
+    assert source.result.proofs == alone.result.proofs
+    assert source.result.readbacks == alone.result.readbacks
+    assert source.result.used == alone.result.used
+    assert [c.kind for c in source.cautions] == [c.kind for c in alone.cautions]
+    assert "against itself" not in text.render(build(alone.result.path), 80)
+
+
+def test_its_ratio_is_that_of_paired_runs_with_an_interval_of_its_own(source: Source) -> None:
+    (control,) = controls(source.result, "throughput")
+    frames = source.result.runs, source.result.control_runs
+    base, mine = (
+        frame[frame["send"] == "readwrite"].sort_values("block")["throughput"].to_numpy()
+        for frame in frames
+    )
+    d = np.log(mine) - np.log(base)
+    assert control.ratio == pytest.approx(np.exp(d.mean()))
+    half = 2.2621571628 * d.std(ddof=1) / np.sqrt(10)  # t at 97.5%, 9 degrees of freedom
+    assert control.low == pytest.approx(np.exp(d.mean() - half))
+    assert control.high == pytest.approx(np.exp(d.mean() + half))
+    assert holds(control)
+
+
+def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: Source) -> None:
+    (control,) = controls(source.result, "throughput")
+    expected = [100 * (r - 1) for r in (control.ratio, control.low, control.high)]
+    number = r"([+-]\d+\.\d+)"
+    said = re.compile(rf"control: baseline against itself {number}%, {number} to {number}%")
+    report = build(folder)
+    told = " ".join(text.render(report, 80).split())
+    match = said.search(told)
+    assert match
+    assert [float(each) for each in match.groups()] == pytest.approx(expected, abs=0.051)
+    assert re.search(r"control +[+-]\d\.\d\d? .* holds 1", text.render(report, 200))
+    assert said.search(markdown.render(report))
+    page = html.render(report)
+    assert said.search(page)
+    assert ">control</text>" in page  # in the drawing of ratios
+    as_json = to_json(report)
+    assert [each["cell"] for each in as_json["cells"]] == [f"send={level}" for level in LEVELS]
+    assert {each["level"] for each in as_json["comparisons"]} == {*LEVELS[1:]}
+    by_metric = {each["metric"]: each for each in as_json["controls"]}
+    assert by_metric["throughput"]["holds"] is True
+    assert by_metric["throughput"]["low"] == control.low
+    assert "4 cells" in told
+    assert "40 runs and 10 of 1 control" in told
+
+
+def test_csv_and_notebooks_have_no_control_in_what_they_average(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(folder), "--csv", str(tmp_path / "r.csv")]) == 0
+    capsys.readouterr()
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert {row["cell"] for row in rows} == {f"send={level}" for level in LEVELS}
+    assert {row["n"] for row in rows} == {"10"}
+    mine = results.load(folder)
+    assert len(mine.runs) == 40
+    assert len(mine.control_runs) == 10
+    assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
+    assert list(mine.runs.columns) == list(mine.control_runs.columns)
+    assert set(mine.cells["n"]) == {10}
+    assert list(mine.compare("send", "readwrite")["level"]) == [*LEVELS[1:]]
+    frame = mine.controls()
+    assert list(frame["holds"]) == [True]
+    assert "40 runs of 4 cells" in repr(mine)
+
+
+def test_compare_shows_it_where_its_own_baseline_is_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*arguments: str) -> str:
+        main(["compare", str(folder), *arguments])
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "throughput, control: baseline against itself" in told()
+    assert "throughput, control: baseline against itself" in told("--factor", "send")
+    assert "control" not in told("--factor", "send", "--baseline", "mmap")
+    answer = json.loads(told("--json"))
+    assert answer["controls"][0]["metric"] == "throughput"
+    assert all("control" not in c["level"] for c in answer["comparisons"])
+
+
+def off(by: float) -> Any:
+    """Controls move so much more than their baseline."""
+
+    def edit(record: Record) -> Record:
+        if record.get("control"):
+            counts = record["receiver"]["flow"]["bytes"]
+            counts[1] = [counts[0][0] + int((counts[1][0] - counts[0][0]) * by)]
+        return record
+
+    return edit
+
+
+def test_a_verdict_no_larger_than_what_the_control_shows_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = synth(edit=off(1.04)).write(tmp_path / "r")
+    found = Source.of(folder)
+    flags = {c.level: c.flags for c in found.comparisons["throughput"]}
+    verdicts = {c.level: c.verdict for c in found.comparisons["throughput"]}
+    assert verdicts == {"mmap": "inconclusive", "sendfile": "better", "splice": "better"}
+    assert flags == {"mmap": (), "sendfile": (), "splice": ("control",)}
+    told = text.render(build(folder), 200)
+    assert "no larger than what the control shows (better)" in told
+    assert re.search(r"splice .* better †", told)
+    assert "† no larger than what the control shows." in told
+    assert re.search(r"sendfile .* better\n", told)
+    assert main(["compare", str(folder), "--fail-if", "throughput>0.5%"]) == 1
+    gates = " ".join(capsys.readouterr().out.partition("Gates")[2].split())
+    assert "send=splice: 1.3% more" in gates
+    assert gates.count("(no larger than what the control shows)") == 1
+
+
+def test_a_control_that_does_not_hold_1_is_a_caution(tmp_path: Path, source: Source) -> None:
+    assert not [c for c in source.cautions if c.kind == "control"]
+    folder = synth(edit=off(1.04)).write(tmp_path / "r")
+    (caution,) = [c for c in Source.of(folder).cautions if c.kind == "control"]
+    assert caution.where == ("send=readwrite,control",)
+    assert re.search(r"throughput \+[34]\.\d%, \+3\.\d to \+4\.\d%", caution.evidence)
+    told = " ".join(text.render(build(folder), 80).split())
+    assert re.search(r"control: baseline against itself \+[34]\.\d%, .*%: it differs from", told)
+    assert "differs from itself" in told
+
+
+def test_contexts_and_pairs_have_a_control_each(tmp_path: Path) -> None:
+    pins = ("none", "apart", "same")
+    made = synth(
+        factors={"send": LEVELS[:2], "pin": pins}, pairs=("a>b", "c>d"), edit=off(1.0), runs=4
+    ).write(tmp_path / "r")
+    found = Source.of(made)
+    family = found.comparisons["throughput"]
+    mine = found.controls(family)
+    assert {(c.pair, c.context["pin"]) for c in mine} == {
+        (pair, pin) for pair in ("a>b", "c>d") for pin in pins
+    }
+    told = " ".join(text.render(build(made), 80).split())
+    assert "throughput, 6 controls: baselines against themselves" in told
+    single = [c for c in mine if c.pair == "a>b" and c.context["pin"] == "same"]
+    alone = synth(
+        factors={"send": LEVELS[:2], "pin": pins},
+        pairs=("a>b", "c>d"),
+        runs=4,
+        edit=lambda r: r if (r["pair"], r["factors"]["pin"]) == ("a>b", "same") else None,
+    ).write(tmp_path / "alone")
+    (one,) = controls(Source.of(alone).result, "throughput")
+    assert (one.low, one.high) == pytest.approx((single[0].low, single[0].high))
+
+
+def test_a_control_whose_runs_failed_has_no_ratio_and_says_why(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        return failed(record, "failed", "no route") if record.get("control") else record
+
+    folder = synth(edit=edit).write(tmp_path / "r")
+    found = Source.of(folder)
+    (bad,) = [c for c in found.cautions if c.kind == "failed"]
+    assert bad.where == ("send=readwrite,control",)
+    told = " ".join(text.render(build(folder), 80).split())
+    assert "throughput, control: no comparison" in told
+    assert to_json(build(folder))["controls"][0]["holds"] is None
+
+
+def test_the_control_of_a_kernel_is_judged_by_the_boots_of_its_baseline(tmp_path: Path) -> None:
+    folder = Synth(
+        factors={"kernel": ("a", "b"), "pin": ("none", "same")},
+        compare={"factor": "kernel", "baseline": "a", "margin": None, "control": True},
+        runs=8,
+        boots=4,
+        between=0.05,
+    ).write(tmp_path / "r")
+    found = Source.of(folder)
+    mine = controls(found.result, "throughput")
+    assert {(c.unit, c.n) for c in mine} == {("boot", 4)}
+    assert all(0.95 < c.low < c.high < 1.05 for c in mine)  # boots differ by more

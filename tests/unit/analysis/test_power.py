@@ -1,0 +1,252 @@
+"""What a campaign can show before it runs: the noncentral t against scipy's and against trials, the
+split of boots and blocks against all others, and what an earlier result says of a campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+import yaml
+
+from netbench import campaign
+from netbench.analysis.intervals import sequential_confidence
+from netbench.analysis.load import load
+from netbench.analysis.outlook import Outlook, outlook
+from netbench.analysis.power import (
+    cheapest_blocks,
+    smallest_difference,
+    units_needed,
+    upper_deviation,
+)
+from netbench.analysis.result import Result
+from netbench.model import Campaign
+from tests.support.local import call
+from tests.support.synthetic import Record, Synth
+
+PAIR = ("snd>rcv",)
+TRIALS = 20_000
+
+
+def found_share(n: int, confidence: float, difference: float, sd: float) -> float:
+    """By scipy's noncentral t."""
+    limit = scipy.stats.t.ppf((1 + confidence) / 2, n - 1)
+    return float(scipy.stats.nct.sf(limit, n - 1, difference * math.sqrt(n) / sd))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 10, 30, 200])
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 1 - 0.05 / 6, 0.999])
+def test_the_smallest_difference_is_scipys(n: int, confidence: float) -> None:
+    difference = smallest_difference(0.02, n, confidence)
+    assert found_share(n, confidence, difference, 0.02) == pytest.approx(0.8, abs=1e-3)
+
+
+def test_the_fewest_runs_are_named() -> None:
+    for difference in (0.01, 0.02, 0.05):
+        n = units_needed(difference, 0.018, 0.99)
+        assert n is not None
+        assert found_share(n, 0.99, difference, 0.018) >= 0.8 - 1e-6
+        assert found_share(n - 1, 0.99, difference, 0.018) < 0.8
+    assert units_needed(0.0001, 0.5, 0.95) is None
+    assert units_needed(0.01, 0.0, 0.95) == 2
+    assert math.isnan(smallest_difference(0.01, 1, 0.95))
+
+
+def test_as_many_trials_find_it() -> None:
+    n = units_needed(0.02, 0.03, 0.95)
+    assert n is not None
+    values = np.random.default_rng(1).normal(0.02, 0.03, (TRIALS, n))
+    half = scipy.stats.t.ppf(0.975, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    assert 0.78 < (values.mean(axis=1) > half).mean() < 0.84
+
+
+def test_a_small_pilot_may_have_seen_too_little() -> None:
+    values = np.random.default_rng(1).normal(0, 1, (TRIALS, 6)).std(axis=1, ddof=1)
+    assert (upper_deviation(1.0, 5) * values >= 1).mean() == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize("between", [0.002, 0.01, 0.03])
+@pytest.mark.parametrize("costs", [(30.0, 4.0), (5.0, 20.0), (300.0, 1.0)])
+def test_no_other_split_gives_more_for_the_time(between: float, costs: tuple[float, float]) -> None:
+    boot, block = costs
+    best = cheapest_blocks(between, 0.02, boot, block)
+
+    def cost(blocks: int) -> float:
+        return (boot + blocks * block) * (between**2 + 0.02**2 / blocks)
+
+    cheapest = min(range(1, 101), key=cost)
+    assert best in (cheapest, cheapest + 1)  # it is rounded up
+    assert cheapest_blocks(0.0, 0.02, boot, block) == 100
+
+
+# --- a campaign and an earlier result ---
+
+
+def asked(**changes: object) -> Campaign:
+    """Two levels of `send`, compared; hosts that nothing can reach."""
+    tree = {
+        "netbench": 1,
+        "name": "asked",
+        "hosts": {
+            "snd": {"ssh": "no.invalid", "address": "192.0.2.1"},
+            "rcv": {"ssh": "neither.invalid", "address": "192.0.2.2"},
+        },
+        "sweep": {"send": ["readwrite", "sendfile"]},
+        "compare": {"factor": "send", "baseline": "readwrite"},
+        "repeat": {"min": 8, "max": 20},
+        "meters": ["rusage", "procstat"],
+    }
+    given = {key: value for key, value in (tree | changes).items() if value is not None}
+    text = yaml.safe_dump(given, sort_keys=False)
+    return campaign.parse(text, "asked.yaml")
+
+
+def pilot(folder: Path, **fields: object) -> Result:
+    made = {"factors": {"send": ("readwrite", "sendfile")}, "pairs": PAIR, "runs": 12}
+    return load(Synth(**made | fields).write(folder))  # type: ignore[arg-type]
+
+
+def logs(result: Result, send: str) -> np.ndarray:
+    runs = result.ok[result.ok["send"] == send].sort_values("block")
+    return np.log(runs["throughput"].to_numpy())
+
+
+def test_paired_differences_of_the_pilot_are_what_varies(tmp_path: Path) -> None:
+    result = pilot(tmp_path / "r")
+    (one,) = outlook(asked(), result).metrics
+    sd = float((logs(result, "sendfile") - logs(result, "readwrite")).std(ddof=1))
+    assert (one.sd, one.freedom, one.paired, one.family) == (pytest.approx(sd), 11, True, 1)
+    confidence = sequential_confidence(0.95, 8, 20)
+    assert one.confidence == pytest.approx(confidence)
+    assert one.of == "send=sendfile against send=readwrite"
+    for n, difference in one.smallest.items():
+        power = found_share(n, confidence, math.log1p(difference), sd)
+        assert power == pytest.approx(0.8, abs=1e-3)
+    assert list(one.smallest) == [8, 20]
+    assert one.needed[0.01] == units_needed(math.log1p(0.01), sd, confidence)
+
+
+def test_the_family_is_corrected_and_what_varies_most_counts(tmp_path: Path) -> None:
+    def noisy(record: Record) -> Record:
+        if record["factors"] == {"send": "splice", "pin": "same"}:
+            counted = record["receiver"]["flow"]["bytes"]
+            counted[1][0] += int((counted[1][0] - counted[0][0]) * 0.1 * (record["block"] % 2))
+        return record
+
+    factors = {"send": ("readwrite", "sendfile", "splice"), "pin": ("same", "apart")}
+    result = pilot(tmp_path / "r", factors=factors, edit=noisy)
+    (one,) = outlook(
+        asked(sweep={name: list(levels) for name, levels in factors.items()}), result
+    ).metrics
+    assert (one.family, one.of) == (4, "send=splice,pin=same against send=readwrite,pin=same")
+    assert one.confidence == pytest.approx(sequential_confidence(1 - 0.05 / 4, 8, 20))
+
+
+def told(found: Outlook) -> str:
+    return "; ".join(found.notes)
+
+
+def test_what_does_not_match_is_said(tmp_path: Path) -> None:
+    result = pilot(tmp_path / "r", factors={"send": ("readwrite",), "tso": ("on", "off")})
+    found = outlook(
+        asked(
+            sweep={"send": ["readwrite", "splice"], "pin": ["same", "apart"]},
+            repeat={"min": 8, "metrics": ["throughput", "system_cpu.soak"]},
+            meters=["rusage", "soak"],
+        ),
+        result,
+    )
+    (one,) = found.metrics
+    assert not one.paired  # of two cells like the one that is there
+    deviations = [
+        np.log(group["throughput"]).std(ddof=1)
+        for _, group in result.ok.groupby("cell", observed=True)
+    ]
+    assert one.sd == pytest.approx(math.sqrt(2) * max(deviations))
+    said = told(found)
+    for what in (
+        "no cell there has the levels of send=splice,pin=same; send=splice,pin=apart",
+        "pin: not swept there",
+        "tso: swept there alone",
+        "system_cpu.soak was not measured there",
+    ):
+        assert what in said
+    nothing = outlook(
+        asked(
+            sweep={"send": ["splice", "sendfile"]}, compare={"factor": "send", "baseline": "splice"}
+        ),
+        pilot(tmp_path / "one", factors={"send": ("write", "zerocopy")}),
+    )
+    assert nothing.metrics == ()
+
+
+def test_without_compare_each_cell_stands_for_itself(tmp_path: Path) -> None:
+    found = outlook(asked(compare=None), pilot(tmp_path / "r", pairs=("x>y",)))
+    (one,) = found.metrics
+    assert (one.family, one.paired) == (1, False)
+    assert "other pairs of hosts there: x>y" in told(found)
+
+
+def booted(record: Record) -> Record:
+    """A boot takes 100 s more than a run does."""
+    begun = datetime.fromisoformat(record["started"]) + timedelta(seconds=100 * record["boot"])
+    return record | {"started": begun.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+
+
+def test_boots_and_blocks_are_split_by_what_they_cost(tmp_path: Path) -> None:
+    factors = {"kernel": ("a", "b"), "send": ("readwrite", "sendfile")}
+    kernels = {name: {"release": name} for name in factors["kernel"]}
+    wanted = asked(
+        kernels=kernels,
+        sweep={name: list(levels) for name, levels in factors.items()},
+        compare={"factor": "kernel", "baseline": "a"},
+        repeat={"min": 8, "boots": 4},
+    )
+    fields = {"factors": factors, "runs": 40, "boots": 8, "between": 0.01, "spread": 0.02}
+    result = pilot(tmp_path / "r", **fields, edit=booted)
+    (one,) = outlook(wanted, result).metrics
+    assert (one.unit, one.family, list(one.smallest)) == ("boot", 2, [4])
+    assert 0.005 < one.between < 0.03
+    assert 0.02 < one.within < 0.04
+    assert one.sd == pytest.approx(math.hypot(one.between, one.within / math.sqrt(2)))
+    plan = one.boots
+    assert plan is not None
+    run = plan.block_seconds / 2  # two cells on each kernel
+    assert plan.boot_seconds == pytest.approx(100, abs=2)
+    assert plan.blocks_a_boot == math.ceil(
+        math.sqrt(plan.boot_seconds / plan.block_seconds) * one.within / one.between
+    )
+    n = plan.boots[0.05]
+    assert n is not None
+    assert plan.seconds[0.05] == pytest.approx(
+        2 * n * (plan.boot_seconds + plan.blocks_a_boot * 2 * run)
+    )
+    found = outlook(wanted, pilot(tmp_path / "once", factors={"send": factors["send"]}))
+    assert found.metrics == ()
+    assert "no cell there has several boots of several blocks" in told(found)
+
+
+def test_the_command_line_tells_it_in_80_columns_and_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(__file__).resolve().parents[3]
+    sample, file = next((folder / "results" / "sample").glob("*/")), folder / "campaigns"
+    done = call("plan", file / "loopback.yaml", "--power", sample)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = done.stdout[done.stdout.index("what this can show") :]
+    assert "smallest difference: " in told
+    assert max(map(len, told.replace(str(sample), "").splitlines())) <= 80
+    found = json.loads(call("plan", file / "loopback.yaml", "--power", sample, "--json").stdout)
+    assert {one["metric"] for one in found["power"]["metrics"]} == {"throughput", "system_demand"}
+    monkeypatch.chdir(tmp_path)
+    empty = call("plan", file / "loopback.yaml", "--power", "latest")
+    assert empty.returncode == 2
+    assert "no results below results" in empty.stderr
+    refused = call("plan", file / "loopback.yaml", "--power", file)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "is not a result folder" in refused.stderr

@@ -1,0 +1,193 @@
+"""A comparison as text for a cover letter: each line against the records, at 72 columns."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from netbench.errors import ReportError
+from netbench.report import letter, letter_lkp
+from netbench.report.build import build
+from netbench.report.hardware import hardware
+from tests.support.local import call
+from tests.support.synthetic import Record, Synth, failed
+
+SAMPLE = next((Path(__file__).resolve().parents[3] / "results" / "sample").glob("*/"))
+SEND = {"factor": "send", "baseline": "readwrite"}
+ROW = re.compile(r"(.*?)  +(\S+) +(\S+) +(\S+)% +(\S+) \.\. (\S+)  (\w+)\*?")
+
+
+def lines_of(synth: Synth, folder: Path) -> list[str]:
+    return letter.render(build(synth.write(folder))).splitlines()
+
+
+def throughputs() -> dict[str, dict[int, float]]:
+    """Of the sample's raw counters, Gb/s by cell and block."""
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+    for line in (SAMPLE / "records.jsonl").read_text().splitlines():
+        record: dict[str, Any] = json.loads(line)
+        if record["status"] == "ok" and not record.get("control"):
+            (begun,), (ended,) = record["receiver"]["flow"]["bytes"]
+            t0, t1 = record["receiver"]["time_ns"]
+            found[record["cell"]][record["block"]] = (ended - begun) * 8 / (t1 - t0)
+    return found
+
+
+def test_the_samples_letter_is_that_of_its_records() -> None:
+    done = call("report", SAMPLE, "--letter")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 72
+    facts = json.loads((SAMPLE / "facts.json").read_text())["hosts"]["here"][-1]["facts"]
+    assert f"Linux {facts['kernel']}, loopback, MTU {facts['mtu']}" in " ".join(lines)
+    measured, seen = throughputs(), 0
+    for at, line in enumerate(lines):
+        if not re.match(r"pin=\w+:$", line):
+            continue
+        pin = line.removesuffix(":")
+        base, level = (
+            next(by_block for cell, by_block in measured.items() if f"send={send},{pin}" in cell)
+            for send in ("readwrite", "sendfile")
+        )
+        row = ROW.fullmatch(lines[at + 2])
+        assert row
+        label, *numbers, verdict = row.groups()
+        assert label == "Gb/s"
+        means = (float(np.mean(list(each.values()))) for each in (base, level))
+        d = [math.log(level[block] / base[block]) for block in base.keys() & level.keys()]
+        change = 100 * math.expm1(float(np.mean(d)))
+        assert [float(x) for x in numbers[:3]] == [
+            *(pytest.approx(mean, rel=1e-3) for mean in means),
+            pytest.approx(change, abs=0.06),
+        ]
+        low, high = map(float, numbers[3:])
+        plain = scipy.stats.t.interval(0.95, len(d) - 1, np.mean(d), scipy.stats.sem(d))
+        assert low <= 100 * math.expm1(plain[0]) + 0.06  # corrected: never narrower
+        assert high >= 100 * math.expm1(plain[1]) - 0.06
+        assert (verdict == "better") == (low > 0)
+        seen += 1
+    assert seen == 3
+
+
+def test_every_row_is_the_report_s_comparison() -> None:
+    report = build(SAMPLE)
+    text = letter.render(report)
+    rows = [ROW.fullmatch(line) for line in text.splitlines()]
+    found = [row.groups() for row in rows if row]
+    family = [c for each in report.source.comparisons.values() for c in each]
+    wanted = {(f"{100 * (c.ratio - 1):+.1f}", c.verdict) for c in family if abs(c.ratio - 1) > 1e-3}
+    assert len(found) == len(family)
+    assert wanted <= {(row[3], row[6]) for row in found}
+
+
+def test_what_a_reviewer_asks_for_is_told(tmp_path: Path) -> None:
+    def some_failed(record: Record) -> Record:
+        late = record["factors"]["send"] == "splice" and record["block"] == 3
+        return failed(record, "failed", "reset") if late and not record.get("control") else record
+
+    made = Synth(
+        factors={"send": ("readwrite", "sendfile", "splice")},
+        compare={**SEND, "control": True},
+        runs=12,
+        edit=some_failed,
+    )
+    lines = lines_of(made, tmp_path / "r")
+    text = " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= 72
+    assert "send=sendfile, send=splice against send=readwrite (base); 11 to 12 blocks" in text
+    assert "even if the 1 run that failed had the worst values seen" in text
+    assert re.search(r"Could have shown, with 80% power: throughput \d", text)
+    assert re.search(r"throughput, control: baseline against itself [+-]\d", text)
+    assert "Not tested: UDP, request and response, more than 1 flow" in text
+    assert "Repeat: python -m netbench run synthetic.yaml" in text
+
+
+def test_many_contexts_are_rows_of_a_table_for_each_metric(tmp_path: Path) -> None:
+    made = Synth(
+        factors={
+            "send": ("readwrite", "sendfile"),
+            "pin": ("none", "apart"),
+            "socket_buffer": ("32K", "64K", "128K"),
+        },
+        compare=SEND,
+    )
+    lines = lines_of(made, tmp_path / "r")
+    assert max(map(len, lines)) <= 72
+    assert lines.count("Gb/s, by pin, socket_buffer:") == 1
+    assert sum(line.startswith("apart 64K  ") for line in lines) == 3
+
+
+def test_levels_with_long_names_are_base_and_level(tmp_path: Path) -> None:
+    levels = ("a-kernel-with-a-long-name", "another-kernel-with-a-name")
+    made = Synth(factors={"send": levels}, compare={"factor": "send", "baseline": levels[0]})
+    lines = lines_of(made, tmp_path / "r")
+    assert any(re.match(r" +base +level +change +95% interval +verdict", line) for line in lines)
+    assert max(map(len, lines)) <= 72
+
+
+def test_without_a_comparison_there_is_no_letter(tmp_path: Path) -> None:
+    folder = Synth().write(tmp_path / "r")
+    with pytest.raises(ReportError, match="give it `compare: "):
+        letter.render(build(folder))
+    done = call("report", folder, "--letter")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_forms_that_are_none_are_refused() -> None:
+    done = call("report", SAMPLE, "--letter", "--json")
+    assert done.returncode == 2
+    assert "give one of them" in done.stderr
+    done = call("report", SAMPLE, "--letter=html")
+    assert done.returncode == 2
+    assert "'html' is no form of a letter" in done.stderr
+
+
+def test_the_robots_form_has_means_and_deviations_in_percent() -> None:
+    done = call("report", SAMPLE, "--letter=lkp")
+    assert done.returncode == 0
+    values = list(throughputs().items())
+    rows = re.findall(
+        r"^ *(\S+) ±\s*(\d+)% +([+-]\S+)% +(\S+) ±\s*(\d+)%  throughput Gb/s$", done.stdout, re.M
+    )
+    assert len(rows) == 3
+    known = {
+        (f"{np.mean(runs):.5g}", f"{100 * np.std(runs, ddof=1) / np.mean(runs):.0f}")
+        for runs in ([*by_block.values()] for _, by_block in values)
+    }
+    assert {(row[0], row[1]) for row in rows} | {(row[3], row[4]) for row in rows} == known
+    assert letter_lkp.render(build(SAMPLE)) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        (
+            {
+                "cpu_model": "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz",
+                "sockets": "2",
+                "cores": "28",
+            },
+            "2x Intel Xeon E5-2680 v4 (28 cores)",
+        ),
+        (
+            {"nic_driver": "mlx5_core", "speed": "100000", "nic_firmware": "22.36", "mtu": "4096"},
+            "mlx5_core at 100 Gb/s firmware 22.36, MTU 4096",
+        ),
+        ({"nic_driver": "ice", "pci_width": "16", "pci_speed": "16.0 GT/s"}, "PCIe x16 16.0 GT/s"),
+    ],
+)
+def test_hardware_is_told_without_names(tmp_path: Path, facts: dict[str, str], told: str) -> None:
+    result = build(
+        Synth(facts={"snd": facts, "rcv": facts}, pairs=("snd>rcv",)).write(tmp_path / "r")
+    ).source.result
+    line = hardware(result)
+    assert told in line
+    assert not re.search(r"\b(snd|rcv)\b", line)

@@ -1,0 +1,106 @@
+"""Comparisons as KTAP and JUnit: what passes, fails and is skipped, in both, and that the kernel's
+own parser reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree as xml
+
+import pytest
+
+from netbench.report import junit, ktap
+from netbench.report.build import Report, build
+from tests.support.local import call
+from tests.support.synthetic import Synth
+
+LEVELS = ("readwrite", "sendfile", "slower", "same")
+TRUTH = {"readwrite": 18.0, "sendfile": 33.0, "slower": 9.0, "same": 18.0}
+STATES = {"better": "ok", "worse": "not ok", "equivalent": "ok", "inconclusive": "ok # SKIP"}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A level of each verdict but equivalent."""
+    made = Synth(
+        factors={"send": LEVELS},
+        compare={"factor": "send", "baseline": "readwrite"},
+        truth=lambda factors: (TRUTH[factors["send"]], 0.5, 0.5),
+    )
+    return build(made.write(tmp_path_factory.mktemp("r") / "r"))
+
+
+def test_each_comparison_is_a_subtest(report: Report) -> None:
+    lines = ktap.render(report).splitlines()
+    families = report.source.comparisons
+    assert lines[:2] == ["KTAP version 1", f"1..{len(families)}"]
+    subtests = [line.strip() for line in lines if re.match(r"    (not )?ok ", line)]
+    found = [(re.sub(r" \d+ .*?(?= # SKIP|$)", "", s)).partition(" inc")[0] for s in subtests]
+    wanted = [STATES[c.verdict] for family in families.values() for c in family]
+    assert found == wanted
+    assert {"ok", "not ok", "ok # SKIP"} == set(found)
+    for line in lines:
+        if match := re.match(r"(not ok|ok) \d+ (\S+)$", line):
+            worse = any(c.verdict == "worse" for c in families[match[2]])
+            assert (match[1] == "not ok") == worse
+    for c in (c for family in families.values() for c in family):
+        assert any(c.sentence in line for line in lines)
+
+
+def test_junit_says_the_same(report: Report) -> None:
+    root = xml.fromstring(junit.render(report))
+    assert [suite.get("name") for suite in root] == list(report.source.comparisons)
+    for suite in root:
+        tally = Counter(c.verdict for c in report.source.comparisons[str(suite.get("name"))])
+        told = [int(str(suite.get(key))) for key in ("tests", "failures", "skipped")]
+        assert told == [len(suite), tally["worse"], tally["inconclusive"]]
+        assert next(case.get("name") for case in suite) == "send=sendfile against readwrite"
+        seconds = sum(float(str(case.get("time"))) for case in suite)
+        assert seconds == pytest.approx(float(str(suite.get("time"))), abs=0.01)
+    took = report.source.result.runs["started"]
+    suite = next(iter(root))
+    assert 0 < float(str(suite.get("time"))) < (took.max() - took.min()).total_seconds()
+
+
+def test_the_command_line_prints_and_writes_them(report: Report, tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    done = call("report", report.source.result.path, "--ktap", "--junit", file)
+    assert (done.returncode, done.stdout) == (0, ktap.render(report) + "\n")
+    assert file.read_text() == junit.render(report)
+    both = call("report", report.source.result.path, "--ktap", "--letter")
+    assert both.returncode == 2
+    assert "--letter and --ktap are forms of one report" in both.stderr
+
+
+@pytest.mark.slow
+def test_the_kernels_parser_reads_it(report: Report, tmp_path: Path) -> None:
+    """kunit.py of Debian's linux-source-6.1 (130 MB)."""
+    got = subprocess.run(
+        ["apt-get", "download", "linux-source-6.1"], cwd=tmp_path, capture_output=True, check=False
+    )
+    if got.returncode or not shutil.which("dpkg-deb"):
+        pytest.skip(f"needs Debian's linux-source-6.1: {got.stderr.decode()[-200:]}")
+    (package,) = tmp_path.glob("*.deb")
+    script = (
+        "dpkg-deb --fsys-tarfile $0 | tar -xO ./usr/src/linux-source-6.1.tar.xz"
+        " | tar -xJ --wildcards 'linux-source-6.1/tools/testing/kunit/*'"
+    )
+    subprocess.run(["sh", "-ec", script, package], cwd=tmp_path, check=True)
+    program = tmp_path / "linux-source-6.1" / "tools" / "testing" / "kunit" / "kunit.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "parse"],
+        input=ktap.render(report) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    tally = Counter(c.verdict for family in report.source.comparisons.values() for c in family)
+    said = done.stdout
+    assert f"failed: {tally['worse']}" in said
+    assert f"skipped: {tally['inconclusive']}" in said
+    assert "error" not in said.lower()

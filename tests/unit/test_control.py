@@ -1,0 +1,210 @@
+"""The control of a comparison: which campaigns have one, what the plan says of it, and how long it
+gets runs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from netbench import campaign
+from netbench.analysis.accounts import ACCOUNTS
+from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
+from netbench.errors import CampaignError
+from netbench.model import Campaign
+from netbench.plan import Plan, Run
+from netbench.record import Record, SideCounters, Status, parse_record
+from netbench.store import now
+
+FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
+TWO = "sweep: {chunk: [1K, 2K]}\ncompare: {factor: chunk, baseline: 2K}\n"
+REPEAT = "repeat: {min: 3, max: 6, precision: 5%}\n"
+BASE, OTHER, CONTROL = (
+    (cell, "here>here") for cell in ("chunk=2K", "chunk=1K", "chunk=2K,control")
+)
+
+
+def parse(text: str, *sets: str, quick: bool = False) -> Campaign:
+    return campaign.parse(f"netbench: 1\nname: c\n{text}", "c.yaml", sets, quick=quick)
+
+
+def controls(text: str, *sets: str, quick: bool = False) -> list[str]:
+    return [cell.id for cell in parse(text, *sets, quick=quick).cells if cell.control]
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "expected"),
+    [
+        pytest.param(FOUR, (), ["chunk=2K,control"], id="four levels: a fifth of the runs"),
+        pytest.param(FOUR, ("sweep.chunk=[1K,2K,4K]",), [], id="three levels: a quarter"),
+        pytest.param(FOUR, ("compare.control=false",), [], id="not wanted"),
+        pytest.param(TWO, ("compare.control=true",), ["chunk=2K,control"], id="wanted"),
+        pytest.param(TWO, (), [], id="two levels: a third"),
+        pytest.param(
+            "sweep: {chunk: [1K, 2K, 4K, 8K]}\n", (), [], id="nothing is compared, so no control"
+        ),
+        pytest.param(
+            FOUR,
+            ("sweep.streams=[1,2]",),
+            ["chunk=2K,streams=1,control", "chunk=2K,streams=2,control"],
+            id="one in each context of the other factors",
+        ),
+        pytest.param(
+            FOUR + "exclude: [{chunk: 2K, streams: 2}]\n",
+            ("sweep.streams=[1,2]",),
+            ["chunk=2K,streams=1,control"],
+            id="none where the baseline is excluded",
+        ),
+        pytest.param(
+            TWO + "exclude: [{chunk: 1K, streams: 2}]\n",
+            ("sweep.streams=[1,2]", "compare.control=on"),
+            ["chunk=2K,streams=1,control"],
+            id="none where nothing is compared with the baseline",
+        ),
+        pytest.param(
+            FOUR + "include: [{chunk: 2K, receive_chunk: 8K}]\n",
+            (),
+            ["chunk=2K,receive_chunk=8K,control"],
+            id="it has what include adds to the baseline",
+        ),
+    ],
+)
+def test_controls_are_by_default_where_they_are_less_than_a_quarter_of_the_runs(
+    text: str, sets: tuple[str, ...], expected: list[str]
+) -> None:
+    assert controls(text, *sets) == expected
+    assert controls(text, *sets, quick=True) == expected
+
+
+def test_a_control_is_the_baseline_in_all_but_its_name() -> None:
+    found = parse(FOUR)
+    baseline, control = found.cells[1], found.cells[-1]
+    assert replace(control, id=baseline.id, control=False) == baseline
+    assert found.compare
+    assert found.compare.control
+
+
+def test_a_word_that_is_no_switch_is_refused_with_its_place() -> None:
+    with pytest.raises(CampaignError, match=r"compare\.control.*on or off.*maybe"):
+        parse(TWO, "compare.control=maybe")
+
+
+def test_the_plan_has_controls_among_cells_order_and_runs() -> None:
+    plan = Plan(parse(FOUR + REPEAT)).to_json()
+    assert plan["cells"][-1] == {  # type: ignore[index]
+        "cell": "chunk=2K,control",
+        "factors": {"chunk": "2K"},
+        "control": True,
+    }
+    assert not any("control" in cell for cell in plan["cells"][:-1])  # type: ignore[index]
+    assert sorted(plan["order"]) == sorted(cell["cell"] for cell in plan["cells"])  # type: ignore[call-overload, attr-defined]
+    assert plan["runs_total"] == 5 * 3
+    assert plan["compare"] == {
+        "factor": "chunk",
+        "baseline": "2K",
+        "margin": None,
+        "control": True,
+    }
+
+
+def test_a_control_is_shuffled_into_each_block() -> None:
+    plan = Plan(parse(FOUR))
+    blocks = [
+        [step.unit.cell.id for step in plan.block(n, lambda _: True) if isinstance(step, Run)]
+        for n in range(60)
+    ]
+    assert {block.index("chunk=2K,control") for block in blocks} == set(range(5))
+    first = sum(block.index("chunk=2K") < block.index("chunk=2K,control") for block in blocks)
+    assert 0 < first < 60
+
+
+def test_the_control_of_a_kernel_is_in_the_boots_of_its_baseline() -> None:
+    text = (
+        "sweep: {kernel: [a, b, c, d]}\ncompare: {factor: kernel, baseline: b}\n"
+        "repeat: {min: 4, boots: 2}\n"
+    )
+    plan = Plan(parse(text))
+    for block in range(plan.blocks or 0):
+        boot = plan.boot(block)
+        ran = [s.unit.cell.id for s in plan.block(block, lambda _: True) if isinstance(s, Run)]
+        assert boot
+        expected = [f"kernel={boot.kernel}"] + ["kernel=b,control"] * (boot.kernel == "b")
+        assert sorted(ran) == expected
+
+
+def ledger(repeat: str = REPEAT) -> Ledger:
+    plan = Plan(parse(TWO + repeat, "compare.control=on"))
+    return Ledger(plan, {"here": 100}, {"here>here": True}, ACCOUNTS)
+
+
+def record(
+    run: int, key: tuple[str, str], block: int, gigabits: float, status: Status = "ok"
+) -> Record:
+    sides = (
+        SideCounters("here", (0, 10**9), meters={"flow": {"bytes": [[0], [count]]}})
+        for count in (1, int(gigabits * 1e9 / 8))
+    )
+    cell = key[0].removesuffix(",control")
+    reason = "" if status == "ok" else "no route"
+    factors = dict([cell.split("=")])
+    return Record(run, *key, block, 0, factors, status, reason, now(), *sides)
+
+
+def play(book: Ledger, values: dict[tuple[str, str], list[float]]) -> None:
+    """Give each unit its values block by block, while it is open."""
+    run = 0
+    for block in range(max(map(len, values.values()))):
+        for key, mine in values.items():
+            if book.is_open(key) and block < len(mine):
+                run += 1
+                book.add(record(run, key, block, mine[block]))
+        book.next_block()
+
+
+STEADY, WILD = [10, 10.001, 9.999, 10, 10.002, 9.998], [10.0, 30, 5, 22, 50, 7]
+
+
+def test_a_wild_control_keeps_no_campaign_open_and_no_steady_one_closes_it() -> None:
+    book = ledger()
+    play(book, {BASE: STEADY, OTHER: STEADY, CONTROL: WILD})
+    assert book.finished
+    assert not book.is_open(CONTROL)
+    assert book.assessment(CONTROL).n == 3  # repeat.min, as its baseline
+    book = ledger()
+    play(book, {BASE: STEADY[:4], OTHER: WILD[:4], CONTROL: STEADY[:4]})
+    assert {BASE, CONTROL} <= set(book.open_keys)
+    assert book.assessment(CONTROL).n == 4
+
+
+def test_what_counts_cells_leaves_controls_out() -> None:
+    book = ledger()
+    assert (book.size, book.open_count, book.open_keys) == (2, 2, [OTHER, BASE, CONTROL])
+
+
+def test_a_control_that_fails_is_given_up_and_said_to_have_failed() -> None:
+    book = ledger()
+    for block in range(FAILURES_IN_A_ROW):
+        assert book.is_open(CONTROL)
+        book.add(record(2 * block + 1, BASE, block, 10))
+        book.add(record(2 * block + 2, CONTROL, block, 0, "failed"))
+        if block == 0:
+            assert book.failed
+    assert not book.is_open(CONTROL)
+    assert book.failed
+    assert book.is_open(BASE)
+
+
+def test_a_baseline_that_is_given_up_takes_its_control_along() -> None:
+    book = ledger()
+    book.add(record(1, BASE, 0, 0, "unsupported"))
+    assert not book.is_open(CONTROL)
+    assert book.is_open(OTHER)
+
+
+def test_a_record_of_a_control_says_so() -> None:
+    told = replace(record(1, CONTROL, 0, 10), control=True)
+    assert told.to_json()["control"] is True
+    assert "control" not in record(1, BASE, 0, 10).to_json()
+    assert parse_record(json.dumps(told.to_json()).encode(), "r") == told
