@@ -61,9 +61,12 @@ def connect() -> None:
 
 @pytest.fixture(autouse=True)
 def learning() -> Iterator[None]:
-    """A namespace whose kernel saves, and has learnt something of the loopback's address."""
+    """A namespace whose kernel saves, and has learnt something of the loopback's address alone:
+    what the connections of other tests of this process have taught it is dropped.
+    """
     was = NO_SAVE.read_text()
     NO_SAVE.write_text("0")
+    subprocess.run(["ip", "tcp_metrics", "flush"], check=True)
     connect()
     assert learnt() == ["127.0.0.1"]
     yield
