@@ -24,6 +24,7 @@ from netbench.store import Store
 
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
+UNNAMED = ("", "unknown")  # released since it was refused; taken, but its file not yet written
 BUSY = (
     "the campaign {} is using this host (process {} there); wait for it to end, or stop it; where"
     " it is dead already, `restore` its result"
@@ -99,10 +100,12 @@ class HostLocks:
                 holder, pid = _holder(worker, scope)
                 if self._is_ours(holder):
                     return
-                if _result(holder) != self._result:
+                changed_hands = holder in UNNAMED and not error.errno
+                if not changed_hands and _result(holder) != self._result:
                     why = BUSY.format(_result(holder), pid) if holder else str(error)
                     raise HostBusy(f"{worker.host}: {why}") from error
-                worker.end_stopped(pid)
+                if pid:
+                    worker.end_stopped(pid)
                 if time.monotonic() > deadline:
                     raise HostBusy(f"{worker.host}: {HANGS.format(pid, LOCK_SECONDS)}") from error
             time.sleep(LOCK_PAUSE)

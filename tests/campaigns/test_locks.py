@@ -9,9 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from netbench import campaign
+from netbench.conductor import host_locks
 from netbench.conductor.held_settings import HeldSettings
 from netbench.conductor.host_locks import HostLocks
 from netbench.conductor.worker_pool import WorkerPool
+from netbench.engine.worker import Worker
 from netbench.errors import HostBusy
 from netbench.journal import Journal
 from netbench.model import Campaign
@@ -82,6 +84,27 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
             pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
         ):
             held(two, other_campaign, "other/result").claim()
+
+
+def test_a_lock_that_is_released_after_it_was_refused_is_taken(
+    two: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had it has left when its name is looked for."""
+    honest = host_locks._holder
+    with WorkerPool(two) as ours, WorkerPool(two) as theirs:
+        held(two, theirs, "other/result").claim()
+        leaves = ["snd", "rcv"]
+
+        def look(worker: Worker, scope: str) -> tuple[str, int]:
+            while leaves:
+                host = leaves.pop()
+                theirs.dismiss_holder(host)
+                theirs.dismiss(host, "sender" if host == "snd" else "receiver")
+            return honest(worker, scope)
+
+        monkeypatch.setattr(host_locks, "_holder", look)
+        HostLocks(two, ours, "locks/result").lock("snd")
+        assert not leaves, "the lock was refused first"
 
 
 def test_what_other_accounts_say_of_themselves_is_a_caution(two: Campaign) -> None:

@@ -168,7 +168,7 @@ def traced(
     argvs = [("strace", "-ff", "-qq", "-o", str(each / "trace"), *WORKER) for each in folders]
     with open_pair(*argvs) as pair:
         pids = [pair.sender.hello.pid, pair.receiver.hello.pid]
-        bound = {"bytes": bytes_} if bytes_ else {"duration": 50 * MS}
+        bound = {"bytes": bytes_} if bytes_ else {"duration": 500 * MS}
         sides = pair.run(send, receive, to_sender={"chunk": CHUNK, **options}, **bound)
     sent, received = (flow_calls(each, pid) for each, pid in zip(folders, pids, strict=True))
     check_lengths(folders[0], pids[0], sides[0], local().send[send])
