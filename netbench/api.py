@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import NetbenchError, PlaceError, RequestError, StoreError
+from netbench.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "resume",
     "start",
     "transfer",
+    "write_bundle",
     "write_report",
 ]
 
@@ -264,6 +265,29 @@ def write_report(report: Report, kind: str, file: Path) -> None:
             _write_flames(report, file.parent / more["flames"])
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+
+
+FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}
+FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "junit": "junit.xml"}
+
+
+def write_bundle(report: Report, file: Path) -> None:
+    """Write one archive of a result: its folder, its report in every form, and how to repeat it.
+    Errors: PlaceError.
+    """
+    from importlib import import_module
+
+    from netbench import bundles
+    from netbench.report.about_bundle import about
+
+    with tempfile.TemporaryDirectory(prefix="netbench-") as made:
+        for form, name in FORMS.items():
+            with suppress(ReportError):  # a campaign that compares nothing has no letter
+                text = str(import_module(f"netbench.report.{form}").render(report))
+                (Path(made) / name).write_text(text)
+        for kind, name in FILES.items():
+            write_report(report, kind, Path(made) / name)
+        bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
 
 
 def _write_flames(report: Report, folder: Path) -> None:

@@ -26,6 +26,7 @@ from netbench.analysis.record_shapes import RecordShapes, Runs
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
+from netbench.bundles import folder_of
 from netbench.codec import flawed
 from netbench.json_lines import JsonLines
 from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
@@ -44,10 +45,10 @@ class Observer(Protocol):
 
 
 def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
-    """Read a result folder; observers see every record. Errors: ReportError when it is none;
-    StoreError, with file and line, for what cannot be read.
+    """Read a result folder, or a bundle of one; observers see every record. Errors: ReportError
+    when it is none; StoreError, with file and line, for what cannot be read.
     """
-    folder = Path(path)
+    folder = folder_of(Path(path))
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")

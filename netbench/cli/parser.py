@@ -10,6 +10,7 @@ from typing import IO
 
 from netbench import __version__
 from netbench.cli import (
+    bundle,
     check,
     compare,
     export,
@@ -34,6 +35,7 @@ VERBS = (
     RESUME,
     report.VERB,
     compare.VERB,
+    bundle.VERB,
     listing.VERB,
     transfer.VERB,
     meter.VERB,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench.cli.output import WIDTH, say
-from netbench.cli.verb import Verb, add_result
+from netbench.cli.verb import Verb, add_redact, add_result, read_result
 from netbench.control_characters import escape_controls
 from netbench.errors import RequestError
 
@@ -28,10 +28,13 @@ def _run(options: argparse.Namespace) -> int:
     if len(forms) > 1:
         names = " and ".join(f"--{form}" for form in forms)
         raise RequestError(f"{names} are forms of one report; give one of them")
-    report = api.build_report(options.result)
-    for kind in FILES:
-        if getattr(options, kind):
-            api.write_report(report, kind, getattr(options, kind))
+    form = forms[0] if forms else "text"
+    with read_result(options.result, options.redact) as result:
+        report = api.build_report(result)
+        for kind in FILES:
+            if getattr(options, kind):
+                api.write_report(report, kind, getattr(options, kind))
+        told = render(report, options.letter if form == "letter" else form)
     if options.csv and report.label:
         print(
             escape_controls(
@@ -39,8 +42,7 @@ def _run(options: argparse.Namespace) -> int:
             ),
             file=sys.stderr,
         )
-    form = forms[0] if forms else "text"
-    say(render(report, options.letter if form == "letter" else form))
+    say(told)
     return 0
 
 
@@ -79,6 +81,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the comparison as KTAP instead: `not ok` is worse, SKIP inconclusive",
     )
+    add_redact(parser)
 
 
 def _letter(form: str) -> str:

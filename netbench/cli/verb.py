@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,3 +88,27 @@ def add_result(parser: argparse.ArgumentParser, metavar: str = "R") -> None:
         help=f"a result folder; {LATEST}: the newest below DIR",
     )
     add_results(parser, "where result folders are")
+
+
+def add_redact(parser: argparse.ArgumentParser) -> None:
+    """Whether a result is read without what says whose it is."""
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help="hide names of hosts and users, addresses, and the kernel's command line",
+    )
+
+
+@contextmanager
+def read_result(path: Path, redact: bool) -> Iterator[Path]:
+    """A result folder to read, in place of it a redacted copy that is removed at the end. Errors:
+    ReportError; StoreError; PlaceError.
+    """
+    if not redact:
+        yield path
+        return
+    from netbench.bundles import folder_of
+    from netbench.redaction import redacted
+
+    with tempfile.TemporaryDirectory(prefix="netbench-") as copies:
+        yield redacted(folder_of(path), Path(copies))

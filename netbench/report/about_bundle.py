@@ -1,0 +1,48 @@
+"""What a bundle's README says: what it holds, what measured it, and how to go on with it."""
+
+from __future__ import annotations
+
+from netbench import __version__
+from netbench.bundles import inside
+from netbench.report.build import Report
+from netbench.report.numbers import count
+
+_TEXT = """\
+{name}: {runs}, begun {first} UTC, the last of them {last} UTC.
+Measured by the engine {engine}; written by netbench {version}.
+
+records.jsonl   the raw counters of each run; every number comes from them
+facts.json      the hosts
+campaign.yaml   the campaign, which repeats it
+report/         what was made of these: the report, the letter, tables, plots
+
+    python -m netbench report {file}
+    python -m netbench compare {file} ANOTHER_RESULT
+    unzip {file} && python -m netbench run {folder}/campaign.yaml
+"""
+_BEGUN = "# effective campaign of:"
+
+
+def about(report: Report, file: str) -> str:
+    """The text, with `file` as the bundle's name."""
+    result = report.source.result
+    engines = dict.fromkeys(
+        f"{entry.engine} (hash {entry.facts.get('engine_hash') or 'not read'})"
+        for entries in result.hosts.values()
+        for entry in entries
+    )
+    started = [f"{time:%Y-%m-%d %H:%M:%S}" for time in result.runs["started"]]
+    text = _TEXT.format(
+        name=result.name,
+        runs=count(len(started), "run"),
+        first=min(started, default="never"),
+        last=max(started, default="never"),
+        engine=", ".join(engines) or "of no host: facts.json is missing",
+        version=__version__,
+        file=file,
+        folder=inside(result.path),
+    )
+    options = (result.path / "campaign.yaml").read_text().partition("\n")[0]
+    if options.startswith(_BEGUN):
+        text += f"\nIt was begun with:{options.removeprefix(_BEGUN)}\n"
+    return text

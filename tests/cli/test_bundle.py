@@ -1,0 +1,123 @@
+"""One archive of a result, which `report` and `compare` read as they read a folder."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.local import call
+from tests.support.synthetic import Synth
+
+SEND = {"factor": "send", "baseline": "readwrite"}
+
+
+def made(folder: Path, name: str = "20260301T000000Z-abc123") -> Path:
+    return Synth(compare=SEND).write(folder / "bulk" / name)
+
+
+def test_a_bundle_holds_the_result_its_reports_and_how_to_repeat_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = made(tmp_path)
+    (result / "report").mkdir()
+    (result / "report" / "index.html").write_text("of an earlier netbench")
+    (result / ".facts.json.new").write_text("what a kill left")
+    monkeypatch.chdir(tmp_path)
+    done = call("bundle", result)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"bulk-{result.name}.zip\n", "")
+    with zipfile.ZipFile(done.stdout.strip()) as archive:
+        names = {name.removeprefix(f"bulk/{result.name}/") for name in archive.namelist()}
+        held = {
+            name: archive.read(f"bulk/{result.name}/{name}")
+            for name in names
+            if not name.endswith("/")
+        }
+    reports = {name.removeprefix("report/") for name in names if name.startswith("report/")}
+    assert reports == {
+        "report.txt", "letter.txt", "letter-lkp.txt", "index.html", "report.md", "cells.csv",
+        "junit.xml",
+    }  # fmt: skip
+    for each in ("records.jsonl", "facts.json", "plan.json", "campaign.yaml"):
+        assert held[each] == (result / each).read_bytes()
+    assert b"an earlier" not in held["report/index.html"]
+    assert ".facts.json.new" not in names
+    assert held["report/letter.txt"].decode() == call("report", result, "--letter").stdout[:-1]
+    about = held["README.txt"].decode()
+    assert "40 runs" in about
+    assert "0.1.0 (hash not read)" in about
+    assert f"python -m netbench run bulk/{result.name}/campaign.yaml" in about
+
+
+def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> None:
+    result, other = made(tmp_path), made(tmp_path, "20260302T000000Z-def456")
+    file = tmp_path / "of a result.zip"
+    assert call("bundle", result, "--output", file).returncode == 0
+    for form in ((), ("--letter",), ("--json",)):
+        assert call("report", file, *form).stdout == call("report", result, *form).stdout
+    assert call("compare", file).stdout == call("compare", result).stdout
+    two = call("compare", file, other)
+    assert (two.returncode, two.stderr) == (0, "")
+    again = tmp_path / "again.zip"
+    assert call("bundle", file, "--output", again).returncode == 0
+    assert call("report", again).stdout == call("report", result).stdout
+
+
+def test_a_redacted_bundle_can_be_reported(tmp_path: Path) -> None:
+    result = made(tmp_path)
+    (result / "log.txt").write_text("a host said who it is")
+    file = tmp_path / "r.zip"
+    assert call("bundle", result, "--redact", "--output", file).returncode == 0
+    assert b"who it is" not in b"".join(
+        map(zipfile.ZipFile(file).read, zipfile.ZipFile(file).namelist())
+    )
+    assert call("report", file).stdout == call("report", result).stdout
+
+
+def bad(folder: Path, kind: str) -> Path:
+    file = folder / "bad.zip"
+    if kind == "empty":
+        file.touch()
+    elif kind == "cut":
+        call("bundle", made(folder), "--output", file)
+        file.write_bytes(file.read_bytes()[:-100])
+    elif kind == "another archive":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("notes.txt", "nothing was measured")
+    return file
+
+
+@pytest.mark.parametrize("kind", ["empty", "cut", "another archive"])
+def test_what_is_no_bundle_says_so(tmp_path: Path, kind: str) -> None:
+    done = call("report", bad(tmp_path, kind))
+    assert done.returncode == 2
+    assert "is no bundle" in done.stderr
+    assert "`bundle R` makes one" in done.stderr
+
+
+def test_names_that_lead_out_of_the_folder_do_not(tmp_path: Path) -> None:
+    file, prey = tmp_path / "evil.zip", tmp_path / "prey"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"..{os.sep}" * 12 + str(prey).lstrip("/"), "overwritten")
+        archive.writestr(str(prey), "overwritten")
+        link = zipfile.ZipInfo("link")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, str(tmp_path))
+        archive.writestr("link/prey", "overwritten")
+    call("report", file)
+    assert not prey.exists()
+
+
+def test_a_full_disk_leaves_no_half_bundle(tmp_path: Path) -> None:
+    done = call("bundle", made(tmp_path), "--output", "/dev/full/bundle.zip")
+    assert done.returncode == 2
+    assert "cannot write /dev/full/bundle.zip" in done.stderr
+    assert "--output" in done.stderr
+    resumed = tmp_path / "some.zip"
+    call("bundle", tmp_path / "bulk" / "20260301T000000Z-abc123", "--output", resumed)
+    for verb in ("resume", "restore"):
+        refused = call(verb, resumed)
+        assert refused.returncode == 2
+        assert "is not a result folder" in refused.stderr

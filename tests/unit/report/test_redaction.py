@@ -1,0 +1,132 @@
+"""What a redacted report hides, and that it changes no number."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from netbench.redaction import Redaction, redacted
+from netbench.results import load
+from tests.support.local import call
+from tests.support.synthetic import Record, Synth, failed
+
+HOSTS = {
+    "dtn01": {
+        "ssh": "alice@dtn01.hpc.example-lab.org:2222",
+        "address": "10.20.30.40",
+        "run_as": "mover",
+    },
+    "store-7": {"ssh": "ssh://bob@gateway.else.net", "address": "fd12:3456::7"},
+}
+SECRETS = re.compile(
+    r"dtn01|store-7|gateway|example-lab|else\.net|alice|bob\b|mover|carol|10\.20\.30|fd12|SECRET"
+    r"|52:54:00"
+)
+FORMS = (("--letter",), ("--ktap",), ("--json",), ("--letter=lkp",), ())
+
+
+def spoilt(record: Record) -> Record:
+    """A run that failed, with a reason as a host may give it."""
+    if record["run"] != 5:
+        return record
+    return failed(
+        record, "failed", "store-7: connect to 10.20.30.40 port 5201: refused\nalice@dtn01: gone"
+    )
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    """A result that names its site in every way."""
+    facts = {
+        "dtn01": {
+            "command_line": "root=UUID=1 ip=10.20.30.40 SECRET=1",
+            "route": "via 10.20.30.1 dev eth0 src 10.20.30.40 lladdr 52:54:00:12:34:56",
+            "source_mount": "xfs on /home/carol/data",
+            "nic_firmware": "14.32.10.12",
+        },
+        "store-7": {"kernel": "6.18.1", "load": "0.10 0.20 0.30"},
+    }
+    made = Synth(
+        pairs=("dtn01>store-7",),
+        facts=facts,
+        edit=spoilt,
+        compare={"factor": "send", "baseline": "readwrite"},
+    ).write(tmp_path / "bulk" / "20260301T000000Z-abc123")
+    text = yaml.safe_dump({"netbench": 1, "name": "synthetic", "hosts": HOSTS})
+    (made / "campaign.yaml").write_text(f"# effective campaign of: --set hosts.dtn01=x\n{text}")
+    (made / "log.txt").write_text("dtn01: alice logged in\n")
+    return made
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_no_form_of_a_report_names_the_site(
+    result: Path, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    files = [tmp_path / name for name in ("r.html", "r.md", "r.csv", "r.xml")]
+    kinds = ("--html", "--markdown", "--csv", "--junit")
+    written = [word for pair in zip(kinds, files, strict=True) for word in pair]
+    open_report = call("report", result, *form)
+    hidden = call("report", result, *form, *written, "--redact")
+    assert (hidden.returncode, hidden.stderr) == (0, "")
+    assert form or SECRETS.search(open_report.stdout), "there is what to hide"
+    for text in (hidden.stdout, *(file.read_text() for file in files)):
+        assert SECRETS.findall(text) == []
+
+
+def test_no_number_changes(result: Path, tmp_path: Path) -> None:
+    copy = redacted(result, tmp_path / "copies")
+    ours, theirs = load(result), load(copy)
+    numbers = ours.runs.select_dtypes("number")
+    assert len(numbers.columns) > 10
+    assert theirs.runs[numbers.columns].equals(numbers)
+    assert ours.cells.drop(columns="pair").equals(theirs.cells.drop(columns="pair"))
+    assert set(theirs.runs["pair"]) == {"host1>host2"}
+    assert ours.samples.equals(theirs.samples)
+
+
+def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> None:
+    copy = redacted(result, tmp_path / "copies")
+    files = [each for each in copy.rglob("*") if each.is_file()]
+    names = {str(each.relative_to(copy)) for each in files}
+    assert names == {
+        "campaign.yaml", "facts.json", "plan.json", "records.jsonl", "samples/000001.jsonl"
+    }  # fmt: skip
+    for each in files:
+        assert SECRETS.findall(each.read_text()) == []
+    hosts = json.loads((copy / "facts.json").read_text())["hosts"]
+    (entry,) = hosts["host1"]
+    assert entry["facts"]["command_line"] is None
+    assert entry["missing"]["command_line"] == "redacted"
+    assert entry["facts"]["nic_firmware"] == "14.32.10.12"
+    assert entry["facts"]["source_mount"].startswith("xfs on /home/user")
+    document = yaml.safe_load((copy / "campaign.yaml").read_text())
+    assert list(document["hosts"]) == ["host1", "host2"]
+    assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
+
+
+def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
+    with (result / "records.jsonl").open("a") as records:
+        records.write('{"schema": 2, "run"')
+    copy = redacted(result, tmp_path / "copies")
+    assert load(copy).source.result.truncated
+    assert not (copy / "records.jsonl").read_text().endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said", "told"),
+    [
+        ({"sender": "local"}, "the sender of data", "the sender of data"),
+        ({"a": "x@b.c.d"}, "a: b at b.c.d, c.d; a-b", "host1: host1 at host1, example; host1-host1"),
+        ({"n1": "n1", "n10": "n10"}, "n1>n10 n100", "host1>host2 n100"),
+        ({"h": None}, "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3", "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3"),
+        ({}, "[fe80::1%eth0]:80 198.18.0.1/24.", "[2001:db8::1%eth0]:80 192.0.2.3/24."),
+        ([], "a list of hosts", "a list of hosts"),
+    ],
+)  # fmt: skip
+def test_what_stands_for_what(hosts: Any, said: str, told: str) -> None:
+    assert Redaction({"hosts": hosts}).text(said) == told
