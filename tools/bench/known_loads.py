@@ -31,7 +31,8 @@ import json, os, select, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
 period = 0.02
 for line in iter(sys.stdin.readline, ""):
-    duty, marks, begun, turn = float(line), [], time.monotonic(), 0
+    duty, begun, turn = float(line), time.monotonic(), 0
+    marks = [(time.monotonic_ns(), time.thread_time_ns())]
     print("ready", flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         end = begun + turn * period + duty * period
@@ -50,7 +51,8 @@ HOW = (
     "A busy loop of a known duty, pinned to one CPU, in a session of its own; its thread clock is"
     f" the truth, read at the window's edges. {WINDOWS} windows of {SECONDS:g} s at each of"
     f" {len(DUTIES)} levels, in rounds of all levels in random order; {PROCSTAT_WINDOWS} of these"
-    " rounds have a window of procstat at each level too. Errors are in points of one CPU. Plain"
+    " rounds have a window of procstat at each level too. The bench itself stays off that CPU."
+    " Errors are in points of one CPU. Plain"
     " counting is cyclesoak's way with the same soakers: quanta done, over those of the first"
     " window, which has no load."
 )
@@ -156,6 +158,7 @@ def measure() -> Part:
     windows: list[Window] = []
     ticked: list[tuple[float, float]] = []  # duty, error in points
     with Load() as load, own_worker() as worker:
+        _leave(CPU)
         full = _quanta(read_window(worker, SECONDS, 0))
         for number in range(WINDOWS):
             for duty in order.sample(DUTIES, len(DUTIES)):
@@ -184,6 +187,13 @@ def measure() -> Part:
         for place, duty in enumerate(DUTIES)
     ]
     return Part("soak and known loads", HOW, tuple(rows), NOTES)
+
+
+def _leave(cpu: int) -> None:
+    """Let no thread of this process run on a CPU, where it would count as an error."""
+    others = os.sched_getaffinity(0) - {cpu}
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), others)
 
 
 def _errors(windows: Sequence[Window], error: Callable[[Window], float]) -> Errors:
