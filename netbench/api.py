@@ -59,28 +59,35 @@ def load(path: Path | str) -> Results:
 
 
 def check(campaign: Campaign) -> list[Finding]:
-    """What prevents a campaign from running, and what will make it noisy. Changes no setting.
-    Errors: HostError, WorkerLost.
+    """What prevents a campaign from running, and what will make it noisy. Changes no setting, and
+    builds kernels from git. Errors: HostError, RequestError, WorkerLost.
     """
+    from netbench.built_kernels import with_built_kernels
     from netbench.conductor.check import check
     from netbench.conductor.host_load import LOOK_SECONDS
+    from netbench.conductor.progress import for_terminal
     from netbench.conductor.worker_pool import WorkerPool
     from netbench.lab import campaign_hosts
 
-    with campaign_hosts(campaign) as ready, WorkerPool(ready) as pool:
+    built = with_built_kernels(campaign, for_terminal().say)
+    with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS)
 
 
-def start(campaign: Campaign, results: Path) -> Conclusion:
-    """Run a campaign, with progress on standard error. Errors: RequestError before anything is run;
+def start(campaign: Campaign, results: Path, jobs: int | None = None) -> Conclusion:
+    """Run a campaign, with progress on standard error; kernels from git are built first, `jobs`
+    compilers at a time (None: one for each CPU). Errors: RequestError before anything is run;
     StoreError.
     """
+    from netbench.built_kernels import pinned, with_built_kernels
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
     from netbench.lab import campaign_hosts
 
-    with campaign_hosts(campaign) as ready:
-        return _announced(conductor.start(ready, results, for_terminal()))
+    progress = for_terminal()
+    built = with_built_kernels(pinned(campaign), progress.say, jobs)
+    with campaign_hosts(built) as ready:
+        return _announced(conductor.start(ready, results, progress))
 
 
 def resume(path: Path) -> Conclusion | None:
@@ -88,6 +95,7 @@ def resume(path: Path) -> Conclusion | None:
     RequestError.
     """
     from netbench import campaign
+    from netbench.built_kernels import with_built_kernels
     from netbench.conductor import conductor
     from netbench.conductor.progress import for_terminal
     from netbench.conductor.resumable import refuse_another
@@ -102,7 +110,7 @@ def resume(path: Path) -> Conclusion | None:
         progress.say(f"{path} is finished; nothing to do")
         return None
     refuse_another(store, Plan(begun))  # before its lab is made
-    with campaign_hosts(begun) as ready:
+    with campaign_hosts(with_built_kernels(begun, progress.say)) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
 

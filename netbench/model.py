@@ -40,7 +40,9 @@ class BootSpec:
 class Kernel:
     """A kernel by name, from one source. On the host: `image` with `initrd`, or `release`
     (installed there: a release, or the beginning of one, such as 6.12, for the newest of them). On
-    this machine: `deb`, a package, or `tree`, a build tree's output.
+    this machine: `deb`, a package; `tree`, a build tree's output; or `git`, a repository of which
+    `rev` is built with `config` (a file, or a target of make such as tinyconfig), `fragment` (a
+    file; "lab": netbench's own) and words for make. What came out is `tree` then.
 
     `append` is added to the kernel's command line.
     """
@@ -52,6 +54,11 @@ class Kernel:
     tree: str = ""
     release: str = ""
     append: str = ""
+    git: str = ""
+    rev: str = ""
+    config: str = ""
+    fragment: str = ""
+    make: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The campaign file: YAML -> model.Campaign, every error at once, each with its line and path."""
 
-from netbench.campaign.load import load, parse, transfer_cell
+from netbench.campaign.load import changed, load, parse, transfer_cell
 from netbench.campaign.schema.editor import json_schema
 
-__all__ = ["json_schema", "load", "parse", "transfer_cell"]
+__all__ = ["changed", "json_schema", "load", "parse", "transfer_cell"]

@@ -4,7 +4,8 @@ keys mean together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from netbench.campaign import edit
@@ -19,6 +20,7 @@ from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign
 
 _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
+_CHANGED = "# effective campaign of:"
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
 
@@ -63,6 +65,18 @@ def parse(
         options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
         text = _effective(tree, " ".join(options))
     return build(tree, Problems(tree, source, problems), catalogue or local(), text)
+
+
+def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
+    """A campaign with some keys changed, as by --set: its text says so, beside what was changed
+    before. Errors: CampaignError.
+    """
+    first = campaign.text.partition("\n")[0]
+    before = first.removeprefix(_CHANGED) if first.startswith(_CHANGED) else ""
+    sets = [f"{path}={value}" for path, value in keys.items()]
+    made = parse(campaign.text, campaign.name, sets)
+    note, _, rest = made.text.partition("\n")
+    return replace(made, text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
 
 
 def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:
@@ -129,4 +143,4 @@ def _one_run(tree: Table) -> None:
 
 def _effective(tree: Table, options: str) -> str:
     note = options.encode("unicode_escape").decode("ascii")
-    return f"# effective campaign of: {note}\n{dump(tree)}"
+    return f"{_CHANGED} {note}\n{dump(tree)}"

@@ -13,7 +13,7 @@ from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
-    conclusion = api.start(load_campaign(options), options.results)
+    conclusion = api.start(load_campaign(options), options.results, options.jobs)
     _say_summary(conclusion.path)
     return conclusion.exit_code
 
@@ -45,6 +45,9 @@ def _say_place(result: Path) -> None:
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     add_results(parser, "where result folders go")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="compilers at a time, for kernels from git"
+    )
 
 
 RUN = Verb(

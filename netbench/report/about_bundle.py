@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from netbench import __version__
 from netbench.bundles import inside
 from netbench.report.build import Report
 from netbench.report.numbers import count
 
 _TEXT = """\
 {name}: {runs}, begun {first} UTC, the last of them {last} UTC.
-Measured by the engine {engine}; written by netbench {version}.
+Measured by netbench {engine}.
 
 records.jsonl   the raw counters of each run; every number comes from them
 facts.json      the hosts
@@ -37,8 +36,7 @@ def about(report: Report, file: str) -> str:
         runs=count(len(started), "run"),
         first=min(started, default="never"),
         last=max(started, default="never"),
-        engine=", ".join(engines) or "of no host: facts.json is missing",
-        version=__version__,
+        engine=", ".join(engines) or "of an unknown version: facts.json is missing",
         file=file,
         folder=inside(result.path),
     )

@@ -816,12 +816,12 @@ CASES = [
     (
         "a kernel without image",
         H + "kernels: {a: {initrd: x}}\n",
-        ["3: kernels.a: expected one of image, deb, tree or release, got none"],
+        ["3: kernels.a: expected one of image, deb, tree, release or git, got none"],
     ),
     (
         "a kernel from two sources",
         H + "kernels: {a: {image: /a, release: 6.1}}\n",
-        ["3: kernels.a: expected one of image, deb, tree or release, got image and release"],
+        ["3: kernels.a: expected one of image, deb, tree, release or git, got image and release"],
     ),
     (
         "an initrd of a package",

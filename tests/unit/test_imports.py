@@ -16,7 +16,14 @@ BASE_LAYER = {"control_characters", "errors", "units", "model", "facts", "json_l
 # Who may be believed.
 TRUST = {"ownership", "signing"}
 # What a result folder holds: types that pydantic checks.
-FILES_LAYER = {"codec", "record", "result_files", "result_signature", "journal", "profile_files"}
+FILES_LAYER = {
+    "codec",
+    "record",
+    "result_files",
+    "result_signature",
+    "journal",
+    "profile_files",
+} | {"bundles"}
 CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
 BELOW = BASE_LAYER | TRUST | FILES_LAYER
 REPORT = BELOW | {"analysis", "report"}
@@ -49,7 +56,10 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "analysis": BELOW | {"analysis", "store"},
     "report": REPORT,
     "results": REPORT,
-    "kernels": BASE_LAYER | {"kernels"},
+    "bundles": {"errors"},
+    "redaction": {"errors", "json_lines"},
+    "kernels": BASE_LAYER | {"kernels", "ownership"},
+    "built_kernels": BASE_LAYER | {"campaign", "kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
     "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store", "ownership"},
     "conductor": BELOW
@@ -65,11 +75,12 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "results",
         "conductor",
         "lab",
+        "built_kernels",
     },
     "listing": {"model", "store", "settings", "engine", "conductor"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
-    | {"lab", "listing"},
+    | {"lab", "listing", "redaction"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -12,13 +13,17 @@ from netbench.campaign.schema.keys import Keys, optional
 from netbench.campaign.tree import Plain
 from netbench.model import Kernel
 
-SOURCES = ("image", "deb", "tree", "release")
+SOURCES = ("image", "deb", "tree", "release", "git")
+OF_GIT = ("rev", "config", "fragment", "make")
+TINY, LAB = "tinyconfig", "lab"
 _ON_HOST = kinds.text("a path on the host")
 _RELEASE = kinds.text("a release such as 6.12.38-amd64, or its beginning")
+_REVISION = kinds.matching("a revision such as v6.12", r"[^\s:-][^\s:]*")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*=.*")
 
 
 class KernelKeys(Keys):
-    """A kernel to boot, from one source: `image`, `deb`, `tree` or `release`."""
+    """A kernel to boot, from one source: `image`, `deb`, `tree`, `release` or `git`."""
 
     image: Annotated[str | None, _ON_HOST] = optional(
         "path of a kernel on the host", "/boot/vmlinuz-6.12.38-amd64"
@@ -36,6 +41,26 @@ class KernelKeys(Keys):
     release: Annotated[str | None, _RELEASE] = optional(
         "release of a kernel that is installed on the host, or the beginning of one", "6.12"
     )
+    git: Annotated[str | None, kinds.text("a repository of this machine")] = optional(
+        "a git repository on this machine, of which `rev` is built in a worktree of netbench's own",
+        "~/src/linux",
+    )
+    rev: Annotated[str | None, _REVISION] = optional(
+        "with git: a commit, tag or branch; which commit it is when the campaign begins is kept",
+        "v6.12",
+    )
+    config: Annotated[str | None, kinds.text("a .config, or a target of make")] = optional(
+        f"with git: the kernel's configuration, a file or a target such as defconfig (left out:"
+        f" {TINY} with the fragment `{LAB}`)",
+        "/boot/config-6.12.38-amd64",
+    )
+    fragment: Annotated[str | None, kinds.text("a file of this machine")] = optional(
+        f"with git: lines that change the configuration, a file; `{LAB}`: what a lab's guests need",
+        LAB,
+    )
+    make: Annotated[tuple[str, ...] | None, kinds.argv()] = optional(
+        "with git: variables for make", ["CC=gcc-12"]
+    )
     append: Annotated[str | None, kinds.text("words of a kernel command line")] = optional(
         "words added to the kernel's command line", "mitigations=off"
     )
@@ -43,6 +68,8 @@ class KernelKeys(Keys):
     def kernel(self, name: str) -> Kernel:
         """The kernel that the keys name."""
         written = {key: value for key, value in self.model_dump().items() if value is not None}
+        if self.git and not self.config:
+            written |= {"config": TINY, "fragment": self.fragment or LAB}
         return Kernel(name, **written)
 
 
@@ -54,6 +81,15 @@ def _one_source(value: Plain) -> Any:
         raise wrong(f"expected one of {listed(SOURCES)}, got {' and '.join(named) or 'none'}")
     if "initrd" in value and "image" not in value:
         raise wrong(f"expected initrd with image, got it with {named[0]}")
+    if "git" in value and "rev" not in value:
+        raise wrong("expected rev with git, such as v6.12, got none")
+    if alone := [key for key in OF_GIT if key in value and "git" not in value]:
+        it = "it" if len(alone) == 1 else "them"
+        raise wrong(f"expected {' and '.join(alone)} with git, got {it} with {named[0]}")
+    words = value.get("make") or []
+    for word in words.split() if isinstance(words, str) else words:
+        if not (isinstance(word, str) and _VARIABLE.fullmatch(word)):
+            raise wrong(f"expected variables for make such as CC=gcc-12, got {word!r}")
     return value
 
 

@@ -1,0 +1,69 @@
+"""Kernels of a campaign that come from git: built before any host is touched, each of the commit
+that its revision named when the campaign began.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tqdm import tqdm
+
+from netbench import campaign
+from netbench.control_characters import escape_controls
+from netbench.kernels.compile import Told, build
+from netbench.kernels.revision import commit_of
+from netbench.model import Campaign
+
+EVERY = 30.0  # seconds between two lines of a build, where there is no terminal
+WIDTH = 79
+
+
+def pinned(wanted: Campaign) -> Campaign:
+    """The campaign with commits in place of revisions: a branch may move before it is resumed.
+    Errors: RequestError.
+    """
+    commits = {
+        f"kernels.{name}.rev": commit_of(kernel)
+        for name, kernel in wanted.kernels.items()
+        if kernel.git
+    }
+    return campaign.changed(wanted, commits) if commits else wanted
+
+
+def with_built_kernels(
+    wanted: Campaign, say: Callable[[str], None], jobs: int | None = None
+) -> Campaign:
+    """The campaign with a build tree's output for each kernel from git, built by `jobs` compilers
+    at a time (None: one for each CPU). Errors: RequestError with the first error of a build;
+    StoreError.
+    """
+    if not any(kernel.git for kernel in wanted.kernels.values()):
+        return wanted
+    with _told(say) as told:
+        kernels = {
+            name: replace(kernel, tree=str(build(kernel, told, jobs))) if kernel.git else kernel
+            for name, kernel in wanted.kernels.items()
+        }
+    return replace(wanted, kernels=kernels)
+
+
+@contextmanager
+def _told(say: Callable[[str], None]) -> Iterator[Told]:
+    """The last line of a build: in one place of a terminal, else now and then."""
+    if sys.stderr.isatty():
+        with tqdm(bar_format="{desc}", leave=False) as last:
+            yield Told(say, lambda line: last.set_description_str(escape_controls(line)[:WIDTH]))
+        return
+    said = time.monotonic()
+
+    def now_and_then(line: str) -> None:
+        nonlocal said
+        if time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            say(line)
+
+    yield Told(say, now_and_then)

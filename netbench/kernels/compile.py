@@ -1,0 +1,302 @@
+"""Kernels built from a git revision, kept by commit, configuration and compiler: none is built
+twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+
+from netbench.errors import RequestError
+from netbench.kernels import revision
+from netbench.kernels.source import digest
+from netbench.model import Kernel
+from netbench.ownership import refuse_foreign
+
+LAB = "lab"
+"""The word for the fragment that comes with netbench: what a kernel needs to boot in a lab."""
+NEEDS = {
+    "git": "git",
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "depmod": "kmod",
+}
+_OUTPUT = "tar-install"
+_WHOLE = "whole.sha256"
+_ERROR = re.compile(
+    r"^(?P<file>\S+?):(\d+:)*\s(?:fatal )?error:|undefined reference|^\S*ld\S*: (?!warning)"
+    r"|^Error: |\bNo rule to make target|^error: "
+)
+_HEADERS = {"gelf.h": "libelf-dev", "libelf.h": "libelf-dev", "openssl/": "libssl-dev"}
+"""Packages of the headers that only some configurations need."""
+_STOPPED = re.compile(r"^make(\[\d+\])?: \*\*\*")
+_TARGET = re.compile(r"\w+config")  # of make, such as tinyconfig
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a kernel is built: everything besides the commit that decides what comes out."""
+
+    config: bytes  # a .config; b"": `base` is a target of make
+    base: str
+    fragment: bytes
+    make: tuple[str, ...]
+    compiler: str
+
+    @property
+    def key(self) -> str:
+        """16 hex digits."""
+        parts = (self.config, self.fragment, *map(str.encode, (self.base, *self.make)))
+        whole = b"\0".join((*(sha256(part).digest() for part in parts), self.compiler.encode()))
+        return sha256(whole).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Who hears of builds: `say` what is done, `line` each line that a build prints."""
+
+    say: Callable[[str], None]
+    line: Callable[[str], None]
+
+
+def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
+    """Build a kernel from git, unless the cache has it: the folder that holds its `tar-install`.
+    Errors: RequestError with the first error of a build; StoreError for a cache that others may
+    have changed.
+    """
+    recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
+    place = _cache("built") / f"{commit[:16]}-{recipe.key}"
+    if is_built(place):
+        return place
+    trees = _cache("trees")
+    tree = trees / sha256(f"{revision.repository(kernel)}\0{recipe.key}".encode()).hexdigest()[:16]
+    with _locked(trees / f"{tree.name}.lock", kernel, told.say):
+        if is_built(place):  # another netbench built it while this one waited
+            return place
+        told.say(f"kernel {kernel.name}: building {kernel.rev} ({commit[:12]})")
+        tree.mkdir(exist_ok=True)
+        revision.check_out(kernel, commit, tree / "source")
+        _configure(kernel, recipe, tree)
+        _make(kernel, recipe, tree, commit, told.line, jobs)
+        _keep(tree / "objects" / _OUTPUT, place)
+    return place
+
+
+def is_built(place: Path) -> bool:
+    """Whether a folder holds a whole build, as it was kept."""
+    try:
+        return digest(place / _OUTPUT) == (place / _WHOLE).read_text()
+    except (OSError, RequestError):
+        return False
+
+
+def recipe_of(kernel: Kernel) -> Recipe:
+    """How a kernel is built. Errors: RequestError for files that cannot be read, and programs that
+    are not installed.
+    """
+    missing = [package for name, package in NEEDS.items() if not _which(name)]
+    if missing:
+        raise RequestError(
+            f"kernel {kernel.name}: what builds it is not installed on this machine; on Debian: apt"
+            f" install {' '.join(missing)}"
+        )
+    is_target = bool(_TARGET.fullmatch(kernel.config))
+    config = b"" if is_target else _read(kernel, "config", kernel.config)
+    fragment = b""
+    if kernel.fragment == LAB:
+        fragment = files("netbench.kernels").joinpath("lab.config").read_bytes()
+    elif kernel.fragment:
+        fragment = _read(kernel, "fragment", kernel.fragment)
+    base = kernel.config if is_target else ""
+    return Recipe(config, base, fragment, kernel.make, _compiler(kernel))
+
+
+def _which(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _compiler(kernel: Kernel) -> str:
+    """The compiler's own words for itself: another version makes another kernel."""
+    named = dict(word.partition("=")[::2] for word in kernel.make)
+    name = named.get("CC") or ("clang" if "LLVM" in named else "gcc")
+    try:
+        argv = (*name.split(), "--version")
+        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RequestError(
+            f"kernel {kernel.name}: the compiler {name} cannot be run: {error}"
+        ) from error
+    return said.partition("\n")[0]
+
+
+def _read(kernel: Kernel, key: str, path: str) -> bytes:
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise RequestError(
+            f"kernel {kernel.name}: cannot read {path}: {error.strerror}; correct `{key}:`"
+        ) from error
+
+
+def _cache(name: str) -> Path:
+    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "netbench" / name
+    try:
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(
+            f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
+        ) from error
+    refuse_foreign(place)
+    return place
+
+
+@contextmanager
+def _locked(file: Path, kernel: Kernel, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold a tree: the lock ends with this process."""
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"kernel {kernel.name}: another netbench builds from this repository; waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
+    """Write the configuration, unless the tree has it already: a new one rebuilds much. Errors:
+    RequestError for what is asked and is not in it.
+    """
+    objects = tree / "objects"
+    objects.mkdir(exist_ok=True)
+    config = objects / ".config"
+    if not config.exists():
+        if recipe.base:
+            _run_make(kernel, recipe, tree, [recipe.base])
+        else:
+            config.write_bytes(recipe.config)
+        with config.open("ab") as out:
+            out.write(b"\n" + recipe.fragment)
+    _run_make(kernel, recipe, tree, ["olddefconfig"])
+    has = set(config.read_text().splitlines())
+    asked = [line for line in recipe.fragment.decode().splitlines() if line.startswith("CONFIG_")]
+    lost = [line for line in asked if line not in has and not line.endswith("=n")]
+    if lost:
+        config.unlink()
+        raise RequestError(
+            f"kernel {kernel.name}: {kernel.rev} does not take {', '.join(lost)} of its"
+            " configuration; change `fragment:`, or add what they depend on"
+        )
+
+
+def _words(recipe: Recipe, tree: Path) -> list[str]:
+    return ["make", "-C", str(tree / "source"), f"O={tree / 'objects'}", *recipe.make]
+
+
+def _environment(commit: str = "") -> dict[str, str]:
+    """The same words in every build: a kernel says who built it and when."""
+    own = {
+        "KBUILD_BUILD_USER": "netbench",
+        "KBUILD_BUILD_HOST": "netbench",
+        "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
+        "KBUILD_BUILD_VERSION": "1",
+        "LOCALVERSION": f"-{commit[:12]}" if commit else "",
+    }
+    return {**revision.own_environment(), **own}
+
+
+def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) -> None:
+    done = subprocess.run(
+        [*_words(recipe, tree), *targets],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env=_environment(),
+    )
+    if done.returncode:
+        (tree / "log.txt").write_text(done.stdout)
+        raise _failed(kernel, done.stdout.splitlines(), tree, targets[0])
+
+
+def _make(
+    kernel: Kernel,
+    recipe: Recipe,
+    tree: Path,
+    commit: str,
+    line: Callable[[str], None],
+    jobs: int | None,
+) -> None:
+    """Compile, and install into `objects/tar-install`. Errors: RequestError."""
+    shutil.rmtree(tree / "objects" / _OUTPUT, ignore_errors=True)
+    words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", "dir-pkg"]
+    log = tree / "log.txt"
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            env=_environment(commit),
+            start_new_session=True,
+        ) as make,
+    ):
+        try:
+            for each in make.stdout or ():
+                out.write(each)
+                line(f"kernel {kernel.name}: {each.strip()}")
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(make.pid, signal.SIGTERM)
+            raise
+    if make.returncode:
+        raise _failed(kernel, log.read_text().splitlines(), tree, "the build")
+
+
+def _failed(kernel: Kernel, lines: list[str], tree: Path, what: str) -> RequestError:
+    """The first error of a build, with its file."""
+    first = next((line for line in lines if _ERROR.search(line)), "")
+    first = first or next((line for line in lines if _STOPPED.match(line)), "it printed no error")
+    first = first.strip().replace(f"{tree / 'source'}/", "").replace("../source/", "")
+    wanted = [package for header, package in _HEADERS.items() if f"error: {header}" in first]
+    remedy = f"on Debian: apt install {wanted[0]}; " if wanted else ""
+    return RequestError(
+        f"kernel {kernel.name}: {what} of {kernel.rev} failed: {first}; {remedy}all that it printed"
+        f" is in {tree / 'log.txt'}"
+    )
+
+
+def _keep(output: Path, place: Path) -> None:
+    """Move what a build installed to its place in the cache, without what nobody boots."""
+    for each in (output / "boot").glob("vmlinux-*"):
+        each.unlink()
+    for each in output.glob("lib/modules/*/*"):
+        if each.name in ("build", "source") and each.is_symlink():
+            each.unlink()
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        draft = Path(scratch) / "draft"
+        draft.mkdir(mode=0o755)
+        output.rename(draft / _OUTPUT)
+        (draft / _WHOLE).write_text(digest(draft / _OUTPUT))
+        if place.exists():
+            place.rename(Path(scratch) / "changed")
+        draft.rename(place)

@@ -1,0 +1,96 @@
+"""Revisions of a git repository, checked out in a worktree of netbench's own: the user's checkout
+is never touched. There is one worktree for each repository, configuration and compiler, which moves
+from revision to revision, so that a build compiles what has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from netbench.errors import RequestError
+from netbench.model import Kernel
+
+SECONDS = 600.0
+_OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+"""What git sets for its hooks, and for `git bisect run`: they would name the caller's checkout."""
+
+
+def commit_of(kernel: Kernel) -> str:
+    """The commit that a kernel's revision names, as 40 or 64 hex digits. Errors: RequestError."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{kernel.rev}^{{commit}}")
+    done = _git(kernel, repository(kernel), *words)
+    if done.returncode:
+        raise RequestError(
+            f"kernel {kernel.name}: {kernel.git} has no revision {kernel.rev!r}; `git -C"
+            f" {kernel.git} fetch`, or correct `rev:`"
+        )
+    return done.stdout.strip()
+
+
+def repository(kernel: Kernel) -> Path:
+    """The folder with a repository's objects, the same for all of its worktrees. Errors:
+    RequestError.
+    """
+    place = Path(kernel.git).expanduser()
+    done = _git(kernel, place, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if done.returncode:
+        raise RequestError(
+            f"kernel {kernel.name}: {place} is not a git repository of this machine; correct `git:`"
+        )
+    return Path(done.stdout.strip())
+
+
+def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
+    """Bring a worktree, which is made if it is not there, to a commit; files that did not change
+    keep their times. Errors: RequestError.
+    """
+    place = repository(kernel)
+    if not (tree / ".git").exists():
+        _must(kernel, place, "worktree", "prune")  # one whose folder was removed
+        _must(kernel, place, "worktree", "add", "--force", "--detach", str(tree), commit)
+        reason = ("--reason", "netbench builds kernels here")
+        _git(kernel, place, "worktree", "lock", *reason, str(tree))
+    _must(kernel, tree, "checkout", "--force", "--detach", commit)
+
+
+def _must(kernel: Kernel, place: Path, *words: str) -> str:
+    done = _git(kernel, place, *words)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or "it printed nothing"
+        raise RequestError(
+            f"kernel {kernel.name}: git {words[0]} in {place} failed (exit {done.returncode}):"
+            f" {said}"
+        )
+    return done.stdout
+
+
+def _git(kernel: Kernel, place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("git")
+    if program is None:
+        raise RequestError(
+            f"kernel {kernel.name}: git is not installed on this machine; on Debian: apt install"
+            " git"
+        )
+    try:
+        return subprocess.run(
+            (program, "-C", str(place), *words),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=SECONDS,
+            env=own_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RequestError(f"kernel {kernel.name}: git {words[0]} failed: {error}") from error
+
+
+def own_environment() -> Mapping[str, str]:
+    """The environment without what names another checkout or another make."""
+    left_out = (*_OF_CALLER, "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "O", "KBUILD_OUTPUT")
+    kept = {name: word for name, word in os.environ.items() if name not in left_out}
+    return {**kept, "LC_ALL": "C"}

@@ -1,0 +1,305 @@
+"""Kernels from git: a real repository, real worktrees and a real make. The tree that is built is a
+stand-in of a few lines, since a kernel takes minutes: `tests/guests` builds one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign
+from netbench.built_kernels import pinned, with_built_kernels
+from netbench.conductor.progress import Silent
+from netbench.errors import CampaignError, RequestError
+from netbench.kernels.compile import NEEDS, Told, build
+from netbench.kernels.revision import commit_of
+from netbench.kernels.source import locate, unpack
+from netbench.model import Kernel
+from tests.support.local import call
+
+# What of a kernel's Makefile is used: configurations, and dir-pkg, which compiles what has changed.
+MAKEFILE = """\
+tinyconfig:
+\t@echo "CONFIG_TINY=y" > $(O)/.config
+olddefconfig:
+\t@grep -v LOST $(O)/.config > $(O)/all
+\t@cmp -s $(O)/all $(O)/.config || cp $(O)/all $(O)/.config
+$(O)/tcp.o: tcp.c $(O)/.config
+\t@echo compiled >> $(O)/compiled
+\t$(CC) -c tcp.c -o $(O)/tcp.o
+dir-pkg: $(O)/tcp.o
+\t@mkdir -p $(O)/tar-install/boot
+\t@python3 image.py 6.1.0$(LOCALVERSION) $(O)/tar-install/boot
+\t@cp $(O)/.config $(O)/tar-install/boot/config
+\t@touch $(O)/tar-install/boot/vmlinux-6.1.0
+\t@echo built $(EXTRA)
+"""
+IMAGE = """\
+import struct, sys
+image = bytearray(0x400)
+image[0x202:0x206] = b"HdrS"
+struct.pack_into("<H", image, 0x20E, 0x100)
+image[0x300:] = f"{sys.argv[1]} (netbench)".encode() + bytes(64)
+open(f"{sys.argv[2]}/vmlinuz-{sys.argv[1]}", "wb").write(image)
+"""
+
+
+class Repository:
+    """A git repository with a tree that is built as a kernel is."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        place.mkdir()
+        self.git("init", "-q", "-b", "master")
+        (place / "Makefile").write_text(MAKEFILE)
+        (place / "image.py").write_text(IMAGE)
+        self.base = self.commit("int segments = 1;\n", "v1")
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+        argv = ("git", "-C", str(self.place), *identity, *words)
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, source: str, tag: str) -> str:
+        (self.place / "tcp.c").write_text(source)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", tag)
+        self.git("tag", tag)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """One, an empty cache, and programs that stand for those that only a kernel needs."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in NEEDS:
+        if name not in ("git", "make", "gcc", "ld"):
+            (programs / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Repository(tmp_path / "linux")
+
+
+class Lines:
+    """What is told of builds."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.lines: list[str] = []
+        self.told = Told(self.said.append, self.lines.append)
+
+
+def kernel(repository: Repository, rev: str = "v1", **keys: object) -> Kernel:
+    named = {"name": "k", "git": str(repository.place), "rev": rev, "config": "tinyconfig"} | keys
+    return Kernel(**named)  # type: ignore[arg-type]
+
+
+def compiled(tmp_path: Path) -> int:
+    """How often the compiler has run."""
+    (log,) = (tmp_path / "cache" / "netbench" / "trees").glob("*/objects/compiled")
+    return len(log.read_text().splitlines())
+
+
+def test_a_revision_is_built_once_and_boots_as_a_tree_does(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit("int segments = 2;\n", "v2")
+    heard = Lines()
+    first, second = (build(kernel(repository, rev), heard.told) for rev in ("v1", "v2"))
+    assert first != second
+    assert compiled(tmp_path) == 2
+    assert [line.partition("(")[0] for line in heard.said] == [
+        "kernel k: building v1 ", "kernel k: building v2 "
+    ]  # fmt: skip
+    assert "kernel k: built" in heard.lines
+    (tmp_path / "out").mkdir()
+    found = unpack(Kernel("k", tree=str(first)), tmp_path / "out")
+    assert found.release == f"6.1.0-{repository.base[:12]}"
+    assert not list(locate(Kernel("k", tree=str(first))).glob("boot/vmlinux-*"))
+    again = Lines()
+    assert build(kernel(repository, repository.base[:10]), again.told) == first
+    assert (again.said, compiled(tmp_path)) == ([], 2)
+
+
+def test_the_users_checkout_is_never_touched(repository: Repository) -> None:
+    repository.commit("int segments = 2;\n", "v2")
+    (repository.place / "tcp.c").write_text("half an edit, which does not compile")
+    (repository.place / "notes").write_text("mine")
+    before = repository.git("status", "--porcelain"), repository.git("rev-parse", "HEAD")
+    build(kernel(repository, "v1"), Lines().told)
+    assert (repository.git("status", "--porcelain"), repository.git("rev-parse", "HEAD")) == before
+    assert (repository.place / "tcp.c").read_text() == "half an edit, which does not compile"
+    assert not (repository.place / ".config").exists()
+    assert len(repository.git("worktree", "list").splitlines()) == 2
+
+
+def test_a_file_that_did_not_change_is_not_compiled_again(
+    repository: Repository, tmp_path: Path
+) -> None:
+    build(kernel(repository, "v1"), Lines().told)
+    (repository.place / "README").write_text("a comment")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "docs")
+    build(kernel(repository, "master"), Lines().told)
+    assert compiled(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"fragment": "more.config"},
+        {"make": ("EXTRA=1",)},
+        {"config": "own.config"},
+        {"make": ("CC=other-gcc",)},
+    ],
+    ids=str,
+)
+def test_another_configuration_or_compiler_is_another_build(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, object]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "more.config").write_text("# more\nCONFIG_MORE=y\n")
+    (tmp_path / "own.config").write_text("CONFIG_OWN=y\n")
+    other = tmp_path / "programs" / "other-gcc"
+    other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo other 13 && exit\nexec gcc "$@"\n')
+    other.chmod(0o755)
+    plain = build(kernel(repository, "v1"), Lines().told)
+    changed = build(kernel(repository, "v1", **keys), Lines().told)
+    assert changed != plain
+    config = (changed / "tar-install" / "boot" / "config").read_text()
+    assert ("CONFIG_MORE=y" in config) == ("fragment" in keys)
+    assert ("CONFIG_OWN=y" in config) == ("config" in keys)
+
+
+def test_a_build_that_was_changed_in_the_cache_is_made_anew(
+    repository: Repository, tmp_path: Path
+) -> None:
+    place = build(kernel(repository, "v1"), Lines().told)
+    (image,) = place.glob("tar-install/boot/vmlinuz-*")
+    whole = image.read_bytes()
+    image.write_bytes(b"\0" * len(whole))
+    heard = Lines()
+    assert build(kernel(repository, "v1"), heard.told) == place
+    assert image.read_bytes() == whole
+    assert len(heard.said) == 1
+
+
+def test_two_at_a_time_build_one_after_the_other(repository: Repository, tmp_path: Path) -> None:
+    heard, places = Lines(), set()
+    threads = [
+        threading.Thread(target=lambda: places.add(build(kernel(repository, "v1"), heard.told)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(places) == 1
+    assert compiled(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("int segments = ;\n", r"tcp\.c:1:\d+: error: expected expression"),
+        ("#include <gelf.h_is_not_here>\n", r"tcp\.c:1:\d+: fatal error: gelf\.h_is"),
+    ],
+)
+def test_a_build_that_fails_says_the_first_error_with_its_file(
+    repository: Repository, tmp_path: Path, source: str, why: str
+) -> None:
+    repository.commit(source, "broken")
+    with pytest.raises(
+        RequestError, match=rf"kernel k: the build of broken failed: {why}"
+    ) as error:
+        build(kernel(repository, "broken"), Lines().told)
+    log = Path(str(error.value).rpartition(" is in ")[2])
+    assert "error:" in log.read_text()
+    assert build(kernel(repository, "v1"), Lines().told).is_dir(), "the next one builds"
+
+
+def test_errors_say_what_is_wrong_and_what_to_do(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Lines().told
+    (tmp_path / "lost.config").write_text("CONFIG_LOST=y\nCONFIG_OFF=n\n")
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"rev": "v9"}, r"has no revision 'v9'; `git -C \S+ fetch`, or correct `rev:`"),
+        ({"git": str(tmp_path)}, "is not a git repository of this machine; correct `git:`"),
+        ({"config": str(tmp_path / "no")}, "cannot read .*/no: No such file.*; correct `config:`"),
+        ({"fragment": str(tmp_path / "no")}, "correct `fragment:`"),
+        ({"fragment": str(tmp_path / "lost.config")}, "does not take CONFIG_LOST=y of its conf"),
+        ({"make": ("CC=no-such-cc",)}, "the compiler no-such-cc cannot be run"),
+        ({"config": "strangeconfig"}, "strangeconfig of v1 failed: .*No rule to make target"),
+    ]
+    for keys, why in cases:
+        with pytest.raises(RequestError, match=why):
+            build(kernel(repository, **{"rev": "v1", **keys}), told)
+    (tmp_path / "programs" / "bison").unlink()
+    monkeypatch.setattr("shutil.which", lambda name, path=None: None if name == "bison" else "/x")
+    with pytest.raises(RequestError, match="not installed on this machine; on Debian: apt install"):
+        build(kernel(repository, "v1"), told)
+
+
+TEXT = """\
+netbench: 1
+name: patch
+hosts: {{here: local}}
+kernels:
+  base: {{git: {0}, rev: v1, config: tinyconfig}}
+  patched: {{git: {0}, rev: master, config: tinyconfig}}
+sweep: {{kernel: [base, patched]}}
+compare: {{factor: kernel, baseline: base}}
+"""
+
+
+def test_a_campaign_keeps_the_commits_that_its_revisions_named(
+    repository: Repository, tmp_path: Path
+) -> None:
+    tip = repository.commit("int segments = 2;\n", "v2")
+    wanted = campaign.parse(TEXT.format(repository.place), "patch.yaml", ["repeat.min=3"])
+    kept = pinned(wanted)
+    assert [each.rev for each in kept.kernels.values()] == [repository.base, tip]
+    first = kept.text.partition("\n")[0]
+    assert first == (
+        "# effective campaign of: --set repeat.min=3"
+        f" --set kernels.base.rev={repository.base} --set kernels.patched.rev={tip}"
+    )
+    repository.commit("int segments = 3;\n", "v3")
+    later = campaign.parse(kept.text, "campaign.yaml")
+    assert commit_of(later.kernels["patched"]) == tip
+    built = with_built_kernels(later, Silent().say)
+    assert len({each.tree for each in built.kernels.values()}) == 2
+    assert pinned(later).text.count("--set kernels.patched.rev") == 2
+
+
+def test_check_builds_nothing_of_a_campaign_that_cannot_be(repository: Repository) -> None:
+    file = repository.place.parent / "patch.yaml"
+    file.write_text(TEXT.format(repository.place).replace("rev: master", "rev: nowhere"))
+    done = call("check", file)
+    assert done.returncode == 2
+    assert "has no revision 'nowhere'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("{git: /x}", "expected rev with git, such as v6.12, got none"),
+        ("{git: /x, rev: a, tree: /y}", "expected one of .*, got tree and git"),
+        ("{tree: /y, rev: a}", "expected rev with git, got it with tree"),
+        ("{release: 6.1, config: a, make: X=1}", "expected config and make with git"),
+        ("{git: /x, rev: '-q'}", "expected a revision such as v6.12"),
+        ("{git: /x, rev: 'a:b'}", "expected a revision such as v6.12"),
+        ("{git: /x, rev: a, make: [-k]}", "expected variables for make such as CC=gcc-12"),
+        ("{git: /x, rev: a, make: 'CC=a --eval=x'}", "expected variables for make"),
+    ],
+)
+def test_keys_of_git_are_checked(keys: str, why: str) -> None:
+    text = TEXT.format("/x").replace("{git: /x, rev: v1, config: tinyconfig}", keys)
+    with pytest.raises(CampaignError, match=why):
+        campaign.parse(text, "patch.yaml")
