@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from netbench.conductor.job import Options
 from netbench.engine.binding import SAME, Code, Edge, Vector
 from netbench.engine.frames import number_of
-from netbench.engine.worker import Outcome, Worker
+from netbench.engine.worker import IDLE_SECONDS, Outcome, Worker
 from netbench.errors import EngineError, NetbenchError, ProtocolError, WorkerLost
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
@@ -78,7 +78,7 @@ def exchange(
 @contextmanager
 def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
     """Both workers give up what they do when an error ends it. Errors: of two EngineErrors the one
-    that explains the other.
+    that explains the other; WorkerLost where a silent worker explains it.
     """
     try:
         yield
@@ -118,10 +118,12 @@ def _bounded(sender: Worker, receiver: Worker) -> Exchange:
     return Exchange(sender.result(UNBOUNDED_SECONDS), receiver.result(UNBOUNDED_SECONDS))
 
 
-def give_up(*workers: Worker) -> None:
+def give_up(*workers: Worker) -> list[Worker]:
     """Make workers idle, those that are still there. One that stays busy is abandoned: it undoes
-    its changes when it sees that, and whoever needs it next finds it lost.
+    its changes when it sees that, and whoever needs it next finds it lost. Those of them that gave
+    no sign of life meanwhile: they were stopped, or cut off.
     """
+    silent = []
     for worker in workers:
         with suppress(WorkerLost):
             worker.abort()
@@ -131,20 +133,25 @@ def give_up(*workers: Worker) -> None:
         try:
             worker.await_idle()
         except TimeoutError:
+            if worker.connection.unheard >= IDLE_SECONDS:
+                silent.append(worker)
             worker.abandon()
         except NetbenchError:
             continue
+    return silent
 
 
-def _cause(error: EngineError, sender: Worker, receiver: Worker) -> EngineError:
-    """Of two errors the one that explains the other: a connection that went away is a
-    consequence.
+def _cause(error: EngineError, sender: Worker, receiver: Worker) -> NetbenchError:
+    """What explains the errors of both: a connection that went away is a consequence, of the other
+    side's error or of its silence.
     """
     errors = [error]
     for worker in (sender, receiver):
         if error.code == Code.PEER:
             other = worker.last_word(LAST_WORD_SECONDS)
             errors += [other] if other is not None else []
-    give_up(sender, receiver)
+    silent = give_up(sender, receiver)
     causes = [e for e in errors if e.code not in (Code.PEER, Code.ABORTED)]
+    if silent and not causes:
+        return WorkerLost(f"{silent[0].host}: the worker does not answer; {errors[0]}")
     return (causes or errors)[0]

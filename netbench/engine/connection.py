@@ -43,6 +43,7 @@ class Connection:
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
         self.silence = 0.0
+        self._heard = time.monotonic()
         self.lost = False
         self._why = ""  # it was lost, as was found first
         self._stream = stream
@@ -189,5 +190,11 @@ class Connection:
                 if left <= INTERRUPT_SECONDS:
                     raise
                 continue
-            self.silence = max(self.silence, time.monotonic() - began)
+            self._heard = time.monotonic()
+            self.silence = max(self.silence, self._heard - began)
             return data
+
+    @property
+    def unheard(self) -> float:
+        """Seconds since the last data was read."""
+        return time.monotonic() - self._heard

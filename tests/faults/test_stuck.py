@@ -9,17 +9,22 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netbench.conductor import external_tool, ledger
+from netbench.conductor.exchange import idle_after_errors
 from netbench.conductor.host_locks import LOCK_SECONDS
+from netbench.conductor.job import Options
 from netbench.conductor.runner import Runner
+from netbench.errors import WorkerLost
 from netbench.journal import outstanding
 from netbench.store import Store
 from tests.faults.test_hosts import with_values
+from tests.support.engine_pair import open_pair
 from tests.support.local import call
 from tests.support.running import Finished, Running, wait_for
 
@@ -263,3 +268,26 @@ def test_workers_that_stay_stopped_after_their_controller_died_are_ended(
         assert not held()
     finally:
         end(campaign, workers)
+
+
+def test_a_run_whose_other_side_was_stopped_is_lost_and_has_not_failed() -> None:
+    """The side that lives says that it could not connect: that is a consequence."""
+    with open_pair() as pair:
+        stopped, prepare = pair.receiver.hello.pid, pair.sender.prepare
+
+        def stop_the_receiver(options: Options) -> Any:
+            os.kill(stopped, signal.SIGSTOP)
+            return prepare(options)
+
+        pair.sender.prepare = stop_the_receiver  # type: ignore[method-assign]
+        try:
+            with (
+                pytest.raises(WorkerLost, match=r"receiver: the worker does not answer; .*connect"),
+                idle_after_errors(pair.sender, pair.receiver),
+            ):
+                pair.run("write", "read", duration=10**8)
+        finally:
+            with suppress(ProcessLookupError):  # that it is given up has killed it
+                os.kill(stopped, signal.SIGKILL)
+        assert pair.receiver.lost
+        assert not pair.sender.lost
