@@ -14,6 +14,7 @@ from netbench.cli import (
     check,
     compare,
     export,
+    judge,
     lab,
     listing,
     meter,
@@ -42,6 +43,7 @@ VERBS = (
     restore.VERB,
     lab.VERB,
     schema.VERB,
+    judge.VERB,
     export.VERB,
 )
 

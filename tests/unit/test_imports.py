@@ -59,6 +59,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "bundles": {"errors"},
     "redaction": {"errors", "json_lines"},
     "kernels": BASE_LAYER | {"kernels", "ownership"},
+    "judge": BASE_LAYER | {"campaign", "plan"},
+    "suites": set(),
     "built_kernels": BASE_LAYER | {"campaign", "kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
     "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store", "ownership"},
@@ -80,7 +82,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "listing": {"model", "store", "settings", "engine", "conductor"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
-    | {"lab", "listing", "redaction"},
+    | {"judge", "lab", "listing", "redaction"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }

@@ -1,0 +1,1 @@
+"""Campaigns without hosts and kernels, which `judge` fills in."""

@@ -1,0 +1,124 @@
+"""The campaign that `judge` writes. What it runs is shown in guests, by slow tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign, judge
+from netbench.errors import PlaceError, RequestError
+from netbench.judge import Question
+from netbench.plan import Plan
+from tests.support.local import call
+
+QUESTION = Question("v6.12", "series", Path("/src/linux"), "lab", "bulk", 3600.0)
+HOSTS = """\
+netbench: 1
+name: mine
+hosts:
+  a: {ssh: root@a.example, address: 192.0.2.1, boot: kexec}
+  b: {ssh: root@b.example, address: 192.0.2.2, boot: kexec}
+settings: {mtu: 9000}
+sweep: {tso: [on, off]}
+"""
+
+
+@pytest.mark.parametrize("suite", judge.SUITES)
+def test_a_suite_is_a_whole_campaign_that_ends_in_its_time(suite: str) -> None:
+    wanted = campaign.parse(judge.written(dataclasses.replace(QUESTION, suite=suite)), "judge")
+    assert wanted.name == f"judge-{suite}"
+    base, patched = wanted.kernels.values()
+    assert (base.name, base.rev, patched.name, patched.rev) == (
+        "base", "v6.12", "patched", "series"
+    )  # fmt: skip
+    assert {each.git for each in (base, patched)} == {"/src/linux"}
+    assert (base.config, base.fragment) == ("tinyconfig", "lab")
+    assert wanted.compare is not None
+    assert (wanted.compare.factor, wanted.compare.baseline) == ("kernel", "base")
+    assert wanted.limit == 3600 * 10**9
+    assert Plan(wanted).seconds()[1] <= 0.9 * 3600
+
+
+def test_more_time_buys_boots_before_blocks() -> None:
+    found = []
+    for minutes in (6, 12, 25, 60, 600):
+        text = judge.written(dataclasses.replace(QUESTION, seconds=60.0 * minutes))
+        plan = Plan(campaign.parse(text, "judge"))
+        found.append((plan.campaign.repeat.boots, plan.blocks_a_boot))
+    assert found == sorted(found)
+    assert len(set(found)) > 2
+    assert found[-1] == (8, 8)
+
+
+def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:
+    hosts, suite = tmp_path / "hosts.yaml", tmp_path / "mine.yaml"
+    hosts.write_text(HOSTS)
+    suite.write_text(
+        "netbench: 1\nname: x\nlab: netns\nhosts: {snd: {}, rcv: {}}\ntransfer: {chunk: 8K}\n"
+        "sweep: {streams: [1, 4]}\nrepeat: {min: 3, metrics: [sender_cpu]}\nlimit: 5s\n"
+    )
+    question = dataclasses.replace(
+        QUESTION, on=str(hosts), suite=str(suite), config="/boot/config", seconds=36000.0
+    )
+    wanted = campaign.parse(judge.written(question), "judge")
+    assert list(wanted.hosts) == ["a", "b"]
+    assert wanted.lab is None
+    assert wanted.repeat.metrics == ("sender_cpu",)
+    assert {cell.factors["streams"] for cell in wanted.cells} == {"1", "4"}
+    assert "tso" not in wanted.cells[0].factors
+    assert wanted.cells[0].settings == {}
+    assert "mtu" in wanted.settings
+    assert {each.config for each in wanted.kernels.values()} == {"/boot/config"}
+    with pytest.raises(RequestError, match="give --config, such as /boot/config-RELEASE"):
+        judge.written(dataclasses.replace(question, config=""))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"seconds": 30.0}, r"--time 30 s is too short: 2 boots of each kernel take .*; give it"),
+        ({"suite": "no-such"}, "--suite: expected bulk, zerocopy, small, or a campaign file"),
+        ({"on": "no-such"}, "--on: expected lab, or a file with `hosts:`; cannot read no-such"),
+        ({"on": __file__}, "is not YAML|expected a mapping|names no `hosts:`"),
+    ],
+)
+def test_errors_say_what_to_give(changed: dict[str, object], why: str) -> None:
+    question = dataclasses.replace(QUESTION, config="c", **changed)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match=why):
+        judge.written(question)
+
+
+def test_a_campaign_that_is_there_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "judge.yaml"
+    judge.keep("first", file)
+    with pytest.raises(RequestError, match=r"is there already; `run .*` runs it, --output names"):
+        judge.keep("second", file)
+    assert file.read_text() == "first"
+    with pytest.raises(PlaceError, match="choose another place with --output"):
+        judge.keep("third", tmp_path / "no" / "folder.yaml")
+
+
+def test_it_says_what_it_can_show_before_it_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q", "linux"], check=True)
+    words = ("--base", "v1", "--patched", "v2", "--repo", "linux", "--time", "40m")
+    done = call("judge", *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    told = " ".join(done.stderr.split())
+    assert "judge-bulk.yaml: 4 cells; `run judge-bulk.yaml` repeats it, edited or not" in told
+    assert "once both kernels are built" in told
+    assert "what this can show in 80% of the cases, for one comparison: a change of" in told
+    assert "kernel base: " in told
+    assert "has no revision 'v1'" in told
+    assert max(map(len, done.stderr.splitlines()[:-1])) <= 80  # the last is the error
+    kept = Path("judge-bulk.yaml").read_text()
+    assert kept.startswith("# written by: python -m netbench judge --base v1 --patched v2 ")
+    wrong = call("judge", *words, "--time", "soon")
+    assert wrong.returncode == 2
+    assert "judge: --time: " in wrong.stderr
