@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from netbench.analysis.boots import KERNEL
 from netbench.analysis.result import Result
 from netbench.report.numbers import count
 
@@ -20,7 +21,8 @@ def hardware(result: Result) -> str:
     facts = {host: entries[-1].facts for host, entries in result.hosts.items() if entries}
     machines: dict[str, list[str]] = {}
     for host, known in facts.items():
-        machines.setdefault(", ".join(_machine(known)), []).append(host)
+        one_kernel = KERNEL not in result.factors
+        machines.setdefault(", ".join(_machine(known, one_kernel)), []).append(host)
     if len(machines) == 1:
         ((machine, hosts),) = machines.items()
         told = machine if len(hosts) == 1 else f"{len(hosts)} hosts, each {machine}"
@@ -29,12 +31,14 @@ def hardware(result: Result) -> str:
     return ", ".join([told, *_cell(result)])
 
 
-def _machine(facts: Mapping[str, Any]) -> Iterator[str]:
+def _machine(facts: Mapping[str, Any], one_kernel: bool) -> Iterator[str]:
+    """`one_kernel`: the same in all cells; else the table's levels tell kernels apart."""
     cpus = " ".join(_NOISE.sub("", str(facts.get("cpu_model") or "unknown CPU")).split())
     sockets = str(facts.get("sockets") or "1")
     cores = _number(facts.get("cores"))
     yield f"{sockets}x {cpus}" + (f" ({count(cores, 'core')})" if cores else "")
-    yield f"Linux {facts.get('kernel') or 'unknown'}"
+    if one_kernel:
+        yield f"Linux {facts.get('kernel') or 'unknown'}"
     driver = facts.get("nic_driver")
     if facts.get("interface") == LOOPBACK:
         yield "loopback"

@@ -191,3 +191,16 @@ def test_hardware_is_told_without_names(tmp_path: Path, facts: dict[str, str], t
     line = hardware(result)
     assert told in line
     assert not re.search(r"\b(snd|rcv)\b", line)
+
+
+def test_the_release_of_one_kernel_is_not_that_of_all(tmp_path: Path) -> None:
+    """Where kernels are compared, the table names them."""
+    made = Synth(
+        factors={"kernel": ("6.1", "6.12")},
+        boots=3,
+        runs=6,
+        compare={"factor": "kernel", "baseline": "6.1"},
+    )
+    lines = lines_of(made, tmp_path / "r")
+    assert not re.search("Linux [0-9]", lines[0])
+    assert re.search("Linux [0-9]", lines_of(Synth(compare=SEND), tmp_path / "one")[0])
