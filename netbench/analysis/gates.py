@@ -34,17 +34,29 @@ class Gate:
         """Whether the whole interval of a comparison lies past the gate; it must have one."""
         return c.high - 1 < self.limit if self.below else c.low - 1 > self.limit
 
+    def clears(self, c: Comparison) -> bool:
+        """Whether no part of the interval lies past the gate: it does not only fail to fall."""
+        return c.low - 1 >= self.limit if self.below else c.high - 1 <= self.limit
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, and
-    which cannot be judged.
+    """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, of these
+    how many `cleared` it with their whole interval, and which cannot be judged.
     """
 
     gate: Gate
     fell: tuple[Comparison, ...]
     held: int
     unjudged: tuple[Comparison, ...]
+    cleared: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether all comparisons, of which there is one, cleared the gate."""
+        return (
+            self.cleared > 0 and not self.fell and not self.unjudged and self.cleared == self.held
+        )
 
 
 def parse(text: str, captured: Collection[str] = ()) -> Gate:
@@ -94,4 +106,5 @@ def judge(
     for c in families.get(gate.metric, ()):
         known = not math.isnan(c.low) and (forced or not c.lacks_history)
         (unjudged if not known else fell if gate.falls(c) else held).append(c)
-    return Outcome(gate, tuple(fell), len(held), tuple(unjudged))
+    cleared = sum(gate.clears(c) for c in held)
+    return Outcome(gate, tuple(fell), len(held), tuple(unjudged), cleared)

@@ -10,6 +10,7 @@ from typing import IO
 
 from netbench import __version__
 from netbench.cli import (
+    bisect,
     bundle,
     check,
     compare,
@@ -44,6 +45,7 @@ VERBS = (
     lab.VERB,
     schema.VERB,
     judge.VERB,
+    bisect.VERB,
     export.VERB,
 )
 

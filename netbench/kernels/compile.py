@@ -48,6 +48,10 @@ _STOPPED = re.compile(r"^make(\[\d+\])?: \*\*\*")
 _TARGET = re.compile(r"\w+config")  # of make, such as tinyconfig
 
 
+class BuildFailed(RequestError):
+    """A revision that does not compile."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a kernel is built: everything besides the commit that decides what comes out."""
@@ -76,8 +80,8 @@ class Told:
 
 def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     """Build a kernel from git, unless the cache has it: the folder that holds its `tar-install`.
-    Errors: RequestError with the first error of a build; StoreError for a cache that others may
-    have changed.
+    Errors: BuildFailed with the first error; RequestError for what cannot be built at all;
+    StoreError for a cache that others may have changed.
     """
     recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
     place = _cache("built") / f"{commit[:16]}-{recipe.key}"
@@ -272,14 +276,14 @@ def _make(
         raise _failed(kernel, log.read_text().splitlines(), tree, "the build")
 
 
-def _failed(kernel: Kernel, lines: list[str], tree: Path, what: str) -> RequestError:
+def _failed(kernel: Kernel, lines: list[str], tree: Path, what: str) -> BuildFailed:
     """The first error of a build, with its file."""
     first = next((line for line in lines if _ERROR.search(line)), "")
     first = first or next((line for line in lines if _STOPPED.match(line)), "it printed no error")
     first = first.strip().replace(f"{tree / 'source'}/", "").replace("../source/", "")
     wanted = [package for header, package in _HEADERS.items() if f"error: {header}" in first]
     remedy = f"on Debian: apt install {wanted[0]}; " if wanted else ""
-    return RequestError(
+    return BuildFailed(
         f"kernel {kernel.name}: {what} of {kernel.rev} failed: {first}; {remedy}all that it printed"
         f" is in {tree / 'log.txt'}"
     )

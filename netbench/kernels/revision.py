@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from netbench.errors import RequestError
@@ -55,6 +55,28 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
         reason = ("--reason", "netbench builds kernels here")
         _git(kernel, place, "worktree", "lock", *reason, str(tree))
     _must(kernel, tree, "checkout", "--force", "--detach", commit)
+
+
+def bisection(kernel: Kernel, bad: str, goods: Sequence[str]) -> list[str]:
+    """The commits that may be the first bad one, `bad` among them: first those that halve them
+    best. Errors: RequestError.
+    """
+    words = ("rev-list", "--bisect-all", bad, "--not", *goods)
+    return [line.split()[0] for line in _must(kernel, repository(kernel), *words).splitlines()]
+
+
+def require_ancestor(kernel: Kernel, good: str, bad: str) -> None:
+    """Errors: RequestError where the good commit is no ancestor of the bad one."""
+    if _git(kernel, repository(kernel), "merge-base", "--is-ancestor", good, bad).returncode:
+        raise RequestError(
+            f"kernel {kernel.name}: {good[:12]} is no ancestor of {bad[:12]}; give revisions of one"
+            " history"
+        )
+
+
+def subject(kernel: Kernel, commit: str) -> str:
+    """The first line of a commit's message. Errors: RequestError."""
+    return _must(kernel, repository(kernel), "show", "-s", "--format=%s", commit).strip()
 
 
 def _must(kernel: Kernel, place: Path, *words: str) -> str:

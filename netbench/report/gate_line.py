@@ -25,9 +25,8 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     total = len(fell) + outcome.held + len(unjudged)
     parts = []
     if fell:
-        parts.append(
-            f"FELL in {len(fell)} of {total}: {listed([_change(c, several) for c in fell], NAMED)}"
-        )
+        found = listed([with_interval(c, several) for c in fell], NAMED)
+        parts.append(f"FELL in {len(fell)} of {total}: {found}")
     if outcome.held:
         parts.append(f"holds in {outcome.held} of {total}")
     if unjudged:
@@ -39,7 +38,8 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
 
 
-def _change(c: Comparison, several: bool) -> str:
+def with_interval(c: Comparison, several: bool) -> str:
+    """A comparison that has one: where, the change, its interval and doubts."""
     doubts = "; ".join(FLAGS[flag] for flag in c.flags)
     return (
         f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"

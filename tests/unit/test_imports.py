@@ -61,6 +61,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "kernels": BASE_LAYER | {"kernels", "ownership"},
     "judge": BASE_LAYER | {"campaign", "plan"},
     "suites": set(),
+    "bisection": BASE_LAYER | {"campaign", "kernels"},
     "built_kernels": BASE_LAYER | {"campaign", "kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
     "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store", "ownership"},
@@ -82,7 +83,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "listing": {"model", "store", "settings", "engine", "conductor"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
-    | {"judge", "lab", "listing", "redaction"},
+    | {"bisection", "judge", "kernels", "lab", "listing", "redaction"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }

@@ -1,0 +1,149 @@
+"""`bisect`: which commit made a kernel worse."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from netbench.cli.output import fold, say
+from netbench.cli.verb import Verb, add_campaign, add_results, load_campaign
+from netbench.control_characters import escape_controls
+from netbench.errors import Lost, NetbenchError, RequestError
+from netbench.units import listed
+
+if TYPE_CHECKING:
+    from netbench.bisection import Answer
+    from netbench.model import Campaign
+
+EXIT = {"good": 0, "bad": 1, "cannot tell": 125}
+BROKEN = 128
+"""What `git bisect run` takes for the end of the search; of 1 to 127 but 125 it blames a commit."""
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.step:
+        try:
+            return _step(options)
+        except NetbenchError as error:
+            _tell(f"netbench: {error}")
+            return BROKEN
+    if not options.bad:
+        raise RequestError("bisect: --bad REV is missing; --step takes the commit that is out")
+    from netbench import bisection
+
+    wanted = _checked(options)
+    kernel = wanted.kernels[bisection.sides_of(wanted).tried]
+    log: list[str] = []
+
+    def told(step: bisection.Step) -> None:
+        log.append(step.line)
+        _tell(step.line)
+
+    def ask(good: str, tried: str) -> Answer:
+        return _answer(wanted, good, tried, options)
+
+    suspects = bisection.search(kernel, options.good, options.bad, ask, told)
+    say("\n".join(fold(line, "    ") for line in log) + "\n")
+    if len(suspects) == 1:
+        say(f"the first bad commit is {suspects[0]}")
+        return 0
+    say("the first bad commit is one of these, of which none can be told apart from the others:")
+    say("\n".join(f"  {commit}" for commit in suspects))
+    return 1
+
+
+def _step(options: argparse.Namespace) -> int:
+    """One commit, for `git bisect run`: the one that the checkout here is at."""
+    from netbench import bisection
+    from netbench.kernels.revision import commit_of
+
+    wanted = _checked(options)
+    kernel = wanted.kernels[bisection.sides_of(wanted).tried]
+    tried = commit_of(bisection.at(kernel, Path(), "HEAD"))
+    answer = _answer(wanted, options.good, tried, options)
+    _tell(f"{tried[:12]} {answer.says.value}: {answer.why}")
+    return EXIT[answer.says.value]
+
+
+def _checked(options: argparse.Namespace) -> Campaign:
+    """The campaign, with gates that can be parsed. Errors: RequestError; CampaignError."""
+    from netbench.analysis import gates
+    from netbench.bisection import sides_of
+
+    wanted = load_campaign(options)
+    sides_of(wanted)
+    try:
+        for gate in options.gates:
+            gates.parse(gate)
+    except ValueError as error:
+        raise RequestError(f"bisect: {error}") from error
+    return wanted
+
+
+def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace) -> Answer:
+    """What a campaign of both says. Errors: Lost, LabError where that says nothing of the
+    commit.
+    """
+    from netbench import api
+    from netbench.bisection import Answer, Says, between
+    from netbench.kernels.compile import BuildFailed
+    from netbench.report.gate_line import NAMED, with_interval
+
+    try:
+        conclusion = api.start(between(wanted, good, tried), options.results, options.jobs)
+    except BuildFailed as error:
+        return Answer(Says.SKIP, str(error))
+    if conclusion.why == "interrupted":
+        raise KeyboardInterrupt
+    if conclusion.why == "lost":
+        raise Lost(f"bisect: {conclusion.reason}; run it again: what was built is kept")
+    compared = api.compare(conclusion.path, gates=options.gates)
+    told = [
+        f"{outcome.gate.metric} {with_interval(c, True)}"
+        for outcome in compared.outcomes
+        for c in compared.families.get(outcome.gate.metric, ())
+        if not math.isnan(c.low)
+    ]
+    why = listed(told, NAMED) or f"nothing could be compared (`report {conclusion.path}`)"
+    if compared.fell:
+        return Answer(Says.BAD, why)
+    passed = all(outcome.passed for outcome in compared.outcomes)
+    return Answer(Says.GOOD if passed else Says.SKIP, why)
+
+
+def _tell(line: str) -> None:
+    print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_campaign(parser)
+    parser.add_argument("--good", required=True, metavar="REV", help="a revision that is good")
+    parser.add_argument("--bad", metavar="REV", help="a later one that is bad")
+    parser.add_argument(
+        "--fail-if",
+        action="append",
+        required=True,
+        metavar="GATE",
+        dest="gates",
+        help="a commit is bad where a whole interval lies past GATE, such as 'throughput<-3%%', and"
+        " good where none reaches it (may be repeated)",
+    )
+    parser.add_argument(
+        "--step",
+        action="store_true",
+        help="only the commit that is checked out here, for `git bisect run`: exit 0 good, 1 bad,"
+        " 125 cannot tell, 128 anything else",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time")
+    add_results(parser, "where result folders go")
+
+
+VERB = Verb(
+    "bisect",
+    "find the commit that made a kernel worse, each step measured against the good one",
+    _run,
+    _add_arguments,
+)

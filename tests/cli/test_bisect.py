@@ -1,0 +1,214 @@
+"""The search for the first bad commit, in real histories. What a campaign says of a commit is made
+up here: slow tests boot kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from netbench import api
+from netbench.bisection import Answer, Says, Step, search
+from netbench.errors import Lost, RequestError
+from netbench.kernels.compile import BuildFailed
+from netbench.model import Campaign, Kernel
+from tests.support.kernel_repository import Repository
+from tests.support.local import call
+from tests.support.synthetic import Synth
+
+TEXT = """\
+netbench: 1
+name: series
+hosts: {{here: local}}
+kernels:
+  base: {{git: {0}, rev: c0}}
+  patched: {{git: {0}, rev: master}}
+sweep: {{kernel: [base, patched]}}
+compare: {{factor: kernel, baseline: base}}
+repeat: {{min: 8, boots: 4}}
+"""
+GATE = "throughput<-10%"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """Nine commits, c0 to c8."""
+    made = Repository(tmp_path / "linux")
+    for number in range(9):
+        made.commit(f"int c = {number};\n", f"c{number}")
+    return made
+
+
+def searched(
+    repository: Repository, says: Callable[[str], Says], bad: str = "master"
+) -> tuple[list[str], list[Step]]:
+    """The suspects and the steps, where `says` tells of a tag."""
+    steps: list[Step] = []
+    tags = {repository.git("rev-parse", f"{t}^{{}}"): t for t in repository.git("tag").split()}
+
+    def ask(good: str, tried: str) -> Answer:
+        assert tags[good] == "c0"
+        return Answer(says(tags[tried]), "as it was made up")
+
+    kernel = Kernel("patched", git=str(repository.place), rev="master")
+    suspects = search(kernel, "c0", bad, ask, steps.append)
+    return [tags[each] for each in suspects], steps
+
+
+@pytest.mark.parametrize("culprit", range(1, 9))
+def test_the_first_bad_commit_is_found_by_halving(repository: Repository, culprit: int) -> None:
+    found, steps = searched(
+        repository, lambda tag: Says.BAD if int(tag[1:]) >= culprit else Says.GOOD
+    )
+    assert found == [f"c{culprit}"]
+    assert len(steps) <= 1 + math.ceil(math.log2(8))
+    assert steps[0].line.endswith("bad: as it was made up [c8]")
+
+
+def test_a_merged_branch_is_searched_too(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "side", "c4")
+    for number in (1, 2, 3):
+        (repository.place / f"s{number}").write_text("")
+        repository.git("add", "-A")
+        repository.git("commit", "-q", "-m", f"s{number}")
+        repository.git("tag", f"s{number}")
+    repository.git("checkout", "-q", "master")
+    repository.git("merge", "-q", "--no-edit", "side")
+    repository.git("tag", "merge")
+    bad = {"s2", "s3", "merge"}
+    found, _ = searched(repository, lambda tag: Says.BAD if tag in bad else Says.GOOD)
+    assert found == ["s2"]
+
+
+def test_what_cannot_be_told_is_skipped_and_named_at_the_end(repository: Repository) -> None:
+    def says(tag: str) -> Says:
+        return Says.SKIP if tag in ("c4", "c5") else Says.BAD if tag >= "c5" else Says.GOOD
+
+    found, steps = searched(repository, says)
+    assert sorted(found) == ["c4", "c5", "c6"]
+    assert len({step.commit for step in steps}) == len(steps)
+
+
+@pytest.mark.parametrize("says", [Says.GOOD, Says.SKIP])
+def test_a_bad_revision_that_is_not_bad_ends_the_search(repository: Repository, says: Says) -> None:
+    with pytest.raises(RequestError, match="master is not seen to be worse than c0: as it was"):
+        searched(repository, lambda tag: says)
+
+
+def test_revisions_of_two_histories_are_refused(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "other", "c0")
+    (repository.place / "x").write_text("")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "x")
+    repository.git("tag", "x")
+    kernel = Kernel("k", git=str(repository.place), rev="x")
+    with pytest.raises(RequestError, match=r"is no ancestor of .*; give revisions of one history"):
+        search(kernel, "x", "master", lambda *_: Answer(Says.BAD, ""), lambda _: None)
+
+
+@dataclass
+class Conclusion:
+    """What of a conclusion is looked at."""
+
+    path: Path
+    why: str = "done"
+    reason: str = ""
+
+
+def result(folder: Path, ratio: float, spread: float) -> Conclusion:
+    """A result in which the patched kernel moves `ratio` of what the base does."""
+    made = Synth(
+        factors={"kernel": ("base", "patched")},
+        boots=4,
+        runs=8,
+        spread=spread,
+        truth=lambda f: (20.0 * (ratio if f["kernel"] == "patched" else 1), 0.5, 0.5),
+        compare={"factor": "kernel", "baseline": "base"},
+    )
+    return Conclusion(made.write(folder))
+
+
+@pytest.mark.parametrize(
+    ("made", "status"),
+    [
+        (lambda at: result(at, 1.0, 0.005), 0),
+        (lambda at: result(at, 0.8, 0.005), 1),
+        (lambda at: result(at, 0.9, 0.05), 125),
+        (BuildFailed("kernel patched: the build failed"), 125),
+        (Lost("snd: is gone"), 128),
+        (RequestError("no such lab"), 128),
+        (lambda at: Conclusion(at, "lost", "snd is gone"), 128),
+    ],
+    ids=["good", "bad", "too wide", "no build", "lost", "wrong", "lost at the end"],
+)
+def test_a_step_says_good_bad_or_neither_and_blames_nobody_for_a_lost_host(
+    repository: Repository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[Path], Conclusion] | Exception,
+    status: int,
+) -> None:
+    asked: list[Campaign] = []
+
+    def start(wanted: Campaign, results: Path, jobs: int | None = None) -> Conclusion:
+        asked.append(wanted)
+        if isinstance(made, Exception):
+            raise made
+        return made(tmp_path / "result")
+
+    monkeypatch.setattr(api, "start", start)
+    file = tmp_path / "series.yaml"
+    file.write_text(TEXT.format(repository.place))
+    repository.git("checkout", "-q", "c3")
+    monkeypatch.chdir(repository.place)
+    done = call("bisect", file, "--step", "--good", "c0", "--fail-if", GATE)
+    assert done.returncode == status, done.stderr
+    (wanted,) = asked
+    assert wanted.kernels["base"].rev == "c0"
+    assert wanted.kernels["patched"].rev == repository.git("rev-parse", "c3")
+    if status in (0, 1):
+        word = "bad" if status else "good"
+        assert f"{wanted.kernels['patched'].rev[:12]} {word}: throughput " in done.stderr
+        assert "95% interval" in " ".join(done.stderr.split())
+
+
+def test_the_whole_search_prints_its_steps_with_their_intervals(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = {repository.git("rev-parse", f"c{number}") for number in (6, 7, 8)}
+    steps = 0
+
+    def start(wanted: Campaign, results: Path, jobs: int | None = None) -> Conclusion:
+        nonlocal steps
+        steps += 1
+        is_bad = repository.git("rev-parse", f"{wanted.kernels['patched'].rev}^{{}}") in bad
+        return result(tmp_path / f"step{steps}", 0.8 if is_bad else 1.0, 0.005)
+
+    monkeypatch.setattr(api, "start", start)
+    file = tmp_path / "series.yaml"
+    file.write_text(TEXT.format(repository.place))
+    words = ("bisect", file, "--good", "c0", "--bad", "master")
+    done = call(*words, "--fail-if", GATE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        f"the first bad commit is {repository.git('rev-parse', 'c6')}"
+    )
+    assert done.stdout.count("95% interval") + done.stdout.count("95%\n    interval") == steps
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for wrong, why in (
+        (("--fail-if", "speed<1%"), "no metric 'speed'"),
+        (("--fail-if", GATE, "--set", "compare.factor=send"), "compare"),
+    ):
+        refused = call(*words, *wrong)
+        assert refused.returncode == 2
+        assert why in refused.stderr
+    file.write_text(
+        TEXT.format(repository.place).replace(f"git: {repository.place}, rev: c0", "release: 6.1")
+    )
+    refused = call(*words, "--fail-if", GATE)
+    assert refused.returncode == 2
+    assert "expected a campaign that compares two kernels from git" in refused.stderr
