@@ -4,9 +4,12 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from netbench.conductor.job import Options
 from netbench.engine.binding import SAME, Code, Edge, Vector
@@ -19,6 +22,8 @@ SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draini
 UNBOUNDED_SECONDS = 6 * 3600.0
 FSYNC_SECONDS = 600.0  # that a sink may take to reach its disk
 LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
+LOOK_SECONDS = 2.0  # how often it is looked whether both sides live
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -93,29 +98,52 @@ def _timed(
     sender: Worker, receiver: Worker, send: Options, slack: float, watch: Watch | None
 ) -> Exchange:
     seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + slack
+    both = (sender, receiver)
     receiver.go()
     sender.go()
     if watch:
-        sender.await_edge(Edge.OPEN, seconds)
-        receiver.await_edge(Edge.OPEN, seconds)
+        for worker in both:
+            _edge(worker, Edge.OPEN, seconds, both)
         watch.begin()
-    sender.await_edge(Edge.CLOSE, seconds)
-    receiver.await_edge(Edge.CLOSE, seconds)
+    for worker in both:
+        _edge(worker, Edge.CLOSE, seconds, both)
     if watch:
         watch.end()
-    sender.stop()
-    receiver.stop()
-    return Exchange(sender.result(slack), receiver.result(slack))
+    for worker in both:
+        worker.stop()
+    return Exchange(*(_while_both_live(worker.result, slack, both) for worker in both))
 
 
 def _bounded(sender: Worker, receiver: Worker) -> Exchange:
+    both = (sender, receiver)
     receiver.go()
     sender.go()
-    warm = sender.await_edge(Edge.WARM, UNBOUNDED_SECONDS)
-    receiver.mark(warm)
-    receiver.await_edge(Edge.OPEN, UNBOUNDED_SECONDS)
+    receiver.mark(_edge(sender, Edge.WARM, UNBOUNDED_SECONDS, both))
+    _edge(receiver, Edge.OPEN, UNBOUNDED_SECONDS, both)
     sender.mark()
-    return Exchange(sender.result(UNBOUNDED_SECONDS), receiver.result(UNBOUNDED_SECONDS))
+    results = (_while_both_live(worker.result, UNBOUNDED_SECONDS, both) for worker in both)
+    return Exchange(*results)
+
+
+def _edge(worker: Worker, edge: Edge, seconds: float, both: Sequence[Worker]) -> bytes:
+    return _while_both_live(partial(worker.await_edge, edge), seconds, both)
+
+
+def _while_both_live(
+    wait: Callable[[float], Answer], seconds: float, both: Sequence[Worker]
+) -> Answer:
+    """Wait for one side's answer; where that takes long, see now and then that both sides live: one
+    that was stopped keeps the other waiting. Errors: as of `wait`; WorkerLost.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return wait(min(LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+        except TimeoutError:
+            for worker in both:
+                worker.connection.listen()
+            if time.monotonic() >= deadline:
+                raise
 
 
 def give_up(*workers: Worker) -> list[Worker]:

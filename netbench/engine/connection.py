@@ -19,6 +19,8 @@ from netbench.errors import ProtocolError, WorkerLost
 
 REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
+AGAIN_SECONDS = 0.5  # a read that soon after one that found nothing waits for the same data
+LISTENED_BYTES = 1 << 20  # of a worker that nothing is awaited from
 # Frames that nothing waits for, of one request: those of a run that was given up. Heartbeats are
 # fewer than one a second.
 IDLE_FRAMES = 1000
@@ -43,7 +45,7 @@ class Connection:
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
         self.silence = 0.0
-        self._heard = time.monotonic()
+        self._heard = self._tried = self._waits_since = time.monotonic()
         self.lost = False
         self._why = ""  # it was lost, as was found first
         self._stream = stream
@@ -180,19 +182,34 @@ class Connection:
         KeyboardInterrupt.
         """
         began = time.monotonic()
+        if began - self._tried > AGAIN_SECONDS:  # else this goes on waiting for the same data
+            self._waits_since = began
         while True:
             left = began + seconds - time.monotonic()
             try:
                 data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
             except TimeoutError:
+                self._tried = time.monotonic()
                 if self._interrupt:
                     raise self._interrupt from None
                 if left <= INTERRUPT_SECONDS:
                     raise
                 continue
             self._heard = time.monotonic()
-            self.silence = max(self.silence, self._heard - began)
+            self.silence = max(self.silence, self._heard - self._waits_since)
+            self._waits_since = self._heard
             return data
+
+    def listen(self) -> None:
+        """Take in what has arrived, while another worker is waited for. Errors: WorkerLost, also
+        where nothing has arrived for SILENCE_SECONDS.
+        """
+        try:
+            while len(self._buffer) < LISTENED_BYTES:
+                self._fill(time.monotonic() + 1e-3)
+        except TimeoutError:
+            if self.unheard > binding.SILENCE_SECONDS:
+                raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s") from None
 
     @property
     def unheard(self) -> float:

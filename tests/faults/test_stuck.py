@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from netbench.conductor import external_tool, ledger
-from netbench.conductor.exchange import idle_after_errors
+from netbench.conductor.exchange import SLACK_SECONDS, exchange
 from netbench.conductor.host_locks import LOCK_SECONDS
-from netbench.conductor.job import Options
 from netbench.conductor.runner import Runner
+from netbench.engine.worker import Worker
 from netbench.errors import WorkerLost
 from netbench.journal import outstanding
 from netbench.store import Store
@@ -270,24 +270,50 @@ def test_workers_that_stay_stopped_after_their_controller_died_are_ended(
         end(campaign, workers)
 
 
-def test_a_run_whose_other_side_was_stopped_is_lost_and_has_not_failed() -> None:
-    """The side that lives says that it could not connect: that is a consequence."""
+@pytest.mark.parametrize("bounded", [False, True], ids=["for a time", "so many bytes"])
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+@pytest.mark.parametrize("instant", ["prepared", "go", "the end"])
+def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
+    side: str, instant: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The side that lives cannot connect, or waits for the other: that is a consequence. It does
+    not take as long as a run may.
+    """
     with open_pair() as pair:
-        stopped, prepare = pair.receiver.hello.pid, pair.sender.prepare
+        stopped: Worker = getattr(pair, side)
+        pid = stopped.hello.pid
 
-        def stop_the_receiver(options: Options) -> Any:
-            os.kill(stopped, signal.SIGSTOP)
-            return prepare(options)
+        def stop(*_: object) -> None:
+            os.kill(pid, signal.SIGSTOP)
 
-        pair.sender.prepare = stop_the_receiver  # type: ignore[method-assign]
+        if instant != "prepared":
+            last = "result" if bounded else "stop"
+            named = last if instant == "the end" else "await_edge"
+            honest = getattr(pair.sender, named)
+            monkeypatch.setattr(pair.sender, named, lambda *words: (stop(), honest(*words))[1])
+        common = {"token": os.urandom(16), "streams": 1, "address": "127.0.0.1"}
+        bound = {"bytes": 10**11} if bounded else {"duration": 10**8}
+        began = time.monotonic()
         try:
-            with (
-                pytest.raises(WorkerLost, match=r"receiver: the worker does not answer; .*connect"),
-                idle_after_errors(pair.sender, pair.receiver),
+            with pytest.raises(
+                WorkerLost, match=f"{side}: the worker (is gone: it fell silent|do)"
             ):
-                pair.run("write", "read", duration=10**8)
+                exchange(
+                    pair.sender,
+                    pair.receiver,
+                    {**common, **bound, "role": "send", "method": "write", "chunk": 65536},
+                    {
+                        **common,
+                        **bound,
+                        "role": "receive",
+                        "method": "read",
+                        "receive_chunk": 65536,
+                    },
+                    prepared=stop if instant == "prepared" else lambda _: None,
+                )
         finally:
             with suppress(ProcessLookupError):  # that it is given up has killed it
-                os.kill(stopped, signal.SIGKILL)
-        assert pair.receiver.lost
-        assert not pair.sender.lost
+                os.kill(pid, signal.SIGKILL)
+        assert time.monotonic() - began < SLACK_SECONDS
+        assert stopped.lost
+        assert not {pair.sender, pair.receiver}.difference({stopped}).pop().lost
