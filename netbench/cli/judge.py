@@ -25,6 +25,7 @@ SPREADS = (0.005, 0.01, 0.02)  # of boots, where no earlier result tells it
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api, campaign, judge
+    from netbench.built_kernels import pinned
 
     try:
         seconds = parse_time(options.time) / 1e9
@@ -35,6 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         *(options.config, options.fragment),
     )
     text = judge.written(question)
+    pinned(campaign.parse(text, "judge"))  # a wrong revision is told before a file is written
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
     judge.keep(text, file)
     wanted = campaign.load(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from netbench import campaign, judge
 from netbench.errors import PlaceError, RequestError
 from netbench.judge import Question
 from netbench.plan import Plan
+from tests.support.kernel_repository import Repository
 from tests.support.local import call
 
 QUESTION = Question("v6.12", "series", Path("/src/linux"), "lab", "bulk", 3600.0)
@@ -105,17 +105,20 @@ def test_it_says_what_it_can_show_before_it_builds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    subprocess.run(["git", "init", "-q", "linux"], check=True)
+    Repository(tmp_path / "linux").commit("int segments = 2;\n", "v2")
     words = ("--base", "v1", "--patched", "v2", "--repo", "linux", "--time", "40m")
-    done = call("judge", *words)
+    wrong = call("judge", *words, "--base", "v0")
+    assert wrong.returncode == 2
+    assert "has no revision 'v0'" in wrong.stderr
+    assert not Path("judge-bulk.yaml").exists()
+    done = call("judge", *words, "--config", "no-such/config")
     assert done.returncode == 2
     assert done.stdout == ""
     told = " ".join(done.stderr.split())
     assert "judge-bulk.yaml: 4 cells; `run judge-bulk.yaml` repeats it, edited or not" in told
     assert "once both kernels are built" in told
     assert "what this can show in 80% of the cases, for one comparison: a change of" in told
-    assert "kernel base: " in told
-    assert "has no revision 'v1'" in told
+    assert "kernel base: " in told, "it would be built now"
     assert max(map(len, done.stderr.splitlines()[:-1])) <= 80  # the last is the error
     kept = Path("judge-bulk.yaml").read_text()
     assert kept.startswith("# written by: python -m netbench judge --base v1 --patched v2 ")

@@ -83,7 +83,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "listing": {"model", "store", "settings", "engine", "conductor"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
-    | {"bisection", "judge", "kernels", "lab", "listing", "redaction"},
+    | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "redaction"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }
