@@ -170,7 +170,10 @@ def test_the_digest_of_a_folder_changes_with_names_and_contents(tmp_path: Path) 
 )
 def test_what_is_no_kernel_is_refused(tmp_path: Path, kernel: Kernel, message: str) -> None:
     (tmp_path / "text").write_text("hello\n" * 500)
-    fields = {key: word.replace("{}", str(tmp_path)) for key, word in vars(kernel).items()}
+    fields = {
+        key: word.replace("{}", str(tmp_path)) if isinstance(word, str) else word
+        for key, word in vars(kernel).items()
+    }
     with pytest.raises(RequestError) as error:
         kernels.unpack(Kernel(**fields), empty(tmp_path))
     assert str(error.value) == message.replace("{}", str(tmp_path))
