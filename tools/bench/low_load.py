@@ -15,12 +15,12 @@ from tools.bench import command
 from tools.bench.table import Part, Row
 
 NARROWER = 1 / 3
-RUNS = 40  # with each meter: of 15, widths are known to a fifth only
+RUNS = 100  # with each meter: of 15, widths are known to a fifth only
 LOW_LOAD = f"""\
 netbench: 1
 name: low-load
 verify: off
-transfer: {{duration: 500ms, warmup: 100ms, rate: 100Mb/s, congestion: cubic, pin: apart}}
+transfer: {{duration: 200ms, warmup: 100ms, rate: 100Mb/s, congestion: cubic, pin: apart}}
 sweep: {{meters: [[rusage, procstat], [rusage, soak]]}}
 repeat: {{min: {RUNS}, max: {RUNS}, metrics: [throughput]}}
 """
@@ -35,7 +35,7 @@ compare: {factor: meters, baseline: '[]', margin: 2%}
 """
 HOW = (
     "Campaigns on this machine over loopback, the meters swept, so that runs with each are"
-    f" interleaved in random order; {RUNS} runs of 500 ms with each, at 100 Mb/s with each side on"
+    f" interleaved in random order; {RUNS} runs of 200 ms with each, at 100 Mb/s with each side on"
     " a CPU of its own. An idle window of soak is before each block of two runs."
 )
 
