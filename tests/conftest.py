@@ -24,13 +24,12 @@ from netbench import campaign
 from netbench.model import Campaign
 from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, call, out
 from tests.support.needs import mark_users, needs, skip_without
+from tests.support.outside import OUTSIDE, outside
 from tests.support.paths import ROOT
 
 settings.register_profile("netbench", deadline=None)  # other programs run beside the tests
 settings.load_profile("netbench")
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
-# names the network namespace that the first process of the tests started in
-OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
 # The folders whose files take long, the longest first.
 LONGEST = ("guests", "cli", "faults", "hosts", "campaigns", "engine")
 GUESTS = "tests/guests/"
@@ -150,7 +149,7 @@ def _fetch(*packages: str) -> None:
     """
     if os.geteuid() != 0:
         return
-    argv = ["nsenter", f"--net={os.environ[OUTSIDE]}", sys.executable, "-c", FETCH, *packages]
+    argv = outside(sys.executable, "-c", FETCH, *packages)
     with (Path(tempfile.gettempdir()) / "netbench-tests-fetch").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)

@@ -12,7 +12,9 @@
 #include "pattern.h"
 #include "scratch_files.h"
 
-enum { MEMORY_CHUNK = 64 * 1024, MEMORY_FILE = 1024 * 1024 };
+/* A stream's file in memory, unless all streams together would have more than the second: each page
+ * has to be written before the window. */
+enum { MEMORY_CHUNK = 64 * 1024, MEMORY_FILE = 1024 * 1024, MEMORY_FILES = 64 * 1024 * 1024 };
 
 static int room_for(struct nb_source *source, uint64_t count, struct nb_error *error)
 {
@@ -37,10 +39,12 @@ static void add_range(struct nb_source *source, int fd, uint64_t begin, uint64_t
 static int memory_file(const struct nb_job *job, uint64_t *size, struct nb_error *error)
 {
 	uint64_t chunk = job->chunk ? job->chunk : MEMORY_CHUNK;
+	uint64_t share = MEMORY_FILES / job->streams;
+	uint64_t least = share < MEMORY_FILE ? share : MEMORY_FILE;
 	int fd = memfd_create("netbench", MFD_CLOEXEC);
 
 	/* Whole chunks, so that no call is cut short where the file wraps. */
-	*size = (MEMORY_FILE + chunk - 1) / chunk * chunk;
+	*size = least < chunk ? chunk : (least + chunk - 1) / chunk * chunk;
 	if (fd < 0 || nb_pattern_file(fd, *size, 0)) {
 		int status =
 			nb_fail_errno(error, "open source", "use a smaller chunk",

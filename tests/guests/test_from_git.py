@@ -15,6 +15,7 @@ import pytest
 
 from netbench.kernels.compile import NEEDS
 from tests.support.local import netbench_argv
+from tests.support.outside import apt_get
 
 PACKAGES = ("linux-source-6.1", "libelf-dev", *sorted({*NEEDS.values()}))
 SOURCE = Path("/usr/src/linux-source-6.1.tar.xz")
@@ -69,9 +70,8 @@ class Linux:
 @pytest.fixture(scope="module")
 def linux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Linux]:
     """The repository; a cache of its own keeps what was built for all tests here."""
-    apt = ("apt-get", "install", "-q", "-y", "--no-install-recommends", *PACKAGES)
-    if subprocess.run(apt, capture_output=True, check=False).returncode:
-        pytest.skip(f"apt cannot install {' '.join(PACKAGES)}")
+    if why := apt_get("install", "--no-install-recommends", *PACKAGES):
+        pytest.skip(why)
     folder = tmp_path_factory.mktemp("linux")
     subprocess.run(["tar", "-x", "-f", SOURCE, "-C", folder], check=True)
     (place,) = folder.iterdir()

@@ -27,6 +27,7 @@ from netbench.analysis.independent import compared
 from netbench.analysis.intervals import Numbers, mean_interval
 from netbench.analysis.matching import Match, Matching
 from netbench.model import Repeat
+from tests.support.outside import apt_get
 
 SETS = 200
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
@@ -182,14 +183,8 @@ def program(request: pytest.FixtureRequest) -> str:
     if not shutil.which(name):
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             pytest.skip(f"needs {name} (Debian's {package}), or root and apt-get to install it")
-        done = subprocess.run(
-            ["apt-get", "install", "-y", "--no-install-recommends", package],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip(f"needs {name}: apt-get install {package} said {done.stderr[-200:]!r}")
+        if why := apt_get("install", "--no-install-recommends", package):
+            pytest.skip(f"needs {name}: {why}")
     return str(name)
 
 

@@ -5,7 +5,6 @@ own parser reads it.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +16,7 @@ import pytest
 from netbench.report import junit, ktap
 from netbench.report.build import Report, build
 from tests.support.local import call
+from tests.support.outside import apt_get
 from tests.support.synthetic import Synth
 
 LEVELS = ("readwrite", "sendfile", "slower", "same")
@@ -80,11 +80,8 @@ def test_the_command_line_prints_and_writes_them(report: Report, tmp_path: Path)
 @pytest.mark.slow
 def test_the_kernels_parser_reads_it(report: Report, tmp_path: Path) -> None:
     """kunit.py of Debian's linux-source-6.1 (130 MB)."""
-    got = subprocess.run(
-        ["apt-get", "download", "linux-source-6.1"], cwd=tmp_path, capture_output=True, check=False
-    )
-    if got.returncode or not shutil.which("dpkg-deb"):
-        pytest.skip(f"needs Debian's linux-source-6.1: {got.stderr.decode()[-200:]}")
+    if why := apt_get("download", "linux-source-6.1", folder=tmp_path):
+        pytest.skip(f"needs Debian's linux-source-6.1: {why}")
     (package,) = tmp_path.glob("*.deb")
     script = (
         "dpkg-deb --fsys-tarfile $0 | tar -xO ./usr/src/linux-source-6.1.tar.xz"
