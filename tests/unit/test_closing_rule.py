@@ -255,8 +255,13 @@ def order_of_ratios(cells: Mapping[Key, Standing], base: Standing, metric: str) 
         return 0.0
     common = min(max(2 * sum(shares) / len(shares), 0.0), 1.0)
     alone = order_of_cells(cells, metric)
-    means = [total / weight if weight else 0.0 for total, weight in (alone, differences)]
-    return min(max((1 - common) * means[0] + common * means[1], 0.0), 0.8)
+    shares = (1 - common, common)
+    known, error = 0.0, 0.0
+    for share, (total, weight) in zip(shares, (alone, differences), strict=True):
+        known += share * total / weight if weight else 0.0
+        error += share**2 / weight if weight else math.inf
+    known = max(known, 0.0)
+    return min(known + min(known, math.sqrt(error)), 0.8)
 
 
 def widened(repeat: Repeat, family: int = 1) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -157,14 +158,14 @@ def test_a_verdict_that_dependence_could_turn_is_flagged() -> None:
     whose residuals here are drawn so that their estimate is 0.
     """
     rng = np.random.default_rng(9)
+    noise = followers(rng, (4, RUNS), 0.5)
+    noise -= noise.mean(axis=1, keepdims=True)
+    levels = np.array([0, 1, 1, 1])[:, None]
+    found = [compared(noise + effect * levels)[0] for effect in np.linspace(0, 6, 121)]
+    stages = [stage for stage, _ in groupby(found)]
+    assert stages == [("inconclusive", ()), ("better", (DEPENDENT,)), ("better", ())]
     effects = np.array([0, 0.3, 1.2, 1.6, 2, 2.5, 3, 20])[:, None]
-    noise = followers(rng, (len(effects), RUNS), 0.5)
-    found = compared(noise - noise.mean(axis=1, keepdims=True) + effects)
-    first = next(at for at, (verdict, _) in enumerate(found) if verdict == "better")
-    assert found[first] == ("better", (DEPENDENT,))
-    assert found[-1] == ("better", ())
-    assert all(not flags for verdict, flags in found if verdict == "inconclusive")
-    clean = rng.normal(size=noise.shape)
+    clean = rng.normal(size=(len(effects), RUNS))
     clean[:, 1::2] -= 0.3 * clean[:, ::2]
     found = compared(clean - clean.mean(axis=1, keepdims=True) + effects)
     assert not any(flags for _, flags in found)
