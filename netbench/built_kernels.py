@@ -16,7 +16,7 @@ from netbench import campaign
 from netbench.control_characters import escape_controls
 from netbench.kernels.compile import Told, build
 from netbench.kernels.revision import commit_of
-from netbench.model import Campaign
+from netbench.model import Campaign, Kernel
 
 EVERY = 30.0  # seconds between two lines of a build, where there is no terminal
 WIDTH = 79
@@ -45,10 +45,15 @@ def with_built_kernels(
         return wanted
     with _told(say) as told:
         kernels = {
-            name: replace(kernel, tree=str(build(kernel, told, jobs))) if kernel.git else kernel
+            name: _built(kernel, told, jobs) if kernel.git else kernel
             for name, kernel in wanted.kernels.items()
         }
     return replace(wanted, kernels=kernels)
+
+
+def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:
+    trees = [replace(each, tree=str(build(each, told, jobs))) for each in kernel.each]
+    return replace(kernel, builds=tuple(trees)) if len(trees) > 1 else trees[0]
 
 
 @contextmanager

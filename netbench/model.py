@@ -7,7 +7,7 @@ to the kernel, or not asked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Never
 
@@ -44,7 +44,9 @@ class Kernel:
     `rev` is built with `config` (a file, or a target of make such as tinyconfig), `fragment` (a
     file; "lab": netbench's own) and words for make. What came out is `tree` then.
 
-    `append` is added to the kernel's command line.
+    `append` is added to the kernel's command line. `layouts`: how often a kernel from git is
+    linked, `layout`: the seed of this build's order of code (0: the tree's own). `builds`: what is
+    booted in place of the kernel itself.
     """
 
     name: str
@@ -59,6 +61,24 @@ class Kernel:
     config: str = ""
     fragment: str = ""
     make: tuple[str, ...] = ()
+    layouts: int = 1
+    layout: int = 0
+    builds: tuple[Kernel, ...] = ()
+
+    @property
+    def each(self) -> tuple[Kernel, ...]:
+        """Its builds, each a kernel to boot with a name of its own; a kernel of one is its own."""
+        if self.builds or self.layouts == 1:
+            return self.builds or (self,)
+        return tuple(
+            replace(self, name=build_name(self.name, seed + 1), layouts=1, layout=seed)
+            for seed in range(self.layouts)
+        )
+
+
+def build_name(kernel: str, build: int) -> str:
+    """The name of a kernel's build, which counts from 1: `patched#2`."""
+    return f"{kernel}#{build}"
 
 
 @dataclass(frozen=True)
@@ -348,6 +368,11 @@ class Campaign:
         """Whether a host's settings or kernel are changed from within, which takes root there."""
         boots = self.boots_hosts and self.hosts[host].boot.from_within
         return boots or bool(self.settings) or any(cell.settings for cell in self.cells)
+
+    @property
+    def builds(self) -> list[Kernel]:
+        """Every kernel that hosts are booted on: the builds of all."""
+        return [build for kernel in self.kernels.values() for build in kernel.each]
 
     @property
     def boots_hosts(self) -> bool:

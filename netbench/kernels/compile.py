@@ -1,5 +1,5 @@
-"""Kernels built from a git revision, kept by commit, configuration and compiler: none is built
-twice.
+"""Kernels built from a git revision, kept by commit, layout, configuration and compiler: none is
+built twice.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
 from netbench.errors import RequestError
 from netbench.kernels import revision
+from netbench.kernels.layout import LINKED, Unshuffled
 from netbench.kernels.source import digest
 from netbench.model import Kernel
 from netbench.ownership import refuse_foreign
@@ -37,6 +39,7 @@ NEEDS = {
     "depmod": "kmod",
 }
 _OUTPUT = "tar-install"
+_PACKAGE = "dir-pkg"  # the target of make that fills it
 _WHOLE = "whole.sha256"
 _ERROR = re.compile(
     r"^(?P<file>\S+?):(\d+:)*\s(?:fatal )?error:|undefined reference|^\S*ld\S*: (?!warning)"
@@ -84,7 +87,8 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     StoreError for a cache that others may have changed.
     """
     recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
-    place = _cache("built") / f"{commit[:16]}-{recipe.key}"
+    layout = f"-layout{kernel.layout}" if kernel.layout else ""
+    place = _cache("built") / f"{commit[:16]}-{recipe.key}{layout}"
     if is_built(place):
         return place
     trees = _cache("trees")
@@ -92,13 +96,28 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     with _locked(trees / f"{tree.name}.lock", kernel, told.say):
         if is_built(place):  # another netbench built it while this one waited
             return place
-        told.say(f"kernel {kernel.name}: building {kernel.rev} ({commit[:12]})")
+        told.say(f"kernel {kernel.name}: building {kernel.rev} ({commit[:12]}{layout})")
         tree.mkdir(exist_ok=True)
-        revision.check_out(kernel, commit, tree / "source")
-        _configure(kernel, recipe, tree)
-        _make(kernel, recipe, tree, commit, told.line, jobs)
+        make = partial(_make, kernel, recipe, tree, commit, told.line, jobs)
+        _compile(kernel, recipe, tree, commit, make)
         _keep(tree / "objects" / _OUTPUT, place)
     return place
+
+
+def _compile(
+    kernel: Kernel, recipe: Recipe, tree: Path, commit: str, make: Callable[[str], None]
+) -> None:
+    """Bring a tree's `tar-install` to a commit and a layout. Errors: RequestError."""
+    own = Unshuffled(tree, commit)
+    if not (kernel.layout and own.is_kept):
+        own.forget()
+    revision.check_out(kernel, commit, tree / "source")
+    _configure(kernel, recipe, tree)
+    if not own.is_kept:
+        make(LINKED if kernel.layout else _PACKAGE)
+        own.keep()
+    if kernel.layout:
+        own.relink(kernel, partial(make, _PACKAGE))
 
 
 def is_built(place: Path) -> bool:
@@ -246,10 +265,13 @@ def _make(
     commit: str,
     line: Callable[[str], None],
     jobs: int | None,
+    target: str,
 ) -> None:
-    """Compile, and install into `objects/tar-install`. Errors: RequestError."""
+    """Compile and link, and with _PACKAGE install into `objects/tar-install`. Errors:
+    RequestError.
+    """
     shutil.rmtree(tree / "objects" / _OUTPUT, ignore_errors=True)
-    words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", "dir-pkg"]
+    words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", target]
     log = tree / "log.txt"
     with (
         log.open("w") as out,

@@ -7,8 +7,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-# What of a kernel's Makefile is used: configurations, and dir-pkg, which compiles what has changed.
+from netbench.kernels.compile import Told
+from netbench.model import Kernel
+
+# What of a kernel's Makefile is used: configurations, vmlinux, which compiles what has changed and
+# links it by a script, and dir-pkg, which installs it.
 MAKEFILE = """\
+PARTS = $(addprefix $(O)/part,$(addsuffix .o,1 2 3 4 5 6 7 8))
+LDS = $(O)/arch/x86/kernel/vmlinux.lds
 tinyconfig:
 \t@echo "CONFIG_TINY=y" > $(O)/.config
 olddefconfig:
@@ -17,9 +23,25 @@ olddefconfig:
 $(O)/tcp.o: tcp.c $(O)/.config
 \t@echo compiled >> $(O)/compiled
 \t$(CC) -c tcp.c -o $(O)/tcp.o
-dir-pkg: $(O)/tcp.o
+$(O)/part%.o:
+\t@echo "int part$*(void) { return $*; }" | $(CC) -x c -c - -o $@
+$(O)/built-in.a: $(O)/tcp.o $(PARTS)
+\t@rm -f $@
+\t@cd $(O) && ar cDPrST built-in.a $(notdir $^)
+$(LDS):
+\t@mkdir -p $(dir $@)
+\t@echo 'SECTIONS { .text : { *(.text.hot) *(.text .text.fixup) } }' > $@
+$(O)/joined.o: $(O)/built-in.a
+\t@cd $(O) && ld -r --whole-archive built-in.a -o joined.o
+$(O)/vmlinux: $(O)/built-in.a $(O)/joined.o $(LDS)
+\t@cd $(O) && ld -e 0 -T $(LDS) --whole-archive $(or $(JOINED),built-in.a) -o vmlinux
+\t@nm -n $(O)/vmlinux > $(O)/System.map
+\t@echo linked >> $(O)/linked
+vmlinux: $(O)/vmlinux
+dir-pkg: $(O)/vmlinux
 \t@mkdir -p $(O)/tar-install/boot
-\t@python3 image.py 6.1.0$(LOCALVERSION) $(O)/tar-install/boot
+\t@cp $(O)/System.map $(O)/tar-install/boot
+\t@python3 image.py 6.1.0$(LOCALVERSION) $(O)
 \t@cp $(O)/.config $(O)/tar-install/boot/config
 \t@touch $(O)/tar-install/boot/vmlinux-6.1.0
 \t@echo built $(EXTRA)
@@ -30,7 +52,8 @@ image = bytearray(0x400)
 image[0x202:0x206] = b"HdrS"
 struct.pack_into("<H", image, 0x20E, 0x100)
 image[0x300:] = f"{sys.argv[1]} (netbench)".encode() + bytes(64)
-open(f"{sys.argv[2]}/vmlinuz-{sys.argv[1]}", "wb").write(image)
+image += open(f"{sys.argv[2]}/vmlinux", "rb").read()
+open(f"{sys.argv[2]}/tar-install/boot/vmlinuz-{sys.argv[1]}", "wb").write(image)
 """
 
 
@@ -56,3 +79,23 @@ class Repository:
         self.git("commit", "-q", "-m", tag)
         self.git("tag", tag)
         return self.git("rev-parse", "HEAD")
+
+
+class Lines:
+    """What is told of builds."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.lines: list[str] = []
+        self.told = Told(self.said.append, self.lines.append)
+
+
+def kernel(repository: Repository, rev: str = "v1", **keys: object) -> Kernel:
+    named = {"name": "k", "git": str(repository.place), "rev": rev, "config": "tinyconfig"} | keys
+    return Kernel(**named)  # type: ignore[arg-type]
+
+
+def compiled(tmp_path: Path) -> int:
+    """How often the compiler has run."""
+    (log,) = (tmp_path / "cache" / "netbench" / "trees").glob("*/objects/compiled")
+    return len(log.read_text().splitlines())

@@ -4,7 +4,6 @@ stand-in of a few lines, since a kernel takes minutes: `tests/guests` builds one
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
@@ -14,45 +13,12 @@ from netbench import campaign
 from netbench.built_kernels import pinned, with_built_kernels
 from netbench.conductor.progress import Silent
 from netbench.errors import CampaignError, RequestError
-from netbench.kernels.compile import NEEDS, Told, build
+from netbench.kernels.compile import build
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
-from tests.support.kernel_repository import Repository
+from tests.support.kernel_repository import Lines, Repository, compiled, kernel
 from tests.support.local import call
-
-
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """One, an empty cache, and programs that stand for those that only a kernel needs."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in NEEDS:
-        if name not in ("git", "make", "gcc", "ld"):
-            (programs / name).symlink_to("/bin/true")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Repository(tmp_path / "linux")
-
-
-class Lines:
-    """What is told of builds."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.lines: list[str] = []
-        self.told = Told(self.said.append, self.lines.append)
-
-
-def kernel(repository: Repository, rev: str = "v1", **keys: object) -> Kernel:
-    named = {"name": "k", "git": str(repository.place), "rev": rev, "config": "tinyconfig"} | keys
-    return Kernel(**named)  # type: ignore[arg-type]
-
-
-def compiled(tmp_path: Path) -> int:
-    """How often the compiler has run."""
-    (log,) = (tmp_path / "cache" / "netbench" / "trees").glob("*/objects/compiled")
-    return len(log.read_text().splitlines())
 
 
 def test_a_revision_is_built_once_and_boots_as_a_tree_does(

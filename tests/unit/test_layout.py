@@ -1,0 +1,105 @@
+"""Other layouts of a kernel's code: a real make and a real linker, of a tree of a few lines.
+`tests/guests/test_builds.py` does it with Linux.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from netbench.errors import RequestError
+from netbench.kernels.compile import build
+from netbench.kernels.layout import shuffled
+from tests.support.kernel_repository import Lines, Repository, compiled, kernel
+
+
+def symbols(place: Path) -> list[tuple[int, str]]:
+    """Address and name of what a build's System.map has, in order."""
+    lines = (place / "tar-install" / "boot" / "System.map").read_text().splitlines()
+    return [(int(at, 16), name) for at, _, name in map(str.split, lines)]
+
+
+def objects(tmp_path: Path) -> dict[str, str]:
+    (tree,) = (tmp_path / "cache" / "netbench" / "trees").glob("*/objects")
+    return {f.name: sha256(f.read_bytes()).hexdigest() for f in tree.glob("*.o")}
+
+
+def links(tmp_path: Path) -> int:
+    (log,) = (tmp_path / "cache" / "netbench" / "trees").glob("*/objects/linked")
+    return len(log.read_text().splitlines())
+
+
+def test_builds_of_a_commit_share_their_objects_and_differ_in_addresses(
+    repository: Repository, tmp_path: Path
+) -> None:
+    plain = build(kernel(repository), Lines().told)
+    before, heard = objects(tmp_path), Lines()
+    each = [build(one, heard.told) for one in kernel(repository, layouts=4).each]
+    assert each[0] == plain
+    assert [place.name.rpartition("-")[2] for place in each[1:]] == [
+        "layout1",
+        "layout2",
+        "layout3",
+    ]
+    assert objects(tmp_path) == before
+    assert compiled(tmp_path) == 1
+    orders = [[name for _, name in symbols(place)] for place in each]
+    assert len({tuple(order) for order in orders}) == 4
+    assert len({tuple(sorted(order)) for order in orders}) == 1
+    assert links(tmp_path) == 4
+    assert [line.rpartition("-")[2] for line in heard.said] == ["layout1)", "layout2)", "layout3)"]
+
+
+def test_a_layout_is_built_once_and_the_same_again(repository: Repository, tmp_path: Path) -> None:
+    second = kernel(repository, layouts=2).each[1]
+    place = build(second, Lines().told)
+    (image,) = place.glob("tar-install/boot/vmlinuz-*")
+    whole, made = image.read_bytes(), links(tmp_path)
+    again = Lines()
+    assert build(second, again.told) == place
+    assert (again.said, links(tmp_path)) == ([], made)
+    image.write_bytes(b"")
+    assert build(second, again.told) == place
+    assert image.read_bytes() == whole
+
+
+def test_the_tree_s_own_order_comes_back_after_a_shuffled_one(
+    repository: Repository, tmp_path: Path
+) -> None:
+    first, second = kernel(repository, layouts=2).each
+    place = build(first, Lines().told)
+    (image,) = place.glob("tar-install/boot/vmlinuz-*")
+    whole = image.read_bytes()
+    build(second, Lines().told)
+    image.write_bytes(b"")
+    build(first, Lines().told)
+    assert image.read_bytes() == whole
+    repository.commit("int segments = 2;\n", "v2")
+    orders = [
+        [name for _, name in symbols(build(kernel(repository, rev), Lines().told))]
+        for rev in ("v1", "v2")
+    ]
+    assert orders[0] == orders[1]
+
+
+def test_objects_that_are_joined_before_the_last_link_are_told(repository: Repository) -> None:
+    """As Linux with CONFIG_X86_KERNEL_IBT or LTO does."""
+    joined = kernel(repository, layouts=2, make=("JOINED=joined.o",))
+    build(joined.each[0], Lines().told)
+    with pytest.raises(RequestError, match=r"kernel k#2: v1 cannot be shuffled: .*IBT=n"):
+        build(joined.each[1], Lines().told)
+
+
+def test_a_script_names_each_object_in_an_order_by_seed_before_all_others() -> None:
+    script = ".text : { *(.text.hot .text.hot.*) *(.text .text.fixup) *(.init.text) }"
+    names = [f"net/{at}.o" for at in range(20)]
+    texts = [shuffled(script, names, seed) for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    lines = texts[0].splitlines()
+    assert lines[0] == ".text : { *(.text.hot .text.hot.*) "
+    assert sorted(lines[1:-1]) == sorted(f"*{name}(.text .text.fixup)" for name in names)
+    assert lines[1:-1] != [f"*{name}(.text .text.fixup)" for name in names]
+    assert lines[-1] == "*(.text .text.fixup) *(.init.text) }"
+    assert shuffled("SECTIONS { .text : { *(.text.hot) } }", names, 1) == ""
