@@ -6,7 +6,7 @@ random order, once a block.
 
 Where kernels are swept, or a campaign wants several boots, boots are outermost: in each round every
 kernel is booted once, in random order; each boot has the same number of blocks, of the cells that
-are on its kernel.
+are on its kernel. A kernel of several builds is booted on the next of them in each round.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ class Unit:
 
 @dataclass(frozen=True)
 class Boot:
-    """Bring every host up on a kernel ("": its original kernel). `number` counts from 1."""
+    """Bring every host up on a kernel ("": its original kernel). `number` counts from 1, `build`
+    too: which build of the kernel it is, None where there is one.
+    """
 
     number: int
     kernel: str
+    build: int | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,21 @@ class Plan:
         round_, at = divmod(number, len(self._kernels))
         kernels = self._kernels.copy()
         random.Random(f"netbench {self.campaign.seed} boots {round_}").shuffle(kernels)
-        return Boot(number + 1, kernels[at])
+        return self._boot(number + 1, kernels[at], round_)
+
+    def boot_on(self, kernel: str) -> Boot:
+        """A boot on a kernel that belongs to no block."""
+        return self._boot(0, kernel, 0)
+
+    def _boot(self, number: int, kernel: str, round_: int) -> Boot:
+        """The boot of a kernel in a round: its builds take turns."""
+        builds = self.builds_of(kernel)
+        return Boot(number, kernel, round_ % builds + 1 if builds > 1 else None)
+
+    def builds_of(self, kernel: str) -> int:
+        """How many builds a kernel has."""
+        known = self.campaign.kernels.get(kernel)
+        return len(known.each) if known else 1
 
     @cached_property
     def _costly(self) -> tuple[str, ...]:
@@ -326,6 +343,7 @@ class Plan:
             "seconds_at_most": round(self.seconds()[1], 1),
             "boots": [
                 {"boot": boot.number, "kernel": boot.kernel, "blocks": self.blocks_a_boot}
+                | ({"build": boot.build} if boot.build else {})
                 for boot in self.all_boots()
             ],
             "repeat": _repeat(self.repeat),

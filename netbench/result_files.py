@@ -49,6 +49,9 @@ class PlannedBoot(JsonObject):
     boot: Integer = field(metadata=about("its number, from 1"))
     kernel: str = field(metadata=about("the level of `kernel`"))
     blocks: Integer = field(metadata=about("how many blocks are run in it"))
+    build: Integer | None = field(
+        default=None, metadata=about("which build of the kernel, from 1; null where it has one")
+    )
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,9 @@ class HostEntry(JsonObject):
     on: str | None = field(
         default=None,
         metadata=about('the level of `kernel` that netbench booted ("": the original kernel)'),
+    )
+    build: Integer | None = field(
+        default=None, metadata=about("which build of `on`, from 1; null where it has one")
     )
 
     @property

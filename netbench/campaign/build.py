@@ -11,6 +11,7 @@ from typing import Any
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control import with_controls
 from netbench.campaign.factors import Level, Reader
+from netbench.campaign.kernels import kernels_of
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
@@ -28,7 +29,6 @@ from netbench.model import (
     Compare,
     Factor,
     Host,
-    Kernel,
     Pair,
     ProfileSpec,
     Repeat,
@@ -68,6 +68,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     compare = _compare(file, factors, problems)
     _warn_of_targets(repeat, compare, factors, problems)
     profile = _profile(file, problems)
+    kernels = kernels_of(file, built, repeat, problems)
     problems.stop()
     if compare and file.compare:
         built, compare = with_controls(built, factors, compare, file.compare.control)
@@ -88,7 +89,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         settings=settings,
         commands=commands,
         tools=tools,
-        kernels=_kernels(file, built),
+        kernels=kernels,
         limit=file.limit,
         lab=file.lab,
         compare=compare,
@@ -174,19 +175,6 @@ def _bounds(
     for key, other in BOUNDS.items():
         if key in factors and other in base and key not in base:
             problems.add(("sweep", key), f"expected duration or bytes, got transfer.{other} too")
-
-
-def _kernels(file: FileKeys, built: tuple[Cell, ...]) -> dict[str, Kernel]:
-    """The kernels that cells are on, in their order; a level that `kernels:` does not name is the
-    release of an installed one.
-    """
-    levels = dict.fromkeys(cell.kernel for cell in built if cell.kernel)
-    return {
-        name: file.kernels[name].kernel(name)
-        if name in file.kernels
-        else Kernel(name, release=name)
-        for name in levels
-    }
 
 
 def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Problems) -> None:

@@ -34,22 +34,26 @@ class BootAcceptance:
         self._pool = pool
         self._stored_facts = stored_facts
 
-    def wait(self, kernel: str) -> tuple[Entries, str]:
+    def wait(self, kernel: str, build: int | None) -> tuple[Entries, str]:
         """Wait until the hosts are ready: what was read of them, and what is still wrong after 30 s
         ("": nothing). Errors: EngineError; Lost.
         """
         deadline = time.monotonic() + READY_SECONDS
         while True:
-            entries = read_all(self._campaign, self._pool)
-            why = self._why_not_ready(kernel, entries)
+            entries = {
+                host: replace(entry, on=kernel, build=build)
+                for host, entry in read_all(self._campaign, self._pool).items()
+            }
+            why = self._why_not_ready(entries)
             if not why or time.monotonic() >= deadline:
-                return {host: replace(entry, on=kernel) for host, entry in entries.items()}, why
+                return entries, why
             time.sleep(READY_PAUSE)
 
-    def _why_not_ready(self, kernel: str, entries: Entries) -> str:
+    def _why_not_ready(self, entries: Entries) -> str:
         stored = self._stored_facts()
         for host, entry in entries.items():
-            same_kernel = [one for one in stored.get(host, ()) if one.on == kernel]
+            known = stored.get(host, ())
+            same_kernel = [one for one in known if (one.on, one.build) == (entry.on, entry.build)]
             why = self._why_no_interface(host)
             if not why and same_kernel:
                 why = self._differences(host, same_kernel[-1], entry)

@@ -26,6 +26,7 @@ class Boots:
         self, campaign: Campaign, pool: WorkerPool, journal: Journal, say: Callable[[str], None]
     ) -> None:
         self._kernels = campaign.kernels
+        self._builds = campaign.builds
         self._say = say
         self._interrupted = threading.Event()
         self._hosts = [
@@ -40,7 +41,6 @@ class Boots:
 
     def why_not(self) -> dict[str, str]:
         """Why hosts cannot be booted, by host. Errors: HostError."""
-        kernels = list(self._kernels.values())
         reasons: dict[str, str] = {}
         host_of: dict[str, str] = {}  # by boot id
         for host in self._hosts:
@@ -61,12 +61,13 @@ class Boots:
                 reasons[host.name] = (
                     f"it shares a kernel with {mate}; name hosts with kernels of their own"
                 )
-            elif why := host.method.why_not(host.machine, kernels):
+            elif why := host.method.why_not(host.machine, self._builds):
                 reasons[host.name] = why
         return reasons
 
-    def bring_up(self, kernel: str, accept: Callable[[int], str]) -> int:
-        """Boot every host on a kernel ("": its original one); the boot's number.
+    def bring_up(self, kernel: str, accept: Callable[[int], str], build: int | None = None) -> int:
+        """Boot every host on a kernel ("": its original one) and, where it has several builds, on
+        that build, which counts from 1; the boot's number.
 
         `accept` is asked about the boot with that number once all hosts are there, and says what is
         wrong, or "". Errors: BootError when that did not work; hosts that were booted are then back
@@ -74,7 +75,7 @@ class Boots:
         """
         for host in self._hosts:
             host.remember()
-        wanted = self._kernels.get(kernel)
+        wanted = self._kernels[kernel].each[(build or 1) - 1] if kernel in self._kernels else None
         targets = self._prepare(wanted)
         self.number += 1
         why = self._boot_all(targets, wanted)

@@ -254,7 +254,7 @@ class Conductor:
                 continue
             if self._out_of_time():
                 return LIMIT
-            if kernel != here and (why := self._boot(Boot(0, kernel))):
+            if kernel != here and (why := self._boot(self._plan.boot_on(kernel))):
                 for step in steps:
                     if isinstance(step, ProfileRun):
                         self._steps.keep_unprofiled(step, why)
@@ -327,7 +327,7 @@ class Conductor:
         self._held.restore()
         self._noise.forget()
         try:
-            self._boots.bring_up(step.kernel, lambda number: self._accept(number, step.kernel))
+            self._boots.bring_up(step.kernel, lambda number: self._accept(number, step), step.build)
         except BootError as error:
             self._pool.start_all()
             reason = f"boot: {step.kernel or 'original kernel'}: {error}"
@@ -337,13 +337,13 @@ class Conductor:
         self._booted = step
         return ""
 
-    def _accept(self, number: int, kernel: str) -> str:
+    def _accept(self, number: int, step: Boot) -> str:
         """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
         "".
         """
         self._pool.start_all()
         self._held.claim()
-        entries, why = self._acceptance.wait(kernel)
+        entries, why = self._acceptance.wait(step.kernel, step.build)
         if not why:
             block = self._recorder.ledger.block
             self._recorder.keep_facts(self._held.described(entries), number)

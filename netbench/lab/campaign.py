@@ -20,7 +20,7 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
     if campaign.lab is None:
         yield campaign
         return
-    spec, kernels = campaign.lab, list(campaign.kernels.values())
+    spec, kernels = campaign.lab, campaign.builds
     reap()
     if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(

@@ -1,0 +1,148 @@
+"""Builds of a kernel: their keys, the plan's turns, and what the conductor boots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign
+from netbench.built_kernels import pinned, with_built_kernels
+from netbench.conductor.progress import Silent
+from netbench.errors import CampaignError
+from netbench.model import Kernel, build_name
+from netbench.plan import Boot, Plan
+from tests.support.kernel_repository import Repository
+from tests.unit.test_boots import UP, Simulated, booted
+
+TEXT = """\
+netbench: 1
+name: builds
+hosts: {{snd: {{ssh: snd}}, rcv: {{ssh: rcv}}}}
+kernels: {{a: {}, b: {}}}
+sweep: {{kernel: [a, b]}}
+repeat: {{min: 8, max: 8, boots: {}}}
+"""
+GIT = "{git: /x, rev: v1, builds: 2}"
+DEBS = "{builds: [{deb: a1.deb}, {deb: a2.deb}], append: quiet}"
+
+
+def parsed(one: str, other: str, boots: int = 4) -> campaign.Campaign:
+    return campaign.parse(TEXT.format(one, other, boots), "builds.yaml")
+
+
+# Keys
+
+
+def test_a_number_links_a_kernel_from_git_as_often() -> None:
+    kernels = parsed(GIT, "{git: /x, rev: v2, builds: 2}").kernels
+    assert [(k.name, k.layout, k.rev) for k in kernels["a"].each] == [
+        ("a#1", 0, "v1"), ("a#2", 1, "v1")
+    ]  # fmt: skip
+    assert {k.builds for k in kernels["a"].each} == {()}
+
+
+def test_one_build_is_the_kernel_itself() -> None:
+    for keys in ("{git: /x, rev: v1}", "{git: /x, rev: v1, builds: 1}"):
+        kernel = parsed(keys, "{release: '6.1'}").kernels["a"]
+        assert kernel.each == (kernel,)
+
+
+def test_listed_builds_take_the_place_of_a_source() -> None:
+    found = parsed(DEBS, "{builds: [{release: '6.1'}, {image: /i, initrd: /r}]}")
+    assert found.kernels["a"].each == (
+        Kernel("a#1", deb="a1.deb", append="quiet"),
+        Kernel("a#2", deb="a2.deb", append="quiet"),
+    )
+    assert found.kernels["b"].each[1] == Kernel("b#2", image="/i", initrd="/r")
+    assert [kernel.name for kernel in found.builds] == ["a#1", "a#2", "b#1", "b#2"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("{deb: a.deb, builds: 2}", "expected a number of builds with git, got one with deb"),
+        ("{git: /x, rev: v1, builds: 0}", "a number of builds, a whole number from 1 to 64"),
+        ("{git: /x, rev: v1, builds: [{deb: a}, {deb: b}]}", "expected one of .* got git and b"),
+        ("{builds: [{deb: a}]}", "expected 2 to 64 builds, got 1"),
+        (
+            "{builds: [{deb: a}, {deb: b, tree: c}]}",
+            r"builds.*expected one of .*, got deb and tree",
+        ),
+        (
+            "{builds: [{deb: a}, {git: /x}]}",
+            "expected one of image, deb, tree or release, got none",
+        ),
+        ("{builds: [{deb: a}, {deb: b, initrd: c}]}", "expected initrd with image"),
+        ("{builds: [{deb: a}, {deb: b, rev: c}]}", "rev: unknown key, expected image"),
+        ("{builds: 2}", "expected one of image, deb, tree, release or git, got none"),
+        ("{builds: [{deb: a}, b.deb]}", "expected a mapping with one of"),
+    ],
+)
+def test_keys_of_builds_are_checked(keys: str, why: str) -> None:
+    with pytest.raises(CampaignError, match=why):
+        parsed(keys, "{release: '6.1'}")
+
+
+def test_boots_that_builds_do_not_fit_are_refused() -> None:
+    with pytest.raises(CampaignError, match=r"repeat\.boots: expected 2 or more, a boot of each b"):
+        parsed(GIT, GIT, boots=1)
+    with pytest.raises(CampaignError, match=r"kernels\.b\.builds: expected as many builds as a"):
+        parsed(GIT, "{git: /x, rev: v1, builds: 3}")
+    assert parsed(GIT, "{release: '6.1'}", boots=2).warnings == ()
+    assert "3 boots are no multiple of 2 builds" in parsed(GIT, GIT, boots=3).warnings[0]
+
+
+# The plan
+
+
+def several(boots: int, builds: Sequence[int]) -> Plan:
+    plan = booted(boots, boots, ("k1", "k2"))
+    kernels = {
+        name: replace(kernel, git="/x", layouts=number)
+        for (name, kernel), number in zip(plan.campaign.kernels.items(), builds, strict=True)
+    }
+    return Plan(replace(plan.campaign, kernels=kernels))
+
+
+def test_builds_of_a_kernel_take_turns_from_round_to_round() -> None:
+    plan = several(5, (2, 1))
+    boots = plan.all_boots()
+    assert [boot.build for boot in boots if boot.kernel == "k1"] == [1, 2, 1, 2, 1]
+    assert {boot.build for boot in boots if boot.kernel == "k2"} == {None}
+    assert [boot.kernel for boot in boots] == [b.kernel for b in several(5, (1, 1)).all_boots()]
+    told = plan.to_json()["boots"]
+    assert isinstance(told, list)
+    assert [each.get("build") for each in told] == [boot.build for boot in boots]
+    assert plan.boot_on("k1") == Boot(0, "k1", 1)
+
+
+# What is booted
+
+
+def test_the_build_of_the_round_is_booted(tmp_path: Path) -> None:
+    """Hosts are stand-ins, which a program boots: it is told the name of the build."""
+    lab = Simulated(tmp_path, 'a#1|a#2) up 6.12 "quiet a";; ' + UP)
+    builds = tuple(Kernel(build_name("a", at), release="6.12", append="a") for at in (1, 2))
+    lab.boots._kernels = {
+        "a": Kernel("a", builds=builds),
+        "b": Kernel("b", release="6.12", append="b"),
+    }
+    for build in (1, 2, None):
+        lab.boots.bring_up("b" if build is None else "a", lambda number: "", build)
+    assert lab.told("h") == ["a#1", "a#2", "b"]
+
+
+def test_a_campaign_has_each_build_built_of_the_commit_that_it_keeps(
+    repository: Repository,
+) -> None:
+    git = f"{{git: {repository.place}, rev: master, config: tinyconfig, builds: 3}}"
+    wanted = pinned(parsed(git, git, boots=3))
+    assert "builds: 3" in wanted.text
+    built = with_built_kernels(wanted, Silent().say)
+    trees = [build.tree for build in built.kernels["a"].each]
+    assert len(set(trees)) == 3
+    assert [build.tree for build in built.kernels["b"].each] == trees
+    assert [build.name for build in built.builds][:3] == ["a#1", "a#2", "a#3"]
