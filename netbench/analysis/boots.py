@@ -19,8 +19,10 @@ from scipy.special import fdtri
 
 from netbench.analysis.intervals import NAN, Numbers, t_quantile
 from netbench.model import Repeat
+from netbench.units import count
 
 KERNEL = "kernel"
+BOOTED = ("boot", "build")  # units whose number a plan fixes
 TOO_FEW = 2  # boots whose interval is so wide that it proves next to nothing
 ENOUGH = 4
 SHOWN = (2, 3, 4, 8)  # numbers of boots that a plan tells the worth of
@@ -168,37 +170,50 @@ def what_boots_buy(
     between_sd: float | None = None,
     *,
     kernels: int = 1,
+    builds: int = 1,
     confidence: float = 0.95,
 ) -> BootGain:
     """What to expect of so many boots of each kernel with so many runs of each cell a boot.
 
     between_sd: how far boots lie apart as a fraction of the mean, where an earlier result has told.
-    kernels: how many are compared.
+    kernels: how many are compared. builds: how many each of them has, which share its boots; with
+    more than one, builds are what an interval is over.
     """
-    mine = half_width(boots, confidence)
+    noun, units = ("build", builds) if builds > 1 else ("boot", boots)
+    mine = half_width(units, confidence)
     of = f" of each of {kernels} kernels" if kernels > 1 else ""
-    noun, runs = "boot" if boots == 1 else "boots", "run" if runs_a_boot == 1 else "runs"
-    lines = [f"{boots} {noun}{of}, {runs_a_boot} {runs} of each cell a boot"]
+    runs = f"{count(runs_a_boot, 'run')} of each cell a boot"
+    if builds > 1:
+        each = f"{boots / builds:.3g} boots of each build"
+        lines = [f"{count(builds, 'build')}{of}, {each.replace('1 boots', '1 boot')}, {runs}"]
+    else:
+        lines = [f"{count(boots, 'boot')}{of}, {runs}"]
     others = ", ".join(
-        f"{n} boots ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != boots
+        f"{n} {noun}s ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != units
     )
-    if boots > 1:
+    if units > 1:
         lines.append(
-            f"a {confidence:.0%} interval over {boots} boots is ± {_sds(mine)} standard deviations"
-            " of a boot's mean"
+            f"a {confidence:.0%} interval over {units} {noun}s is ± {_sds(mine)} standard"
+            f" deviations of a {noun}'s mean"
             + (
-                f" (± {mine * between_sd:.2%} where boots differ by {between_sd:.2%})"
+                f" (± {mine * between_sd:.2%} where {noun}s differ by {between_sd:.2%})"
                 if between_sd is not None
                 else ""
             )
             + f"; {others}"
         )
-    if kernels > 1 and boots > 1:
+    if kernels > 1 and units > 1:
         lines.append(
-            f"the ratio of two kernels has {boots} pairs of boots: ± {_sds(mine * math.sqrt(2))}"
+            f"the ratio of two kernels has {units} pairs of {noun}s: ± {_sds(mine * math.sqrt(2))}"
             " such deviations"
         )
-    return BootGain(boots, runs_a_boot, mine, tuple(lines), _warning(boots, kernels, confidence))
+    if kernels > 1 and builds == 1 < boots:
+        lines.append(
+            "each kernel is built once: what another layout of its code would change is in no"
+            " interval (kernels.NAME.builds)"
+        )
+    warning = _warning(units, kernels, confidence, noun)
+    return BootGain(boots, runs_a_boot, mine, tuple(lines), warning)
 
 
 def _sds(multiple: float) -> str:
@@ -206,16 +221,17 @@ def _sds(multiple: float) -> str:
     return f"{multiple:.2f}" if multiple < 1 else f"{multiple:.1f}"
 
 
-def _warning(boots: int, kernels: int, confidence: float) -> str:
-    enough = f"boots: {ENOUGH} gives ± {_sds(half_width(ENOUGH, confidence))} standard deviations"
-    if boots == 1 and kernels > 1:
+def _warning(units: int, kernels: int, confidence: float, noun: str) -> str:
+    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
+    enough = f"{key}: {ENOUGH} gives ± {_sds(half_width(ENOUGH, confidence))} standard deviations"
+    if units == 1 and kernels > 1:
         return (
             "with one boot of each kernel no difference between kernels has an interval: it cannot"
-            f" be told from what any two boots differ by; repeat.{enough}"
+            f" be told from what any two boots differ by; {enough}"
         )
-    if boots == TOO_FEW:
+    if units == TOO_FEW:
         return (
-            f"two boots prove next to nothing: ± {_sds(half_width(2, confidence))} standard"
-            f" deviations; repeat.{enough}"
+            f"two {noun}s prove next to nothing: ± {_sds(half_width(2, confidence))} standard"
+            f" deviations; {enough}"
         )
     return ""

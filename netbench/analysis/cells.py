@@ -16,11 +16,13 @@ import pandas as pd
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
+from netbench.analysis.compare import builds_of
 from netbench.analysis.counts import count_interval
 from netbench.analysis.dependence import Dependences, lag_of, relative
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.modes import CellModes, Modes, find_modes
+from netbench.analysis.pairs import by_unit
 from netbench.analysis.result import Result
 from netbench.analysis.series import instabilities
 from netbench.result_files import PlannedCell
@@ -35,8 +37,9 @@ class CellResult:
     `intervals` by metric (only metrics it has).
 
     `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
-    several were asked for. `signs` are what makes it unstable. `marked`: ok runs whose mechanism
-    did not engage. `modes`: by metric, where runs of the pair lie in two.
+    several were asked for, or `build` where these are of several builds. `signs` are what makes it
+    unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
+    the pair lie in two.
     """
 
     cell: str
@@ -128,6 +131,7 @@ class _Table:
         )
         self.ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
         self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
+        self.builds = builds_of(frame)
         self.status, self.reason = (
             frame["status"].to_numpy(dtype=object),
             frame["reason"].to_numpy(dtype=object),
@@ -174,7 +178,12 @@ class _Table:
                 values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
         boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
         return Standing(
-            place.factors, values, self.final(place.rows), boots=boots, lost=self.lost(place.rows)
+            place.factors,
+            values,
+            self.final(place.rows),
+            boots=boots,
+            lost=self.lost(place.rows),
+            builds=self.builds,
         )
 
     def lost(self, rows: Rows) -> int:
@@ -221,7 +230,7 @@ class _Table:
                 by_boot,
             ),
             reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
-            unit="boot" if by_boot else "run",
+            unit=self.unit(good) if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
             modes={
@@ -230,6 +239,10 @@ class _Table:
                 if place.key[0] in found.cells
             },
         )
+
+    def unit(self, rows: Rows) -> str:
+        """`build` where that of every boot is known, else `boot`."""
+        return "build" if self.builds.keys() >= set(self.boot[rows].tolist()) else "boot"
 
     def columns(self, rows: Rows) -> dict[str, Numbers]:
         """The values of each metric that has any, in order of execution."""
@@ -279,17 +292,16 @@ class _Table:
         return found
 
     def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
-        """Intervals over the means of boots, the unit then; their number is not chosen by looking,
-        so nothing is widened. A boot counts as one whatever its number of runs.
+        """Intervals over the means of boots, or of builds, the unit then; their number is not
+        chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
         """
-        mine = (self.boot[rows] == np.unique(self.boot[rows])[:, None]).astype(
-            float
-        )  # boots by runs
+        boots = np.unique(self.boot[rows])
+        mine = (self.boot[rows] == boots[:, None]).astype(float)  # boots by runs
         have = ~np.isnan(self.values[rows])
         counts = mine @ have
         sums = mine @ np.where(have, self.values[rows], 0.0)
         means = {
-            name: sums[there, i] / counts[there, i]
+            name: by_unit(boots[there], sums[there, i] / counts[there, i], self.builds)[1]
             for i, name in enumerate(self.names)
             if any(there := counts[:, i] > 0)
         }

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from netbench.analysis.boots import BOOTED
 from netbench.analysis.dependence import (
     NONE_SEEN,
     NOTHING,
@@ -26,7 +27,7 @@ from netbench.analysis.dependence import (
     relative,
 )
 from netbench.analysis.intervals import Interval, mean_interval, ratio_confidence
-from netbench.analysis.pairs import Rounds, Series, differences, rounds
+from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
 from netbench.analysis.stopping import Assessment, assess, most
 from netbench.model import Compare, Repeat
 
@@ -39,8 +40,8 @@ class Standing:
     """One (cell, pair): its factors, its values, why it is closed already ("" if it is not), and
     how many of its runs are ok.
 
-    `boots`: the boot of each block that is not in boot 0. `lost`: runs that failed and are not
-    repeated (stopping.assess).
+    `boots`: the boot of each block that is not in boot 0; `builds`: as a Series has them. `lost`:
+    runs that failed and are not repeated (stopping.assess).
     """
 
     factors: Mapping[str, str]
@@ -49,6 +50,7 @@ class Standing:
     runs: int = 0
     boots: Mapping[int, int] = field(default_factory=dict)
     lost: int = 0
+    builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
     def alone(self, repeat: Repeat, seen: Dependences = NONE_SEEN) -> Assessment:
         """Where it stands by its own intervals; seen: how far runs of its pair follow each
@@ -59,7 +61,7 @@ class Standing:
             for name, values in self.values.items()
         }
         values = {name: list(each.values()) for name, each in self.values.items()}
-        return assess(values, repeat, boots, self.lost, seen)
+        return assess(values, repeat, boots, self.lost, seen, self.builds)
 
     def lag(self, metric: str) -> Lag:
         """What its values tell of their order; those of several boots tell nothing."""
@@ -275,7 +277,9 @@ def ratios_settled(
         if (here.values <= 0).any() or (there.values <= 0).any():
             return False  # no ratio
         unit, log_differences = differences(here, there, repeat.boots, order)
-        confidence, enough = ratio_target(unit == "boot", mine, base, target)
+        confidence, enough = ratio_target(unit in BOOTED, mine, base, target)
+        if unit == "build":
+            enough = len(set(mine.builds.values()))
         interval = mean_interval(log_differences, confidence)
         if unit == "block":
             interval = seen.of_ratio(metric).widened(interval, confidence)
@@ -304,4 +308,4 @@ def _series(cell: Standing, metric: str) -> Series:
     values = cell.values.get(metric, {})
     blocks = np.array(list(values), dtype=np.int64)
     boots = np.array([cell.boots.get(block, 0) for block in values], dtype=np.int64)
-    return Series(blocks, boots, np.array(list(values.values()), dtype=float))
+    return Series(blocks, boots, np.array(list(values.values()), dtype=float), cell.builds)

@@ -1,5 +1,5 @@
 """Comparisons within a campaign: each level of a factor against a baseline, paired by block, or by
-boot where there are several (pairs.py).
+boot where there are several, or by build (pairs.py).
 
 The mean of the paired log differences d has a Student t interval, widened where blocks follow each
 other (dependence.py); exp(d) is the ratio of (geometric) means. Two results were run at different
@@ -28,7 +28,7 @@ from netbench.analysis.dependence import (
 from netbench.analysis.failures import completed, counted
 from netbench.analysis.intervals import Numbers, mean_interval
 from netbench.analysis.modes import find_modes
-from netbench.analysis.pairs import Rounds, Series, differences, rounds
+from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
 from netbench.analysis.sign_flip import sign_flip_p
 from netbench.analysis.verdicts import corrected, could_turn, judged, tested
 from netbench.model import Repeat
@@ -168,12 +168,21 @@ def by_cell(
     order = np.lexsort(codes[::-1])  # by the first key, then the second, ...; stable
     is_first = (np.diff(codes[:, order]) != 0).any(axis=0)
     block, boot, values = (used[name].to_numpy() for name in ("block", "boot", metric))
+    builds = builds_of(used)
     for rows in np.split(order, np.flatnonzero(is_first) + 1) if len(order) else ():
         words = tuple(
             str(column.categories[code]) if code >= 0 else ""
             for column, code in zip(columns, codes[:, rows[0]], strict=True)
         )
-        yield words, Series(block[rows], boot[rows], values[rows].astype(float))
+        yield words, Series(block[rows], boot[rows], values[rows].astype(float), builds)
+
+
+def builds_of(runs: pd.DataFrame) -> Builds:
+    """The build of each boot in a frame of runs, of kernels with several."""
+    if "build" not in runs:
+        return NO_BUILDS
+    known = runs.loc[runs["build"] > 0, ["boot", "build"]].drop_duplicates()
+    return dict(zip(known["boot"].tolist(), known["build"].tolist(), strict=True))
 
 
 def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[str, ...], Series]:

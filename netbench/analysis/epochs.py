@@ -5,7 +5,8 @@ One rule for the conductor's ledger and for the report. Runs are told apart for 
 within it for each kernel where kernels are swept; means, intervals and the closing rule see those
 of the epoch of the latest ok run alone. An earlier epoch counts again when its facts return. So all
 boots of one kernel must agree in every fact, its release, build and command line among them; what
-another kernel does otherwise keeps no runs apart.
+another kernel does otherwise keeps no runs apart. Where a kernel has several builds, each may have
+a release and a command line of its own, and boots of one build must agree in them.
 """
 
 from __future__ import annotations
@@ -219,7 +220,32 @@ def _filled(
                 value = known[i].get(name, value)
                 if value is not None:
                     filled[i][name] = value
-    return filled
+    return _with_builds_alike(entries, filled) if swept else filled
+
+
+def _with_builds_alike(
+    entries: Sequence[HostEntry], filled: Sequence[dict[str, str]]
+) -> list[dict[str, str]]:
+    """The facts, those of the kernel in each build as they are in the first entry of its level; a
+    driver whose version is the release is part of the kernel.
+    """
+    levels: dict[str | None, dict[str, str]] = {}
+    builds: dict[tuple[str | None, int | None], dict[str, str]] = {}
+    alike = []
+    for entry, facts in zip(entries, filled, strict=True):
+        level = levels.setdefault(entry.on, facts)
+        own = builds.setdefault((entry.on, entry.build), facts)
+        of_kernel = {
+            name
+            for name, value in facts.items()
+            if entry.build is not None
+            and value == own.get(name)
+            and (name.startswith(OF_KERNEL) or value == own.get(KERNEL))
+        }
+        alike.append(
+            {n: level.get(n, value) if n in of_kernel else value for n, value in facts.items()}
+        )
+    return alike
 
 
 def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:

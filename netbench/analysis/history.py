@@ -22,7 +22,7 @@ from netbench.analysis.differing import differences
 from netbench.analysis.intervals import Numbers
 from netbench.analysis.load import load
 from netbench.analysis.matching import NAMED, Place, match
-from netbench.analysis.pairs import Series
+from netbench.analysis.pairs import Series, by_unit
 from netbench.analysis.result import Result
 from netbench.errors import NetbenchError
 from netbench.result_files import read_plan
@@ -78,10 +78,10 @@ def level(series: Series) -> Level:
 
 
 def units(series: Series) -> Numbers:
-    """The logarithms of runs, or their means by boot where there are several."""
+    """The logarithms of runs, or their means by boot or build where there are several boots."""
     logs = np.log(series.values)
-    _, at = np.unique(series.boot, return_inverse=True)
-    return logs if at.max() == 0 else np.asarray(np.bincount(at, logs) / np.bincount(at))
+    several = len(set(series.boot.tolist())) > 1
+    return by_unit(series.boot, logs, series.builds)[1] if several else logs
 
 
 def spread(means: Numbers, within: Numbers, own: Numbers) -> Numbers:

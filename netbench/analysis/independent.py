@@ -104,6 +104,8 @@ def _independent(
     boots = [len(set(s.boot.tolist())) for s in (base, mine)]
     there, here = units(base), units(mine)
     unit, sizes = ("boot", boots) if max(boots) > 1 else ("run", [len(there), len(here)])
+    if unit == "boot" and all(s.builds.keys() >= set(s.boot.tolist()) for s in (base, mine)):
+        unit, sizes = "build", [len(there), len(here)]
     filled = replace(empty, n=sizes[1], against=sizes[0], unit=unit)
     d = float(here.mean() - there.mean())
     if min(boots) == 1 < max(boots):

@@ -214,6 +214,8 @@ class _Reader:
             read_campaign(folder),
         )
         every = self.columns.frame(self.plan, noise, self.ticks)
+        builds = {boot: entry.build for (_, boot), entry in self.boots.items() if entry.build}
+        every["build"] = every["boot"].map(builds).fillna(0).astype(int)
         of_control = every["cell"].isin(self.controls)
         counts = (every["status"] == "ok") & (every["excluded"] == "") & ~of_control
         contradicted = contradictions(every[counts])

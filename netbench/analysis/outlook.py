@@ -1,5 +1,5 @@
 """What a campaign can show before it runs, by an earlier result: the smallest difference in each of
-its metrics, the runs that a difference takes, and the cheapest split of boots and blocks.
+its metrics, the runs that a difference takes, and the cheapest split of builds, boots and blocks.
 
 The comparison that varies most stands for its family, at the level of Holm's first step: the one
 that the smallest of all p values has to pass.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from netbench.analysis import power
 from netbench.analysis.boots import runs_a_boot
+from netbench.analysis.builds import LINK_SECONDS
 from netbench.analysis.closing import groups
 from netbench.analysis.intervals import ratio_confidence
 from netbench.analysis.pilot import Contrast, Pilot, Variation
@@ -24,8 +25,9 @@ DIFFERENCES = (0.01, 0.02, 0.05)
 
 @dataclass(frozen=True)
 class BootPlan:
-    """The cheapest split: so many blocks a boot; boots of each kernel, and seconds of the campaign,
-    by the difference that they show (None: too many). Costs in seconds, as the pilot had them.
+    """The cheapest split: so many blocks a boot, and boots a build where the campaign has builds
+    (0: it has none); boots of each kernel, and seconds of the campaign, by the difference that they
+    show (None: too many). Costs in seconds, as the pilot had them; that of a build is assumed.
     """
 
     blocks_a_boot: int
@@ -33,6 +35,8 @@ class BootPlan:
     block_seconds: float
     boots: Mapping[float, int | None]
     seconds: Mapping[float, float | None]
+    boots_a_build: int = 0
+    build_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,11 @@ class MetricPower:
     """What the campaign can show in one metric.
 
     `of`: the comparison that varies most, of `family` ones; `confidence`: of its interval, widened
-    and corrected. `unit`: `block` or `boot`, with deviation `sd` from `freedom` degrees of freedom,
-    at most `sd_at_most` (one-sided 80%). `smallest`: by n, the smallest difference that it shows
-    with power.POWER, as a fraction; `needed`: n by difference, None beyond power.MOST_UNITS.
-    `between`, `within`: as in Variation. `boots`: None where hosts are not booted, or where the
-    pilot does not tell.
+    and corrected. `unit`: `block`, `boot` or `build`, with deviation `sd` from `freedom` degrees of
+    freedom, at most `sd_at_most` (one-sided 80%). `smallest`: by n, the smallest difference that it
+    shows with power.POWER, as a fraction; `needed`: n by difference, None beyond power.MOST_UNITS.
+    `apart`, `between`, `within`: as in Variation. `boots`: None where hosts are not booted, or
+    where the pilot does not tell.
     """
 
     metric: str
@@ -61,6 +65,7 @@ class MetricPower:
     smallest: Mapping[int, float]
     needed: Mapping[float, int | None]
     boots: BootPlan | None = None
+    apart: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,11 @@ def outlook(campaign: Campaign, result: Result) -> Outlook:
                     f"{metric}: no cell there has several boots of several blocks, so how far boots"
                     " lie apart is not known; run it with repeat.boots: 3 once"
                 )
+        if _builds(campaign) > 1 and any(math.isnan(v.apart) for v in known.values()):
+            notes.append(
+                f"{metric}: a kernel there has one build, so how far builds lie apart is not known,"
+                " and what is told is of boots of one build; run it with builds: 3 once"
+            )
         if known:
             found.append(_power(metric, campaign, known, len(contrasts), pilot))
     return Outlook(tuple(found), tuple(notes))
@@ -117,20 +127,31 @@ def _power(
     pilot: Pilot,
 ) -> MetricPower:
     repeat, by_boot = campaign.repeat, campaign.boots_hosts
-    blocks = runs_a_boot(repeat)
-    deviations = {c: v.of_boot(blocks) if by_boot else v.within for c, v in known.items()}
+    blocks, builds = runs_a_boot(repeat), _builds(campaign)
+    by_build = builds > 1 and not any(math.isnan(v.apart) for v in known.values())
+    deviations = {
+        c: v.of_build(repeat.boots / builds, blocks)
+        if by_build
+        else v.of_boot(blocks)
+        if by_boot
+        else v.within
+        for c, v in known.items()
+    }
     worst = max(deviations, key=lambda c: deviations[c])
     sd, seen = deviations[worst], known[worst]
-    freedom = seen.boots - 1 if by_boot else seen.freedom
+    unit, freedom, sizes = "block", seen.freedom, [repeat.min, repeat.max]
+    if by_boot:
+        unit, freedom, sizes = "boot", seen.boots - 1, [repeat.boots]
+    if by_build:
+        unit, freedom, sizes = "build", seen.builds - 1, [builds]
     count = family if campaign.compare else 1
     confidence = 1 - (1 - repeat.confidence) / count if by_boot else ratio_confidence(repeat, count)
-    sizes = [repeat.boots] if by_boot else [repeat.min, repeat.max]
     return MetricPower(
         metric,
         worst.words,
         count,
         confidence,
-        "boot" if by_boot else "block",
+        unit,
         sd,
         power.upper_deviation(sd, freedom),
         freedom,
@@ -139,12 +160,18 @@ def _power(
         seen.within,
         {n: math.expm1(power.smallest_difference(sd, n, confidence)) for n in sizes},
         {d: power.units_needed(math.log1p(d), sd, confidence) for d in DIFFERENCES},
-        _boot_plan(campaign, seen, confidence, pilot) if by_boot else None,
+        _boot_plan(campaign, seen, confidence, pilot, by_build) if by_boot else None,
+        seen.apart,
     )
 
 
+def _builds(campaign: Campaign) -> int:
+    """How many builds each kernel has; 1 where one has no more."""
+    return min((len(kernel.each) for kernel in campaign.kernels.values()), default=1)
+
+
 def _boot_plan(
-    campaign: Campaign, seen: Variation, confidence: float, pilot: Pilot
+    campaign: Campaign, seen: Variation, confidence: float, pilot: Pilot, by_build: bool
 ) -> BootPlan | None:
     costs = pilot.costs
     if costs is None:
@@ -152,11 +179,21 @@ def _boot_plan(
     kernels = len({cell.kernel for cell in campaign.cells})
     boot = costs[0]
     block = costs[1] * len(campaign.cells) * len(campaign.pairs) / kernels
-    blocks = power.cheapest_blocks(seen.between, seen.within, boot, block)
-    sd = seen.of_boot(blocks)
-    boots = {d: power.units_needed(math.log1p(d), sd, confidence) for d in DIFFERENCES}
-    seconds = {
-        d: kernels * n * (boot + blocks * block) if n is not None else None
-        for d, n in boots.items()
-    }
-    return BootPlan(blocks, boot, block, boots, seconds)
+    blocks = power.cheapest(seen.between, seen.within, boot, block)
+    sd, each, build = seen.of_boot(blocks), 1, 0.0
+    if by_build:
+        build = LINK_SECONDS if any(k.git for k in campaign.kernels.values()) else 0.0
+        # a boot costs its blocks too
+        each = power.cheapest(seen.apart, seen.of_boot(blocks), build, boot + blocks * block)
+        sd = seen.of_build(each, blocks)
+    units = {d: power.units_needed(math.log1p(d), sd, confidence) for d in DIFFERENCES}
+    of_unit = build + each * (boot + blocks * block)
+    return BootPlan(
+        blocks,
+        boot,
+        block,
+        {d: n and n * each for d, n in units.items()},
+        {d: n and kernels * n * of_unit for d, n in units.items()},
+        each if by_build else 0,
+        build,
+    )

@@ -4,13 +4,16 @@ numpy only.
 Both cells of a comparison ran once in each block, close together in time; the difference of their
 logarithms within a block is free of what drifts between blocks. Where their runs lie in several
 boots the boot is the unit, and differences within it count as their mean. Levels that never share a
-boot (kernels) are paired by their rounds: the n-th boot of one with the n-th of the other.
+boot (kernels) are paired by their rounds: the n-th boot of one with the n-th of the other. Where
+each of the two was booted in several builds the build is the unit, and the differences of its boots
+count as their mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +23,21 @@ from netbench.analysis.intervals import Numbers
 Places = npt.NDArray[np.int64]
 Rounds = Mapping[int, int]
 """For each boot, how many boots of its level precede it."""
+Builds = Mapping[int, int]
+"""For each boot of a kernel with several builds, the build's number."""
+NO_BUILDS: Builds = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Series:
-    """The runs of one cell on one pair: block, boot and value (above 0) of each."""
+    """The runs of one cell on one pair: block, boot and value (above 0) of each; and the builds of
+    boots.
+    """
 
     block: Places
     boot: Places
     values: Numbers
+    builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
 
 def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
@@ -37,22 +46,39 @@ def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
 
 
 def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[str, Numbers]:
-    """The unit (`block` or `boot`) and the log differences, mine less base, one a unit that both
-    have.
+    """The unit (`block`, `boot` or `build`) and the log differences, mine less base, one a unit
+    that both have.
 
     boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
-    several, the boot is the unit.
+    several, the boot is the unit; the build, where both have builds.
     """
     if not set(mine.boot.tolist()) & set(base.boot.tolist()):
-        return "boot", _subtracted(_by_round(mine, order), _by_round(base, order))
+        pairs, log_differences = _subtracted(_by_round(mine, order), _by_round(base, order))
+        builds = [_of_rounds(series, order) for series in (mine, base)]
+        return by_unit(pairs, log_differences, builds[0] if all(builds) else NO_BUILDS)
     width = 1 + max(mine.block.max(), base.block.max())
     here, there = (series.boot * width + series.block for series in (mine, base))
     _, i, j = np.intersect1d(here, there, return_indices=True)
     log_differences = np.log(mine.values[i]) - np.log(base.values[j])
     boot = mine.boot[i]
     if boots > 1 or len(set(boot.tolist())) > 1:
-        return "boot", _means(boot, log_differences)[1]
+        return by_unit(boot, log_differences, mine.builds)
     return "block", log_differences
+
+
+def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Numbers]:
+    """The unit (`boot`, or `build` where that of every boot is known) and the mean of each: of a
+    build, that of its boots' means.
+    """
+    known, means = _means(boots, values)
+    found = np.array([builds.get(boot, 0) for boot in known.tolist()], dtype=np.int64)
+    return ("build", _means(found, means)[1]) if len(found) and found.all() else ("boot", means)
+
+
+def _of_rounds(series: Series, order: Rounds) -> Builds:
+    """The build of each round."""
+    boots = set(series.boot.tolist()) & series.builds.keys()
+    return {order[boot]: series.builds[boot] for boot in boots}
 
 
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
@@ -70,6 +96,8 @@ def _by_round(series: Series, order: Rounds) -> tuple[Places, Numbers]:
     )
 
 
-def _subtracted(mine: tuple[Places, Numbers], base: tuple[Places, Numbers]) -> Numbers:
-    _, i, j = np.intersect1d(mine[0], base[0], assume_unique=True, return_indices=True)
-    return mine[1][i] - base[1][j]
+def _subtracted(
+    mine: tuple[Places, Numbers], base: tuple[Places, Numbers]
+) -> tuple[Places, Numbers]:
+    both, i, j = np.intersect1d(mine[0], base[0], assume_unique=True, return_indices=True)
+    return both, mine[1][i] - base[1][j]

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.analysis.boots import split
+from netbench.analysis.builds import nested
 from netbench.analysis.compare import by_cell
 from netbench.analysis.intervals import NAN, Numbers
 from netbench.analysis.matching import NAMED, Place
-from netbench.analysis.pairs import Series
+from netbench.analysis.pairs import Builds, Series
 from netbench.analysis.result import Result
 from netbench.model import Campaign, Cell
 from netbench.units import listed
@@ -29,7 +30,8 @@ from netbench.units import listed
 @dataclass(frozen=True)
 class Variation:
     """How far log differences of two cells vary: deviations `between` boots (NaN: not known) and
-    `within`, of one block, with the degrees of freedom of `within`, and the number of boots.
+    `within`, of one block, with the degrees of freedom of `within`, and the number of boots; and
+    deviations `apart` of `builds` builds (NaN: not known; then `between` is that of all boots).
     `paired`: seen as differences.
     """
 
@@ -38,6 +40,8 @@ class Variation:
     freedom: int
     boots: int
     paired: bool
+    apart: float = NAN
+    builds: int = 1
 
     @property
     def whole(self) -> float:
@@ -47,6 +51,10 @@ class Variation:
     def of_boot(self, blocks: float) -> float:
         """The deviation of the difference of two boots of so many blocks."""
         return math.hypot(self.between, self.within / math.sqrt(blocks))
+
+    def of_build(self, boots: float, blocks: float) -> float:
+        """The deviation of the difference of two builds of so many boots of so many blocks."""
+        return math.hypot(self.apart, self.of_boot(blocks) / math.sqrt(boots))
 
 
 @dataclass(frozen=True)
@@ -155,14 +163,15 @@ def _variation(cells: Mapping[Place, Series], one: Place, two: Place) -> Variati
     if mine is None or base is None:
         return None
     if one == two:
-        parts = [_parts(np.log(mine.values), mine.boot)] * 2
+        parts = [_parts(np.log(mine.values), mine.boot, mine.builds)] * 2
     elif set(mine.boot.tolist()) & set(base.boot.tolist()):
         width = 1 + max(mine.block.max(), base.block.max())
         here, there = (series.boot * width + series.block for series in (mine, base))
         _, i, j = np.intersect1d(here, there, return_indices=True)
-        parts = [_parts(np.log(mine.values[i]) - np.log(base.values[j]), mine.boot[i])]
+        apart = np.log(mine.values[i]) - np.log(base.values[j])
+        parts = [_parts(apart, mine.boot[i], mine.builds)]
     else:
-        parts = [_parts(np.log(series.values), series.boot) for series in (mine, base)]
+        parts = [_parts(np.log(s.values), s.boot, s.builds) for s in (mine, base)]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -172,17 +181,24 @@ def _variation(cells: Mapping[Place, Series], one: Place, two: Place) -> Variati
         sum(v.freedom for v in known) if one != two else known[0].freedom,
         min(v.boots for v in known),
         one != two,
+        math.sqrt(sum(v.apart**2 for v in known)),
+        min(v.builds for v in known),
     )
 
 
-def _parts(logs: Numbers, boots: npt.NDArray[np.int64]) -> Variation | None:
-    """Deviations between boots and within them; None with fewer than 2 runs in a boot."""
+def _parts(logs: Numbers, boots: npt.NDArray[np.int64], builds: Builds) -> Variation | None:
+    """Deviations between builds, boots and within them; None with fewer than 2 runs in a boot."""
     units = len(set(boots.tolist()))
     if units == 1:
         if len(logs) < 2:
             return None
         return Variation(NAN, float(logs.std(ddof=1)), len(logs) - 1, 1, True)
+    free = len(logs) - units
+    if parts := nested(logs, boots, builds):
+        # boots of builds that had one each are in what builds differ by
+        own = 0.0 if math.isnan(parts.boots) else parts.boots
+        return Variation(own, parts.within, free, units, True, parts.between, parts.builds)
     found = split(logs, boots)
     if found is None:
         return None
-    return Variation(found.between, found.within, len(logs) - units, units, True)
+    return Variation(found.between, found.within, free, units, True)

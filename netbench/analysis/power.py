@@ -1,5 +1,5 @@
 """What a number of runs can show: the smallest difference that a comparison finds in 80% of the
-cases, how many runs a difference takes, and how boots and blocks are split most cheaply.
+cases, how many runs a difference takes, and how builds, boots and blocks are split most cheaply.
 
 With n differences of standard deviation s a true difference d makes t = mean / (s / sqrt(n)) a
 noncentral t with n - 1 degrees of freedom and noncentrality d sqrt(n) / s. It is found where t
@@ -17,7 +17,7 @@ from netbench.analysis.intervals import NAN
 
 POWER = 0.8
 MOST_UNITS = 10_000  # no larger number of runs or boots is named
-MOST_BLOCKS_A_BOOT = 100
+MOST_WITHIN = 100  # blocks a boot, or boots a build
 
 
 def smallest_difference(sd: float, n: int, confidence: float, power: float = POWER) -> float:
@@ -56,15 +56,14 @@ def upper_deviation(sd: float, freedom: int, confidence: float = POWER) -> float
     return sd * math.sqrt(freedom / float(chdtri(freedom, confidence)))
 
 
-def cheapest_blocks(
-    between: float, within: float, boot_seconds: float, block_seconds: float
-) -> int:
-    """How many blocks a boot give the narrowest interval for the time: the square root of the ratio
-    of costs times the ratio of variances within boots and between them, rounded up (Kalibera and
-    Jones 2013, Rigorous benchmarking in reasonable time, doi:10.1145/2491894.2464160, section 6.2).
-    Deviations in one unit; MOST_BLOCKS_A_BOOT where boots do not differ.
+def cheapest(between: float, within: float, cost: float, cost_within: float) -> int:
+    """How many repetitions within one of a level above give the narrowest interval for the time:
+    blocks a boot, boots a build. The square root of the ratio of costs times the ratio of variances
+    within and between, rounded up (Kalibera and Jones 2013, Rigorous benchmarking in reasonable
+    time, doi:10.1145/2491894.2464160, section 6.2). Deviations in one unit; MOST_WITHIN where what
+    is above does not differ.
     """
-    if between <= 0 or block_seconds <= 0:
-        return MOST_BLOCKS_A_BOOT
-    best = math.ceil(math.sqrt(boot_seconds / block_seconds) * within / between)
-    return min(max(best, 1), MOST_BLOCKS_A_BOOT)
+    if between <= 0 or cost_within <= 0:
+        return MOST_WITHIN
+    best = math.ceil(math.sqrt(cost / cost_within) * within / between)
+    return min(max(best, 1), MOST_WITHIN)

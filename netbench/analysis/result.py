@@ -29,18 +29,18 @@ from netbench.result_files import HostEntry, Hosts, NoiseEntry, PlanFile, Planne
 class Result:
     """A result folder in memory.
 
-    runs: one row a run in order of execution: run cell pair block boot status reason started
-    engaged (why the mechanism did not engage, or "") excluded (why an ok run is not pooled with the
-    others: facts that changed) noise (what disturbed its block), one column a factor, one a metric
-    (NaN: that run has none). control_runs: those of controls, which nothing else here has. proofs,
-    used: by cell, pair, side and counter, over the runs that count. readbacks: what was asked and
-    read of each setting. moved: (cell, pair, change) -> runs in which it moved unasked. noise: the
-    entries of noise.jsonl. shared: by pair, whether both ends are on one kernel. meters: by CPU
-    metric, the order in which the bare name takes its meter; contradicted: meters that counted less
-    than the processes used. asked: what campaign.yaml says of the transfer, of settings and of
-    tools, `transfer.chunk` to its words; None without one. units: of the metrics that tools print.
-    truncated: the last line was cut. repeat: where hosts are booted its `max` is its `min`, since
-    nothing stops early there.
+    runs: one row a run in order of execution: run cell pair block boot build (0: its kernel has
+    one) status reason started engaged (why the mechanism did not engage, or "") excluded (why an ok
+    run is not pooled with the others: facts that changed) noise (what disturbed its block), one
+    column a factor, one a metric (NaN: that run has none). control_runs: those of controls, which
+    nothing else here has. proofs, used: by cell, pair, side and counter, over the runs that count.
+    readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs in which
+    it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends are on
+    one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
+    contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
+    of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
+    units: of the metrics that tools print. truncated: the last line was cut. repeat: where hosts
+    are booted its `max` is its `min`, since nothing stops early there.
     """
 
     path: Path
@@ -135,6 +135,16 @@ class Result:
         levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
         level_of = dict(zip(frame["boot"].tolist(), levels, strict=True))
         return {boot: str(level_of[boot]) for boot in sorted(level_of)}
+
+    @cached_property
+    def builds(self) -> Mapping[str, int]:
+        """How many builds each level of the factor `kernel` was planned to have; 1 where it has no
+        more.
+        """
+        most = {each.kernel: 1 for each in self.plan.boots}
+        for each in self.plan.boots:
+            most[each.kernel] = max(most[each.kernel], each.build or 1)
+        return most
 
     def kernel_of(self, entry: HostEntry) -> str:
         """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,

@@ -12,6 +12,7 @@ import numpy as np
 from netbench.analysis.boots import runs_a_boot
 from netbench.analysis.dependence import NONE_SEEN, Dependences
 from netbench.analysis.intervals import Interval, mean_interval, sequential_confidence
+from netbench.analysis.pairs import NO_BUILDS, Builds, by_unit
 from netbench.model import Repeat
 
 # CPUs: half a percent of one CPU is as narrow as any meter of the kernel resolves in a run of
@@ -48,6 +49,7 @@ def assess(
     boots: Boots | None = None,
     lost: int = 0,
     seen: Dependences = NONE_SEEN,
+    builds: Builds = NO_BUILDS,
 ) -> Assessment:
     """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in
     order of execution).
@@ -66,7 +68,7 @@ def assess(
     allow for.
     """
     units = _boots(boots, repeat)
-    intervals = intervals_of(values, repeat, units, seen)
+    intervals = intervals_of(values, repeat, units, seen, builds)
     visited = (
         len({boot for each in units.values() for boot in each})
         if units is not None
@@ -82,9 +84,10 @@ def intervals_of(
     repeat: Repeat,
     units: Boots | None,
     seen: Dependences = NONE_SEEN,
+    builds: Builds = NO_BUILDS,
 ) -> dict[str, Interval]:
     """The interval of each metric that has a value; over the means of `units`, where there are
-    any.
+    any, or of their builds.
     """
     present = {name: each for name, each in values.items() if len(each)}
     if units is None:
@@ -94,7 +97,10 @@ def intervals_of(
             for name, each in present.items()
         }
     return {
-        name: mean_interval(_means(each, units[name]), repeat.confidence)
+        name: mean_interval(
+            by_unit(np.array(units[name]), np.array(each, dtype=float), builds)[1],
+            repeat.confidence,
+        )
         for name, each in present.items()
     }
 
@@ -130,14 +136,6 @@ def _boots(boots: Boots | None, repeat: Repeat) -> Boots | None:
     ):
         return None
     return boots
-
-
-def _means(values: Sequence[float], boots: Sequence[int]) -> list[float]:
-    """The mean of each boot, in their order."""
-    by_boot: dict[int, list[float]] = {}
-    for boot, value in zip(boots, values, strict=True):
-        by_boot.setdefault(boot, []).append(value)
-    return [float(np.mean(by_boot[boot])) for boot in sorted(by_boot)]
 
 
 def reached(metric: str, interval: Interval, repeat: Repeat) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from scipy.special import chdtri, stdtr, stdtrit
 
+from netbench.analysis.boots import BOOTED
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.intervals import ratio_confidence
 from netbench.analysis.metrics import describe
@@ -59,7 +60,7 @@ def _levels(family: Sequence[Comparison], p: Sequence[float], repeat: Repeat) ->
     known = sorted((i for i, each in enumerate(p) if not math.isnan(each)), key=lambda i: p[i])
     left, failed = len(known), False
     for i in known:
-        by_boot = family[i].unit == "boot"  # their number is not chosen by looking
+        by_boot = family[i].unit in BOOTED  # their number is not chosen by looking
         levels[i] = (
             1 - (1 - repeat.confidence) / left if by_boot else ratio_confidence(repeat, left)
         )
@@ -132,9 +133,9 @@ def verdict_of(low: float, high: float, better: int, margin: float | None) -> st
 def _needed(c: Comparison, family: Sequence[Comparison], repeat: Repeat) -> tuple[int, int] | None:
     """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
-    freedom, boots as units, or beyond MOST_RUNS.
+    freedom, boots or builds as units, or beyond MOST_RUNS.
     """
-    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit == "boot" or not c.sd > 0:
+    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in BOOTED or not c.sd > 0:
         return None
     sd, freedom = _pooled(c, family)
     room = math.log1p(repeat.precision)

@@ -81,7 +81,11 @@ def _boots(plan: Plan) -> Iterator[str]:
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))
     gain = what_boots_buy(
-        repeat.boots, plan.blocks_a_boot, kernels=len(kernels), confidence=repeat.confidence
+        repeat.boots,
+        plan.blocks_a_boot,
+        kernels=len(kernels),
+        builds=min(plan.builds_of(kernel) for kernel in kernels),
+        confidence=repeat.confidence,
     )
     yield from gain.lines
     if any(kernels):
@@ -99,7 +103,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RESULT",
         help="what the campaign can show, were its runs as those of RESULT: the smallest difference"
-        " in each metric, the runs for 1, 2 and 5%%, the cheapest split of boots and blocks",
+        " in each metric, the runs for 1, 2 and 5%%, the cheapest split of builds, boots and"
+        " blocks",
     )
 
 

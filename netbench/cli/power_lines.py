@@ -44,18 +44,24 @@ def _metric(one: MetricPower) -> Iterator[str]:
 
 
 def _boots(one: MetricPower, plan: BootPlan) -> Iterator[str]:
+    each = plan.boots_a_build
+    builds = f"builds differ by {one.apart:.2%}, " if each else ""
+    link = f", a build is assumed to take {plan.build_seconds:.0f} s" if each else ""
     yield (
-        f"  boots differ by {one.between:.2%}, blocks within one by {one.within:.2%}; a boot takes"
-        f" {format_duration(plan.boot_seconds)}, a block {format_duration(plan.block_seconds)}"
+        f"  {builds}boots differ by {one.between:.2%}, blocks within one by {one.within:.2%}; a"
+        f" boot takes {format_duration(plan.boot_seconds)}, a block"
+        f" {format_duration(plan.block_seconds)}{link}"
     )
     needed = [
-        f"{d:.0%} takes {_many(n, 'boot')} of each kernel ({format_duration(plan.seconds[d] or 0)})"
+        f"{d:.0%} takes {_many(n // (each or 1), one.unit)} of each kernel"
+        f" ({format_duration(plan.seconds[d] or 0)})"
         if n
-        else f"{d:.0%} more boots than can be made"
+        else f"{d:.0%} more {one.unit}s than can be made"
         for d, n in plan.boots.items()
     ]
     blocks = count(plan.blocks_a_boot, "block")
-    yield f"  cheapest split: {blocks} a boot (Kalibera and Jones); then {', '.join(needed)}"
+    boots = f"{count(each, 'boot')} a build, " if each else ""
+    yield f"  cheapest split: {boots}{blocks} a boot (Kalibera and Jones); then {', '.join(needed)}"
 
 
 def _share(difference: float) -> str:

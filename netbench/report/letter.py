@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from netbench.analysis import power
 from netbench.analysis.boots import KERNEL, runs_a_boot
+from netbench.analysis.builds import several
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import FLAGS, Comparison
 from netbench.analysis.proofs import copied
@@ -77,8 +78,12 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     sizes = sorted({c.n for c in family})
     span = " to ".join(dict.fromkeys(str(n) for n in (sizes[0], sizes[-1])))
     runs = f"{span} {first.unit}s"
-    if result.in_boots:
-        runs += f" of {count(runs_a_boot(repeat), 'block')} each"
+    blocks = count(runs_a_boot(repeat), "block")
+    if first.unit == "build":
+        boots = f"{repeat.boots / several(result.builds):.3g} boots"
+        runs += f" x {boots} x {blocks}"
+    elif result.in_boots:
+        runs += f" of {blocks} each"
     yield from _wrapped(
         f"{named} against {first.factor}={shown(first.baseline)} (base); {runs};"
         f" {share(repeat.confidence)} intervals, for all rows of a metric together"

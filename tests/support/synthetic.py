@@ -92,6 +92,7 @@ class Synth:
 
     `boots`: of each level of a factor `kernel`, in rounds of random order, or of the one kernel
     there is; `between`: how far boots lie apart, relative. `kernels`: facts of a level's kernel.
+    `builds`: of each level, which take turns; `apart`: how far they lie apart, relative.
     """
 
     factors: Mapping[str, Sequence[str]] = field(
@@ -108,6 +109,8 @@ class Synth:
     edit: Callable[[Record], Record | None] | None = None
     boots: int = 1
     between: float = 0.0
+    builds: int = 1
+    apart: float = 0.0
     kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     duration: float = 10.0
@@ -141,6 +144,13 @@ class Synth:
         first = 1 if self.boots > 1 or "kernel" in self.factors else 0
         return list(enumerate(kernels, first))
 
+    def build_of(self, place: int) -> int:
+        """Which build a boot has, from 1; 0 where kernels have one. place: how many boots precede
+        it.
+        """
+        round_ = place // len(self.factors.get("kernel", ("",)))
+        return round_ % self.builds + 1 if self.builds > 1 else 0
+
     def records(self) -> Iterator[Record]:
         """All records in order of execution: boot by boot, and per block every cell of that kernel
         and every pair, shuffled.
@@ -148,8 +158,12 @@ class Synth:
         rng = np.random.default_rng(self.seed)
         count, block, clock = 0, 0, dict.fromkeys(self.hosts(), 81_000)
         apart = np.random.default_rng(self.seed + 2)
+        of_build: dict[tuple[str, int], float] = {}
         for place, (boot, kernel) in enumerate(self.booted()):
             shift = 1 + self.between * apart.standard_normal()
+            if build := self.build_of(place):
+                known = of_build.setdefault((kernel, build), apart.standard_normal())
+                shift *= 1 + self.apart * known
             cells = [cell for cell in self.cells() if cell["factors"].get("kernel", "") == kernel]
             jobs = [(cell, pair) for cell in cells for pair in self.pairs]
             visit = place // len(self.factors.get("kernel", ("",)))
@@ -321,7 +335,8 @@ class Synth:
             "compare": self.compare,
             "boots": [
                 {"boot": boot, "kernel": kernel, "blocks": self.runs // self.boots}
-                for boot, kernel in self.booted()
+                | ({"build": build} if (build := self.build_of(place)) else {})
+                for place, (boot, kernel) in enumerate(self.booted())
                 if boot
             ],
             "rows": ROWS,
@@ -357,7 +372,11 @@ class Synth:
         )
         (folder / "plan.json").write_text(json.dumps(self.plan()))
         hosts = {
-            host: [self.facts_of(host, *booted) for booted in self.booted()]
+            host: [
+                self.facts_of(host, *booted)
+                | ({"build": build} if (build := self.build_of(place)) else {})
+                for place, booted in enumerate(self.booted())
+            ]
             for host in self.hosts()
         }
         (folder / "facts.json").write_text(json.dumps({"schema": SCHEMA, "hosts": hosts}))

@@ -1,16 +1,19 @@
-"""The boots: what was booted when, each cell's mean in each boot, and how far boots lie apart
-beside the runs within one.
+"""The boots: what was booted when, each cell's mean in each boot, and how far builds and boots lie
+apart beside the runs within one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from netbench.analysis.boots import KERNEL, Split, pooled, split
+from netbench.analysis.builds import NestedSplit, nested, pooled_nested
 from netbench.analysis.cells import CellResult, rows_by_cell
+from netbench.analysis.compare import builds_of
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
@@ -31,8 +34,12 @@ def boots(source: Source) -> Section | None:
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
         rows = list(_rows(source, metric))
         blocks += _tables(source, metric, rows)
-        sentences += _worth(
-            metric, [row.split for row in rows if row.split], result.repeat.confidence
+        confidence = result.repeat.confidence
+        by_build = pooled_nested([row.nested for row in rows if row.nested])
+        sentences += (
+            _worth_of_builds(metric, by_build, confidence)
+            if by_build
+            else _worth(metric, [row.split for row in rows if row.split], confidence)
         )
     if not sentences:
         sentences.append(
@@ -48,9 +55,11 @@ def _booted(source: Source) -> Table:
     hosts = list(result.hosts)[:HOSTS]
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     swept = [Column("kernel", kind="key")] if KERNEL in result.factors else []
+    builds = builds_of(result.runs)
     columns = (
         Column("boot", kind="key"),
         *swept,
+        *([Column("build", kind="key")] if builds else []),
         Column("first run"),
         Column("blocks"),
         Column("runs"),
@@ -73,6 +82,7 @@ def _booted(source: Source) -> Table:
             (
                 str(number),
                 *([kernel] if swept else []),
+                *([str(builds.get(number, 1))] if builds else []),
                 f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
                 f"{group['block'].min()} to {group['block'].max()}",
                 len(group),
@@ -93,11 +103,12 @@ def _booted(source: Source) -> Table:
 
 @dataclass(frozen=True)
 class _Row:
-    """A cell's means by boot, and what its runs say of boots."""
+    """A cell's means by boot, and what its runs say of boots, and of builds."""
 
     cell: CellResult
     means: dict[int, float]
     split: Split | None
+    nested: NestedSplit | None
 
 
 def _rows(source: Source, metric: str) -> Iterator[_Row]:
@@ -105,6 +116,7 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
     runs = source.result.ok
     places = rows_by_cell(runs)
     values, numbers = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
+    builds, confidence = builds_of(runs), source.result.repeat.confidence
     for cell in source.cells:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
@@ -114,7 +126,10 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
                 for boot in np.unique(numbers[mine])
             }
             yield _Row(
-                cell, each, split(values[mine], numbers[mine], source.result.repeat.confidence)
+                cell,
+                each,
+                split(values[mine], numbers[mine], confidence),
+                nested(values[mine], numbers[mine], builds),
             )
 
 
@@ -132,6 +147,11 @@ def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
             "between, within: standard deviations of boots, and of runs within a boot, in % of the"
             " mean; share: what is between boots of the variance of a run, with its interval."
         )
+        if any(row.nested for row in rows):
+            note += (
+                " builds: that of builds, where between is that of boots within a build (left out"
+                " where each build has one boot: builds then holds both)."
+            )
         tables[-1] = replace(tables[-1], notes=(note,))
     return tables
 
@@ -146,6 +166,7 @@ def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table
             Column(name, unit)
             for name in ([f"boot {boot}" for boot in numbers] if beside else ["least", "greatest"])
         ),
+        *([Column("builds", "%")] if any(row.nested for row in rows) else []),
         Column("between", "%"),
         Column("within", "%"),
         Column("share", "%"),
@@ -155,12 +176,23 @@ def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table
         words = source.key(row.cell)
         means: list[Value] = [row.means.get(boot) for boot in numbers]
         means = means if beside else [min(row.means.values()), max(row.means.values())]
-        told.append((*([words[i] for i, _ in keys] or ["all"]), *means, *_parts(row.split)))
+        told.append((*([words[i] for i, _ in keys] or ["all"]), *means, *_parts(row)))
     return Table(title, columns, tuple(told))
 
 
-def _parts(split: Split | None) -> tuple[Value, Value, Value]:
-    """Between, within and share in percent; the share with its interval."""
+def _parts(row: _Row) -> tuple[Value, ...]:
+    """Between, within and share in percent, the share with its interval; builds before them."""
+    if row.nested is None:
+        return _of_boots(row.split)
+    deviations = (row.nested.between, row.nested.boots, row.nested.within)
+    told = (
+        f"{100 * sd / abs(row.nested.mean):.2f}" if not math.isnan(sd) else None
+        for sd in deviations
+    )
+    return *told, _of_boots(row.split)[2]
+
+
+def _of_boots(split: Split | None) -> tuple[Value, Value, Value]:
     if split is None or not split.mean:
         return None, None, None
     between, within = (f"{100 * sd / abs(split.mean):.2f}" for sd in (split.between, split.within))
@@ -189,6 +221,28 @@ def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[s
         f" interval over {k} boots of {runs} is then ±{_percent(now)}; {2 * k} boots would make it"
         f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}:"
         f" {_advice(now, with_boots, with_runs)}."
+    )
+
+
+def _worth_of_builds(title: str, whole: NestedSplit, confidence: float) -> Iterator[str]:
+    """What more builds, more boots of each, or more runs in each would buy."""
+    k, b, r = whole.builds, whole.each, whole.runs
+    sizes = {
+        f"{2 * k} builds": (2 * k, b, r),
+        f"{2 * b:.3g} boots a build": (k, 2 * b, r),
+        f"{2 * r:.3g} runs a boot": (k, b, 2 * r),
+    }
+    own = (
+        f"builds, with the one boot of each, differ by {_percent(whole.between)} of the mean"
+        if math.isnan(whole.boots)
+        else f"builds differ by {_percent(whole.between)} of the mean, boots of one build by"
+        f" {_percent(whole.boots)}"
+    )
+    more = [f"{what} ±{_percent(whole.half_width(*n, confidence))}" for what, n in sizes.items()]
+    yield (
+        f"{title}: {own}, runs within a boot by {_percent(whole.within)} (standard deviations, over"
+        f" all cells). An interval over {k} builds of {b:.3g} boots of {r:.3g} runs is then"
+        f" ±{_percent(whole.half_width(k, b, r, confidence))}; more of them: {', '.join(more)}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netbench.analysis.boots import BOOTED
 from netbench.analysis.cells import CellResult
 from netbench.analysis.modes import SLOW, missed
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
@@ -57,10 +58,10 @@ def cells(source: Source) -> Section:
 
 
 def _units(c: CellResult, mixed: bool) -> Value:
-    """How many runs or boots an interval is over; mixed: not the same in all cells, so that it is
-    said which.
+    """How many runs, boots or builds an interval is over; mixed: not the same in all cells, so that
+    it is said which.
     """
-    n = next(iter(c.intervals.values())).n if c.unit == "boot" and c.intervals else c.n
+    n = next(iter(c.intervals.values())).n if c.unit in BOOTED and c.intervals else c.n
     return count(n, c.unit) if mixed else n
 
 
@@ -80,6 +81,11 @@ def _notes(source: Source, marked: bool) -> list[str]:
         notes.append(
             "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
             " the mean of its runs."
+        )
+    if "build" in units:
+        notes.append(
+            "Boots of one build share the layout of its code: each build counts as the mean of its"
+            " boots."
         )
     meters = _meters(source)
     if meters:

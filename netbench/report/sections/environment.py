@@ -11,6 +11,7 @@ from netbench.analysis.result import Result
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
 from netbench.facts.registry import BY_NAME
+from netbench.model import build_name
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 from netbench.result_files import HostEntry
@@ -74,7 +75,9 @@ def _known(entry: HostEntry) -> Known:
 
 
 def _states(host: str, entries: Sequence[HostEntry], result: Result) -> list[tuple[str, HostEntry]]:
-    """The states of a host with their labels; boots of one kernel that agree are one state."""
+    """The states of a host with their labels; boots of one kernel that agree, or of one build, are
+    one state.
+    """
     groups: dict[str, list[HostEntry]] = {}
     kernels = result.kernels
     used = [entry for entry in entries if entry.boot in kernels or not any(kernels.values())]
@@ -82,15 +85,27 @@ def _states(host: str, entries: Sequence[HostEntry], result: Result) -> list[tup
         groups.setdefault(result.kernel_of(entry), []).append(entry)
     states: list[tuple[str, HostEntry]] = []
     for kernel, group in groups.items():
-        steady = [
-            {name: value for name, value in _known(entry).items() if not _fact(name).varies}
-            for entry in group
-        ]
-        if all(_alike(facts, steady[0]) for facts in steady):
+        if _are_alike(group):
             states.append((f"{host} {kernel}".strip(), group[0]))
-        else:
-            states += [(_label(host, entry, entries), entry) for entry in group]
+            continue
+        builds: dict[int | None, list[HostEntry]] = {}
+        for entry in group:
+            builds.setdefault(entry.build, []).append(entry)
+        for build, mine in builds.items():
+            if build and _are_alike(mine):
+                states.append((f"{host} {build_name(kernel, build)}", mine[0]))
+            else:
+                states += [(_label(host, entry, entries), entry) for entry in mine]
     return states
+
+
+def _are_alike(group: Sequence[HostEntry]) -> bool:
+    """Whether entries agree in all that no boot changes."""
+    steady = [
+        {name: value for name, value in _known(entry).items() if not _fact(name).varies}
+        for entry in group
+    ]
+    return all(_alike(facts, steady[0]) for facts in steady)
 
 
 def _alike(one: Known, other: Known) -> bool:

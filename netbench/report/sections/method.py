@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netbench.analysis.accounts import METER_ORDER
 from netbench.analysis.boots import KERNEL, runs_a_boot
+from netbench.analysis.builds import several
 from netbench.analysis.cells import metric_order
 from netbench.analysis.intervals import sequential_confidence
 from netbench.report.blocks import Block, Column, Prose, Section, Table
@@ -59,6 +60,12 @@ def _boots(source: Source) -> list[str]:
             f"{count(result.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
             " that is booted."
         )
+    if several(result.builds) > 1:
+        lines.append(
+            f"Kernels have {several(result.builds)} builds, which take turns from one round of"
+            " boots to the next. Where a cell's runs, or both levels of a comparison, have several"
+            " builds, the build is the unit: boots of one build share where its code lies."
+        )
     lines.append(
         "Where a cell's runs lie in several boots the boot is the unit: its interval is over the"
         " means of boots, since runs of one boot share what that boot happened to be."
@@ -70,7 +77,8 @@ def _pairing(source: Source) -> str:
     """What comparisons pair."""
     compare, result = source.result.compare, source.result
     if compare is not None and compare.factor == KERNEL:
-        return "of boots, the n-th of one kernel with the n-th of the other"
+        builds = ", averaged by build" if min(result.builds.values(), default=1) > 1 else ""
+        return f"of boots, the n-th of one kernel with the n-th of the other{builds}"
     if len(result.kernels) > 1:
         return (
             "within a block, so that what drifts between blocks cancels, averaged by boot where"

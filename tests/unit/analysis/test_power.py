@@ -19,7 +19,7 @@ from netbench.analysis.intervals import sequential_confidence
 from netbench.analysis.load import load
 from netbench.analysis.outlook import Outlook, outlook
 from netbench.analysis.power import (
-    cheapest_blocks,
+    cheapest,
     smallest_difference,
     units_needed,
     upper_deviation,
@@ -74,14 +74,14 @@ def test_a_small_pilot_may_have_seen_too_little() -> None:
 @pytest.mark.parametrize("costs", [(30.0, 4.0), (5.0, 20.0), (300.0, 1.0)])
 def test_no_other_split_gives_more_for_the_time(between: float, costs: tuple[float, float]) -> None:
     boot, block = costs
-    best = cheapest_blocks(between, 0.02, boot, block)
+    best = cheapest(between, 0.02, boot, block)
 
     def cost(blocks: int) -> float:
         return (boot + blocks * block) * (between**2 + 0.02**2 / blocks)
 
-    cheapest = min(range(1, 101), key=cost)
-    assert best in (cheapest, cheapest + 1)  # it is rounded up
-    assert cheapest_blocks(0.0, 0.02, boot, block) == 100
+    least = min(range(1, 101), key=cost)
+    assert best in (least, least + 1)  # it is rounded up
+    assert cheapest(0.0, 0.02, boot, block) == 100
 
 
 # --- a campaign and an earlier result ---

@@ -1,0 +1,330 @@
+"""Builds as the unit: variances against draws of known ones, comparisons against their definition,
+and coverage through the whole analysis; what is said of builds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from netbench import campaign
+from netbench.analysis.boots import split, what_boots_buy
+from netbench.analysis.builds import NestedSplit, nested, pooled_nested
+from netbench.analysis.cautions.base import Caution
+from netbench.analysis.cautions.catalogue import rules
+from netbench.analysis.cells import cells_of
+from netbench.analysis.load import load
+from netbench.analysis.outlook import outlook
+from netbench.analysis.result import Result
+from netbench.cli.plan import text as plan_text
+from netbench.cli.power_lines import lines as power_lines
+from netbench.plan import Plan
+from netbench.report import letter
+from netbench.report.build import build as build_report
+from netbench.report.source import Source
+from netbench.report.text import render
+from tests.support.synthetic import Synth
+
+TWO = ("snd>rcv",)
+KERNELS = {"kernel": ("base", "patched"), "send": ("readwrite", "sendfile")}
+ASKED = {"factor": "kernel", "baseline": "base"}
+RNG = np.random.default_rng
+
+
+def made(folder: Path, **fields: object) -> Result:
+    """4 builds of each of two kernels, 2 boots of each, 3 blocks a boot, unless said otherwise."""
+    usual = {"factors": KERNELS, "pairs": TWO, "runs": 24, "boots": 8, "builds": 4}
+    return load(Synth(**{**usual, "compare": ASKED, **fields}).write(folder))  # type: ignore[arg-type]
+
+
+def source_of(result: Result) -> Source:
+    return Source(result, rules())
+
+
+# --- where the variance comes from ---
+
+
+def drawn(
+    sizes: list[list[int]], deviations: tuple[float, float, float], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, dict[int, int]]:
+    """Values, their boots and builds. sizes: of each build, the runs of each of its boots."""
+    values, boots, builds = [], [], {}
+    for build, of_boots in enumerate(sizes, 1):
+        luck = deviations[0] * rng.standard_normal()
+        for runs in of_boots:
+            boot = len(builds) + 1
+            builds[boot] = build
+            mine = 100 + luck + deviations[1] * rng.standard_normal()
+            values.append(mine + deviations[2] * rng.standard_normal(runs))
+            boots += [boot] * runs
+    return np.concatenate(values), np.array(boots), builds
+
+
+@pytest.mark.parametrize(
+    "sizes", [[[3, 3]] * 6, [[2, 5, 1], [3, 4], [1, 1], [4, 2, 2], [3]]], ids=["equal", "unequal"]
+)
+def test_variances_are_found_again_without_bias(sizes: list[list[int]]) -> None:
+    rng, told = RNG(5), []
+    for _ in range(1500):
+        found = nested(*drawn(sizes, (8.0, 2.0, 1.0), rng))
+        assert found
+        told.append([found.between**2, found.boots**2, found.within**2])
+    error = np.std(told, axis=0) / math.sqrt(len(told))
+    assert (np.abs(np.mean(told, axis=0) - [64, 4, 1]) < 4 * error + [0, 0.1, 0]).all()
+
+
+def test_equal_numbers_give_the_mean_squares_of_a_nested_design() -> None:
+    values, boots, builds = drawn([[3, 3]] * 4, (4.0, 1.5, 0.5), RNG(1))
+    found = nested(values, boots, builds)
+    cube = values.reshape(4, 2, 3)
+    within = cube.var(axis=2, ddof=1).mean()
+    own = cube.mean(axis=2).var(axis=1, ddof=1).mean() - within / 3
+    between = cube.mean(axis=(1, 2)).var(ddof=1) - cube.mean(axis=2).var(axis=1, ddof=1).mean() / 2
+    assert found
+    assert [found.between**2, found.boots**2, found.within**2] == pytest.approx(
+        [between, own, within]
+    )
+    assert (found.builds, found.each, found.runs) == (4, 2, 3)
+
+
+def test_builds_of_one_boot_each_hold_both() -> None:
+    values, boots, builds = drawn([[4]] * 5, (3.0, 1.0, 0.5), RNG(2))
+    found, flat = nested(values, boots, builds), split(values, boots)
+    assert found
+    assert flat
+    assert math.isnan(found.boots)
+    assert (found.between, found.within) == pytest.approx((flat.between, flat.within))
+
+
+def test_what_has_no_builds_is_not_split() -> None:
+    values, boots, builds = drawn([[3, 3]] * 2, (1.0, 1.0, 1.0), RNG(3))
+    assert nested(values, boots, {}) is None
+    assert nested(values, boots, {**builds, 1: 0}) is None
+    assert nested(values, boots, dict.fromkeys(builds, 1)) is None
+    assert nested(values[::3], boots[::3], builds) is None, "one run a boot"
+
+
+def test_cells_are_split_together_relative_to_their_means() -> None:
+    one = NestedSplit(2, 2, 3, 10.0, 1.0, 0.5, 0.1)
+    both = pooled_nested([one, NestedSplit(2, 2, 3, 20.0, 4.0, 1.0, 0.2)])
+    assert both
+    assert both.between == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
+    assert both.half_width(4, 2, 3, 0.95) == pytest.approx(
+        scipy.stats.t.ppf(0.975, 3)
+        * math.sqrt((both.between**2 + both.boots**2 / 2 + both.within**2 / 6) / 4)
+    )
+    assert pooled_nested([]) is None
+
+
+# --- comparisons and cells ---
+
+
+def test_a_comparison_is_over_paired_builds(tmp_path: Path) -> None:
+    result = made(tmp_path / "r", between=0.01, apart=0.03)
+    (found, _) = source_of(result).compare("kernel", "base", "throughput")
+    assert (found.unit, found.n) == ("build", 4)
+    runs = result.ok[result.ok["send"] == found.context["send"]]
+    logs = np.log(runs["throughput"]).groupby([runs["kernel"], runs["boot"]], observed=True).mean()
+    d = logs["patched"].to_numpy() - logs["base"].to_numpy()  # by round
+    by_build = d.reshape(2, 4).mean(axis=0)  # the rounds of builds 1 to 4, twice
+    assert math.log(found.ratio) == pytest.approx(by_build.mean())
+    assert found.p == pytest.approx(scipy.stats.ttest_1samp(by_build, 0).pvalue)
+
+
+def test_a_factor_within_boots_is_compared_over_builds_too(tmp_path: Path) -> None:
+    found = source_of(made(tmp_path / "r")).compare("send", "readwrite", "throughput")
+    assert {(c.unit, c.n) for c in found} == {("build", 4)}
+    assert {c.verdict for c in found} == {"better"}
+
+
+def test_with_builds_of_one_kernel_alone_the_boot_is_the_unit(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    made(folder)
+    for name in ("facts.json", "plan.json"):
+        told = json.loads((folder / name).read_text())
+        entries = told["boots"] if "boots" in told else told["hosts"]["snd"] + told["hosts"]["rcv"]
+        for entry in entries:
+            if entry.get("on", entry.get("kernel")) == "patched":
+                del entry["build"]
+        (folder / name).write_text(json.dumps(told))
+    result = load(folder)
+    (found, _) = source_of(result).compare("kernel", "base", "throughput")
+    assert (found.unit, found.n) == ("boot", 8)
+    units = {c.factors["kernel"]: c.unit for c in cells_of(result)}
+    assert units == {"base": "build", "patched": "boot"}
+    (warned,) = (c for c in source_of(result).cautions if c.kind == "builds")
+    assert warned.what.startswith("One build of patched:")
+
+
+def test_a_cell_s_interval_is_over_the_means_of_its_builds(tmp_path: Path) -> None:
+    result = made(tmp_path / "r", between=0.01, apart=0.03)
+    for cell in cells_of(result):
+        runs = result.ok[result.ok["cell"] == cell.cell]
+        means = runs.groupby(["build", "boot"])["throughput"].mean().groupby("build").mean()
+        interval = cell.intervals["throughput"]
+        assert (cell.unit, interval.n, len(means)) == ("build", 4, 4)
+        assert interval.mean == pytest.approx(means.mean())
+        assert interval.sd == pytest.approx(means.std())
+
+
+def test_a_cell_whose_builds_lie_apart_has_not_converged(tmp_path: Path) -> None:
+    """Over boots its interval would be narrow enough."""
+    asked = {"compare": None, "spread": 0.001, "repeat": {"precision": 0.05}}
+    apart = made(tmp_path / "a", apart=0.05, boots=24, **asked)
+    assert {c.status for c in cells_of(apart)} == {"max"}
+    alike = made(tmp_path / "b", **asked)
+    assert {c.status for c in cells_of(alike)} == {"converged"}
+
+
+@pytest.mark.slow
+def test_over_boots_layouts_would_be_taken_for_differences(tmp_path: Path) -> None:
+    """Equal kernels whose builds differ by 3%: an interval of 95% leaves 1 out in 5% of cases."""
+    wrong = {"build": 0, "boot": 0}
+    for seed in range(60):
+        result = made(
+            tmp_path / str(seed), factors={"kernel": ("base", "patched")}, apart=0.03, seed=seed,
+            spread=0.001, runs=16, boots=16, truth=lambda factors: (18.0, 0.5, 0.5),
+        )  # fmt: skip
+        for unit, runs in (("build", result.runs), ("boot", result.runs.drop(columns="build"))):
+            source = source_of(replace(result, runs=runs))
+            (found,) = source.compare("kernel", "base", "throughput")
+            assert found.unit == unit
+            wrong[unit] += not found.low <= 1 <= found.high
+    assert wrong["build"] <= 8
+    assert wrong["boot"] >= 15
+
+
+# --- epochs ---
+
+
+def test_builds_of_a_kernel_may_differ_in_their_release(tmp_path: Path) -> None:
+    folder = Synth(factors=KERNELS, pairs=TWO, runs=8, boots=4, builds=2).write(tmp_path / "r")
+
+    def rewrite(change: object, boots: tuple[int, ...] = ()) -> Result:
+        told = json.loads((folder / "facts.json").read_text())
+        for entry in told["hosts"]["snd"]:
+            if entry.get("build") == 2 and (not boots or entry["boot"] in boots):
+                entry["facts"] |= change  # type: ignore[operator]
+        (folder / "facts.json").write_text(json.dumps(told))
+        return load(folder)
+
+    kernel = {"kernel": "6.9.9", "kernel_build": "#2", "command_line": "quiet", "driver": "x 6.9.9"}
+    assert set(rewrite(kernel).runs["excluded"]) == {""}
+    (last,) = {max(b for b, k in rewrite({}).kernels.items() if k == "base")}
+    other = rewrite({"kernel": "6.9.10"}, (last,))
+    why = set(other.runs.loc[other.runs["kernel"] == "base", "excluded"])
+    assert any("6.9.10" in each for each in why), "two boots of one build differ"
+    machine = rewrite({"kernel": "6.9.9", "cpu_model": "Another"})
+    assert any("cpu_model" in each for each in set(machine.runs["excluded"]))
+
+
+# --- what is said ---
+
+
+def cautions(result: Result) -> list[Caution]:
+    return [c for c in source_of(result).cautions if c.kind == "builds"]
+
+
+def test_single_builds_are_cautioned_with_what_layout_alone_moved(tmp_path: Path) -> None:
+    (warned,) = cautions(made(tmp_path / "a", builds=1))
+    assert warned.what.startswith("One build of base, patched: a difference between kernels holds")
+    assert "layout" in warned.what
+    assert "09c60546f04f" in warned.evidence
+    assert "TCP_RR by 2 to 18%, TCP_STREAM by -1 to +2%" in warned.evidence
+    assert "builds: 4" in warned.remedy
+    assert cautions(made(tmp_path / "b")) == []
+    assert cautions(made(tmp_path / "c", factors={"send": ("sendfile",)}, compare=None)) == []
+    (few,) = cautions(made(tmp_path / "d", builds=2))
+    assert few.what == "The kernels have 2 builds, which proves little."
+
+
+def test_the_letter_s_head_names_the_levels(tmp_path: Path) -> None:
+    made(tmp_path / "r")
+    head = " ".join(letter.render(build_report(tmp_path / "r")).split())
+    assert "base); 4 builds x 2 boots x 3 blocks; 95% intervals" in head
+
+
+def test_the_report_splits_the_variance_of_builds(tmp_path: Path) -> None:
+    made(tmp_path / "r", apart=0.03, between=0.01)
+    said = " ".join(render(build_report(tmp_path / "r")).split())
+    assert "throughput: builds differ by" in said
+    assert "An interval over 4 builds of 2 boots of 3 runs is then ±" in said
+    assert "more of them: 8 builds ±" in said
+    made(tmp_path / "one", boots=4)
+    said = " ".join(render(build_report(tmp_path / "one")).split())
+    assert "builds, with the one boot of each, differ by" in said
+
+
+PLANNED = """\
+netbench: 1
+name: k
+lab: qemu
+hosts: {snd: {}, rcv: {}}
+kernels: {base: KERNEL, patched: KERNEL}
+sweep: {kernel: [base, patched]}
+compare: {factor: kernel, baseline: base}
+repeat: {min: 24, max: 24, boots: 8}
+"""
+BUILDS = "{git: /x, rev: v1, builds: 4}"
+
+
+def planned(kernel: str = BUILDS) -> campaign.Campaign:
+    return campaign.parse(PLANNED.replace("KERNEL", kernel), "k.yaml")
+
+
+def test_the_plan_says_what_its_builds_buy() -> None:
+    lines = plan_text(Plan(planned()))
+    said = " ".join(lines.split())
+    assert max(map(len, lines.splitlines())) <= 80
+    assert (
+        "4 builds of each of 2 kernels, 2 boots of each build, 3 runs of each cell a boot" in said
+    )
+    assert "over 4 builds is ± 1.6 standard deviations of a build's mean; 2 builds ± 9.0" in said
+    assert "has 4 pairs of builds" in said
+    once = " ".join(plan_text(Plan(planned("{git: /x, rev: v1}"))).split())
+    assert "each kernel is built once: what another layout of its code would change" in once
+    assert "two builds prove next to nothing" in what_boots_buy(4, 3, kernels=2, builds=2).warning
+
+
+def test_an_earlier_result_gives_the_cheapest_split(tmp_path: Path) -> None:
+    factors = {"kernel": ("base", "patched")}
+    pilot = made(tmp_path / "r", factors=factors, apart=0.03, between=0.01, spread=0.02)
+    (one,) = outlook(planned(), pilot).metrics
+    assert (one.unit, list(one.smallest)) == ("build", [4])
+    logs = np.log(pilot.ok["throughput"].to_numpy())
+    parts = []
+    for level in ("base", "patched"):
+        mine = (pilot.ok["kernel"] == level).to_numpy()
+        builds = dict(zip(pilot.ok["boot"], pilot.ok["build"], strict=True))
+        found = nested(logs[mine], pilot.ok["boot"].to_numpy()[mine], builds)
+        assert found
+        parts.append(found)
+    apart, between, within = (
+        math.sqrt(sum(getattr(p, name) ** 2 for p in parts))
+        for name in ("between", "boots", "within")
+    )
+    assert one.sd == pytest.approx(math.sqrt(apart**2 + between**2 / 2 + within**2 / 6))
+    plan = one.boots
+    assert plan
+    assert plan.build_seconds == 12
+
+    def cost(boots: int, blocks: int) -> float:
+        """Variance for the time."""
+        seconds = 12 + boots * (plan.boot_seconds + blocks * plan.block_seconds)
+        return seconds * (apart**2 + (between**2 + within**2 / blocks) / boots)
+
+    best = min(cost(boots, blocks) for boots in range(1, 20) for blocks in range(1, 60))
+    assert cost(plan.boots_a_build, plan.blocks_a_boot) <= 1.1 * best
+    said = " ".join(power_lines(outlook(planned(), pilot), tmp_path))
+    assert "builds differ by" in said
+    assert "a build is assumed to take 12 s" in said
+    assert "a build, " in said
+    single = outlook(planned(), made(tmp_path / "one", factors=factors, builds=1, between=0.01))
+    assert single.metrics[0].unit == "boot"
+    assert any("how far builds lie apart is not known" in note for note in single.notes)
