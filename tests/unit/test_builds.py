@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from netbench import campaign
 from netbench.built_kernels import pinned, with_built_kernels
+from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.progress import Silent
+from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import CampaignError
 from netbench.model import Kernel, build_name
 from netbench.plan import Boot, Plan
+from netbench.result_files import HostEntry
 from tests.support.kernel_repository import Repository
 from tests.unit.test_boots import UP, Simulated, booted
 
@@ -146,3 +150,24 @@ def test_a_campaign_has_each_build_built_of_the_commit_that_it_keeps(
     assert len(set(trees)) == 3
     assert [build.tree for build in built.kernels["b"].each] == trees
     assert [build.name for build in built.builds][:3] == ["a#1", "a#2", "a#3"]
+
+
+class Answering:
+    """A pool of workers that find every address."""
+
+    def host_worker(self, host: str) -> Answering:
+        return self
+
+    def operate(self, op: str, address: str) -> str:
+        return "eth0"
+
+
+def test_a_boot_is_accepted_by_what_earlier_boots_of_its_build_were() -> None:
+    def entry(build: int | None, release: str) -> HostEntry:
+        return HostEntry(1, "id", 100, {"kernel": release}, on="a", build=build)
+
+    wanted = parsed(DEBS, DEBS)
+    stored = {"snd": [entry(1, "6.1"), entry(2, "6.2")]}
+    acceptance = BootAcceptance(wanted, cast(WorkerPool, Answering()), lambda: stored)
+    assert acceptance._why_not_ready({"snd": entry(2, "6.2")}) == ""
+    assert "kernel was 6.1, then 6.2" in acceptance._why_not_ready({"snd": entry(1, "6.2")})
