@@ -184,7 +184,13 @@ def _boot_plan(
     if by_build:
         build = LINK_SECONDS if any(k.git for k in campaign.kernels.values()) else 0.0
         # a boot costs its blocks too
-        each = power.cheapest(seen.apart, seen.of_boot(blocks), build, boot + blocks * block)
+        each = power.cheapest(
+            seen.apart,
+            seen.of_boot(blocks),
+            build,
+            boot + blocks * block,
+            power.MOST_BOOTS_A_BUILD,
+        )
         sd = seen.of_build(each, blocks)
     units = {d: power.units_needed(math.log1p(d), sd, confidence) for d in DIFFERENCES}
     of_unit = build + each * (boot + blocks * block)

@@ -17,7 +17,8 @@ from netbench.analysis.intervals import NAN
 
 POWER = 0.8
 MOST_UNITS = 10_000  # no larger number of runs or boots is named
-MOST_WITHIN = 100  # blocks a boot, or boots a build
+MOST_WITHIN = 100  # blocks a boot
+MOST_BOOTS_A_BUILD = 8  # builds that do not seem to differ are the unit all the same
 
 
 def smallest_difference(sd: float, n: int, confidence: float, power: float = POWER) -> float:
@@ -56,14 +57,16 @@ def upper_deviation(sd: float, freedom: int, confidence: float = POWER) -> float
     return sd * math.sqrt(freedom / float(chdtri(freedom, confidence)))
 
 
-def cheapest(between: float, within: float, cost: float, cost_within: float) -> int:
+def cheapest(
+    between: float, within: float, cost: float, cost_within: float, most: int = MOST_WITHIN
+) -> int:
     """How many repetitions within one of a level above give the narrowest interval for the time:
     blocks a boot, boots a build. The square root of the ratio of costs times the ratio of variances
     within and between, rounded up (Kalibera and Jones 2013, Rigorous benchmarking in reasonable
-    time, doi:10.1145/2491894.2464160, section 6.2). Deviations in one unit; MOST_WITHIN where what
-    is above does not differ.
+    time, doi:10.1145/2491894.2464160, section 6.2). Deviations in one unit; `most` where what is
+    above does not differ.
     """
     if between <= 0 or cost_within <= 0:
-        return MOST_WITHIN
+        return most
     best = math.ceil(math.sqrt(cost / cost_within) * within / between)
-    return min(max(best, 1), MOST_WITHIN)
+    return min(max(best, 1), most)

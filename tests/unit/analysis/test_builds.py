@@ -325,6 +325,9 @@ def test_an_earlier_result_gives_the_cheapest_split(tmp_path: Path) -> None:
     assert "builds differ by" in said
     assert "a build is assumed to take 12 s" in said
     assert "a build, " in said
+    alike = outlook(planned(), made(tmp_path / "alike", factors=factors, apart=0, between=0.05))
+    assert alike.metrics[0].boots
+    assert alike.metrics[0].boots.boots_a_build <= 8
     single = outlook(planned(), made(tmp_path / "one", factors=factors, builds=1, between=0.01))
     assert single.metrics[0].unit == "boot"
     assert any("how far builds lie apart is not known" in note for note in single.notes)
