@@ -30,6 +30,7 @@ __all__ = [
     "build_report",
     "check",
     "compare",
+    "init",
     "load",
     "power",
     "restore",
@@ -56,6 +57,23 @@ def load(path: Path | str) -> Results:
     from netbench.results import load as load_results
 
     return load_results(path)
+
+
+def init(
+    name: str, file: Path, hosts: Sequence[str] = (), ssh_config: Path | str | None = None
+) -> None:
+    """Write a template as a new campaign file. `hosts`: SSH destinations, or `local`, the sender
+    first; their addresses are filled in, and what cannot run there is commented out. Errors:
+    RequestError, PlaceError; HostError.
+    """
+    from netbench import starter
+    from netbench.new_file import refuse_existing, write_new
+
+    text = starter.template(name).text
+    refuse_existing(file, "init")  # before hosts are asked
+    if hosts:
+        text = starter.for_hosts(text, hosts, str(ssh_config or ""))
+    write_new(text, file, "init")
 
 
 def check(campaign: Campaign) -> list[Finding]:

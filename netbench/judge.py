@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from netbench import campaign
-from netbench.errors import PlaceError, RequestError
+from netbench.errors import RequestError
 from netbench.model import Campaign
 from netbench.plan import Plan
 from netbench.units import format_duration
@@ -62,23 +62,6 @@ def written(question: Question) -> str:
         f"judge: --time {format_duration(question.seconds)} is too short: {boots} boots of each"
         f" kernel take {least}; give it more, or a smaller --suite"
     )
-
-
-def keep(text: str, file: Path) -> None:
-    """Write the campaign to a new file. Errors: RequestError where there is one, which may have
-    been edited; PlaceError.
-    """
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError as error:
-        raise RequestError(
-            f"judge: {file} is there already; `run {file}` runs it, --output names another"
-        ) from error
-    except OSError as error:
-        raise PlaceError(
-            f"cannot write {file}: {error.strerror}; choose another place with --output"
-        ) from error
 
 
 def _parsed(text: str) -> Campaign:

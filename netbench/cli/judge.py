@@ -26,6 +26,7 @@ SPREADS = (0.005, 0.01, 0.02)  # of boots, where no earlier result tells it
 def _run(options: argparse.Namespace) -> int:
     from netbench import api, campaign, judge
     from netbench.built_kernels import pinned
+    from netbench.new_file import write_new
 
     try:
         seconds = parse_time(options.time) / 1e9
@@ -38,7 +39,7 @@ def _run(options: argparse.Namespace) -> int:
     text = judge.written(question)
     pinned(campaign.parse(text, "judge"))  # a wrong revision is told before a file is written
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
-    judge.keep(text, file)
+    write_new(text, file, "judge")
     wanted = campaign.load(file)
     for line in _before(wanted, file, options.results):
         print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)

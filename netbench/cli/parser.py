@@ -15,6 +15,7 @@ from netbench.cli import (
     check,
     compare,
     export,
+    init,
     judge,
     lab,
     listing,
@@ -31,6 +32,7 @@ from netbench.cli.verb import find_latest
 from netbench.control_characters import escape_controls
 
 VERBS = (
+    init.VERB,
     check.VERB,
     plan.VERB,
     RUN,

@@ -206,6 +206,24 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change, and what takes root
     there.
     """
+    for host, key, level, place, why in setting_levels(campaign, pool):
+        if why:
+            yield Finding(
+                "error",
+                host,
+                f"{key}: {level}: {why}",
+                "leave this level out, or use another interface",
+            )
+        else:
+            yield from needing_root(place, key, level, campaign)
+
+
+def setting_levels(
+    campaign: Campaign, pool: WorkerPool
+) -> Iterator[tuple[str, str, SettingLevel, SettingContext, str]]:
+    """(host, key, level, where it is made, why it cannot be had there or "") of every level of a
+    setting.
+    """
     wanted = {
         (one.host, key, level): None
         for unit in Plan(campaign).units
@@ -218,15 +236,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
         if host not in places:
             places[host] = context_of(campaign, host, who_reads(pool, host))
         why = _why_no_level(places[host], key, level, campaign)
-        if why:
-            yield Finding(
-                "error",
-                host,
-                f"{key}: {level}: {why}",
-                "leave this level out, or use another interface",
-            )
-        else:
-            yield from needing_root(places[host], key, level, campaign)
+        yield host, key, level, places[host], why
 
 
 def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:

@@ -10,6 +10,7 @@ import pytest
 from netbench import campaign, judge
 from netbench.errors import PlaceError, RequestError
 from netbench.judge import Question
+from netbench.new_file import write_new
 from netbench.plan import Plan
 from tests.support.kernel_repository import Repository
 from tests.support.local import call
@@ -93,12 +94,12 @@ def test_errors_say_what_to_give(changed: dict[str, object], why: str) -> None:
 
 def test_a_campaign_that_is_there_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "judge.yaml"
-    judge.keep("first", file)
+    write_new("first", file, "judge")
     with pytest.raises(RequestError, match=r"is there already; `run .*` runs it, --output names"):
-        judge.keep("second", file)
+        write_new("second", file, "judge")
     assert file.read_text() == "first"
     with pytest.raises(PlaceError, match="choose another place with --output"):
-        judge.keep("third", tmp_path / "no" / "folder.yaml")
+        write_new("third", tmp_path / "no" / "folder.yaml", "judge")
 
 
 def test_it_says_what_it_can_show_before_it_builds(

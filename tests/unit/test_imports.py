@@ -61,6 +61,9 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "kernels": BASE_LAYER | {"kernels", "ownership"},
     "judge": BASE_LAYER | {"campaign", "plan"},
     "suites": set(),
+    "new_file": {"errors"},
+    "starter": BASE_LAYER | {"campaign", "conductor"},
+    "templates": set(),
     "bisection": BASE_LAYER | {"campaign", "kernels"},
     "built_kernels": BASE_LAYER | {"campaign", "kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
@@ -79,11 +82,14 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "conductor",
         "lab",
         "built_kernels",
+        "new_file",
+        "starter",
     },
     "listing": {"model", "store", "settings", "engine", "conductor"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
-    | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "redaction"},
+    | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
+    | {"starter"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }

@@ -1,0 +1,29 @@
+"""Campaign files that netbench writes for its user: never over one that is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from netbench.errors import PlaceError, RequestError
+
+
+def refuse_existing(file: Path, verb: str) -> None:
+    """Errors: RequestError where there is such a file, which may have been edited."""
+    if os.path.lexists(file):
+        raise RequestError(
+            f"{verb}: {file} is there already; `run {file}` runs it, --output names another"
+        )
+
+
+def write_new(text: str, file: Path, verb: str) -> None:
+    """Write a campaign to a new file. Errors: RequestError where there is one; PlaceError."""
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        refuse_existing(file, verb)
+    except OSError as error:
+        raise PlaceError(
+            f"cannot write {file}: {error.strerror}; choose another place with --output"
+        ) from error

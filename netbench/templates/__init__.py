@@ -1,0 +1,1 @@
+"""Campaign files with comments, which `init` writes."""

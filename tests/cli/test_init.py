@@ -1,0 +1,158 @@
+"""The campaigns that `init` writes: each runs, and those with hosts filled in are accepted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench import campaign, lab, starter
+from netbench.conductor.discovery import Impossible
+from netbench.errors import PlaceError, RequestError
+from netbench.lab.base import Lab
+from netbench.plan import Plan
+from tests.support.local import Command, call
+from tests.support.running import stored_records
+
+NAMES = [one.name for one in starter.templates()]
+SHORT = ("repeat.min=1", "repeat.max=1", "transfer.warmup=20ms", "verify=off")
+SETS = [word for one in SHORT for word in ("--set", one)]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Lab]:
+    """Two hosts with sshd, whose logins are over another link than their data."""
+    made = lab.up("netns", ["a", "b"], name=f"i{os.getpid()}")
+    yield made
+    lab.down(made.name)
+
+
+def run_short(file: str, *sets: str) -> None:
+    """One short run of each cell, all of which end well."""
+    bound = "bytes=1M" if "bytes:" in Path(file).read_text() else "duration=60ms"
+    words = [*SETS, "--set", f"transfer.{bound}", *sets]
+    done = call("run", file, *words)
+    assert done.returncode == 0, done.stderr
+    (result,) = Path("results").glob("*/*")
+    records = stored_records(result)
+    cells = {record["cell"] for record in records if record["status"] == "ok"}
+    assert cells == {cell.id for cell in campaign.load(file).cells}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_plans_as_it_is_written(name: str, netbench: Command) -> None:
+    assert netbench("init", name).returncode == 0
+    made = campaign.load(f"{name}.yaml")
+    assert (made.name, list(made.hosts), made.warnings) == (name, ["snd", "rcv"], ())
+    assert made.about.endswith("?")
+    assert made.compare is not None
+    assert Plan(made).seconds()[1] < 3600
+    assert netbench("plan", f"{name}.yaml").returncode == 0
+
+
+@pytest.mark.root
+@pytest.mark.netns
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "kernels"])
+def test_a_template_runs_on_one_machine(name: str, netbench: Command) -> None:
+    netbench("init", name)
+    run_short(f"{name}.yaml", "--set", "lab=netns")
+
+
+def test_templates_are_listed_with_what_they_ask(netbench: Command) -> None:
+    assert {"bulk", "tso", "kernels", "zerocopy", "files", "cpu-cost"} == set(NAMES)
+    listed = json.loads(netbench("init", "--json").stdout)
+    assert [one["name"] for one in listed] == NAMES
+    told = " ".join(netbench("init").stdout.split())
+    assert all(one["about"] in told for one in listed)
+
+
+def test_a_wrong_name_is_told_the_nearest(netbench: Command) -> None:
+    done = netbench("init", "bluk")
+    assert done.returncode == 2
+    assert "(did you mean 'bulk'?)" in done.stderr
+    assert not list(Path().iterdir())
+
+
+def test_a_file_that_is_there_is_kept(netbench: Command) -> None:
+    Path("bulk.yaml").write_text("mine")
+    done = netbench("init", "bulk")
+    assert done.returncode == 2
+    assert "--output" in done.stderr
+    assert Path("bulk.yaml").read_text() == "mine"
+    assert netbench("init", "bulk", "--output", "other.yaml").returncode == 0
+    assert Path("other.yaml").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told(netbench: Command) -> None:
+    done = netbench("init", "bulk", "--output", "missing/bulk.yaml")
+    assert done.returncode == PlaceError.exit_code
+    assert "missing/bulk.yaml" in done.stderr
+    assert "--output" in done.stderr
+
+
+@pytest.mark.parametrize("hosts", ["", "one", "one,", "a,,b"])
+def test_fewer_than_two_hosts_are_refused(hosts: str, netbench: Command) -> None:
+    done = netbench("init", "bulk", "--hosts", hosts)
+    assert done.returncode == 2
+    assert "two or more" in done.stderr
+
+
+def test_options_without_a_template_are_refused(netbench: Command) -> None:
+    done = netbench("init", "--hosts", "a,b")
+    assert done.returncode == 2
+    assert "needs a template" in done.stderr
+
+
+def test_a_host_that_cannot_be_reached_leaves_no_file(netbench: Command) -> None:
+    done = netbench("init", "bulk", "--hosts", "nowhere.invalid,local")
+    assert done.returncode == 1
+    assert "nowhere.invalid" in done.stderr
+    assert not Path("bulk.yaml").exists()
+
+
+@pytest.mark.root
+@pytest.mark.netns
+def test_found_hosts_have_their_data_link_and_run(hosts: Lab, netbench: Command) -> None:
+    a, b = hosts.hosts.values()
+    words = ("--hosts", f"{a.ssh},{b.ssh}", "--ssh-config", hosts.ssh_config)
+    done = netbench("init", "tso", *words)
+    assert done.returncode == 0, done.stderr
+    text = Path("tso.yaml").read_text()
+    assert "interface data0: veth, 10000 Mb/s, MTU 1500" in text
+    made = campaign.load("tso.yaml")
+    assert {name: host.address for name, host in made.hosts.items()} == {
+        "snd": a.address,
+        "rcv": b.address,
+    }
+    assert netbench("check", "tso.yaml").returncode == 0
+    run_short("tso.yaml")
+
+
+def test_what_cannot_run_is_commented_out_with_its_reason() -> None:
+    text = starter.template("zerocopy").text
+    why = Impossible("send", "uring_zc", "snd", "io_uring is\nswitched off")
+    made = starter.without(text, [why])
+    assert "    # - uring_zc  # cannot run on snd: io_uring is switched off\n" in made
+    sends = {cell.factors["send"] for cell in campaign.parse(made, "x").cells}
+    assert sends == {"write", "sendfile", "zerocopy"}
+    assert "zerocopy" in {cell.factors["receive"] for cell in campaign.parse(made, "x").cells}
+
+
+def test_a_baseline_that_cannot_run_is_an_error() -> None:
+    with pytest.raises(RequestError, match=r"tso: off cannot run.* snd: it is fixed"):
+        starter.without(
+            starter.template("tso").text, [Impossible("tso", "off", "snd", "it is fixed")]
+        )
+
+
+def test_kernels_are_the_oldest_and_newest_that_are_installed() -> None:
+    text = starter.template("kernels").text
+    made = campaign.parse(starter.with_kernels(text, ["6.1.9", "6.1.10", "6.12.3"]), "x")
+    assert {name: kernel.release for name, kernel in made.kernels.items()} == {
+        "old": "6.1.9",
+        "new": "6.12.3",
+    }
+    assert starter.with_kernels(text, ["6.1.9"]) == text
