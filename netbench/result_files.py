@@ -187,6 +187,11 @@ class HostEntry(JsonObject):
         """
         return (self.facts.get("emulated") or NOT_EMULATED) != NOT_EMULATED
 
+    @property
+    def is_virtual_machine(self) -> bool:
+        """Whether the host is a lab's guest under KVM, so that costs are those of a guest."""
+        return str(self.facts.get("lab_guest")).startswith("KVM")
+
 
 HostEntries = Annotated[tuple[HostEntry, ...], pydantic.Field(min_length=1)]
 """The entries of a host, one or more."""

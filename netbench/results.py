@@ -60,7 +60,7 @@ class Results:
     @property
     def label(self) -> str:
         """What must stand beside every number of a result that was measured under software
-        emulation; "" for any other.
+        emulation, or in a lab's guests under KVM; "" for any other.
         """
         return label_of(self.source.result)
 

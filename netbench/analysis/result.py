@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -159,9 +159,19 @@ class Result:
         """Pairs of which a host's CPU is software: what was measured there is no speed of any
         machine.
         """
-        hosts = {
-            host for host, entries in self.hosts.items() if any(e.is_emulated for e in entries)
-        }
+        return self._pairs_where(lambda entry: entry.is_emulated)
+
+    @cached_property
+    def virtual_machines(self) -> tuple[str, ...]:
+        """Pairs of which a host is a lab's guest under KVM, and none is emulated: what was measured
+        there costs what it costs in a virtual machine.
+        """
+        pairs = self._pairs_where(lambda entry: entry.is_virtual_machine)
+        return tuple(pair for pair in pairs if pair not in self.emulated)
+
+    def _pairs_where(self, true: Callable[[HostEntry], bool]) -> tuple[str, ...]:
+        """Pairs of which a host has such an entry, in the plan's order."""
+        hosts = {host for host, entries in self.hosts.items() if any(map(true, entries))}
         return tuple(pair for pair in self.plan.pairs if hosts & set(pair.split(">")))
 
     @property

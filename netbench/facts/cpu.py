@@ -4,11 +4,16 @@ Documentation/ABI/testing/sysfs-devices-system-cpu.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from netbench.facts.text import fields, words
 
 NOT_EMULATED = "no"
+NO_GUEST = "no"
+"""The fact `lab_guest` of all other hosts."""
+GUEST_FILE = "/etc/netbench.guest"
+_ACCELERATOR = re.compile(r"^ACCELERATOR='(.+)'$", re.MULTILINE)
 _EMULATORS = {"qemu": "QEMU TCG", "bochs": "Bochs"}
 """Names that systemd-detect-virt(1) gives to emulators without hardware support (`kvm` differs)."""
 _HYPERVISOR_CLOCKS = ("kvm-clock", "hyperv", "xen")
@@ -82,6 +87,16 @@ def emulated_by_clock(text: str) -> str:
     if any(name.startswith(_HYPERVISOR_CLOCKS) for name in text.split()):
         return NOT_EMULATED
     raise ValueError("no clock of a hypervisor in it")
+
+
+def lab_guest(text: str) -> str:
+    """What executes a lab's guest, in the words of the file that the lab has put there. Errors:
+    ValueError where it does not say.
+    """
+    match = _ACCELERATOR.search(text)
+    if not match:
+        raise ValueError("no ACCELERATOR in it")
+    return match[1]
 
 
 def mitigations(text: str) -> str:

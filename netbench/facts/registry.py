@@ -10,12 +10,15 @@ from collections.abc import Mapping
 
 from netbench.facts.base import CPU, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.cpu import (
+    GUEST_FILE,
+    NO_GUEST,
     NOT_EMULATED,
     cores,
     cpu_model,
     emulated_by_clock,
     emulated_by_detection,
     emulated_by_name,
+    lab_guest,
     mitigations,
     sockets,
 )
@@ -115,6 +118,12 @@ FACTS: tuple[Fact, ...] = (
             ),
             FactSource("file", (_CLOCKS + "available_clocksource",), emulated_by_clock),
         ),
+        CPU,
+    ),
+    Fact(
+        "lab_guest",
+        "what executes a guest of netbench's lab: KVM, with vhost-net or without, or QEMU TCG",
+        (FactSource("file", (GUEST_FILE,), lab_guest, ("No such file", NO_GUEST)),),
         CPU,
     ),
     Fact("microcode", "microcode revision", _cpuinfo(field("microcode")), CPU, "topology"),

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from netbench.errors import LabRefused
+from netbench.lab.accelerator import EMULATION, Accelerator
 from netbench.lab.command import Tools
 from netbench.model import Kernel
 
@@ -55,7 +56,7 @@ class Lab:
     in the order of the request.
 
     `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that
-    guests are made with.
+    guests are made with; `accelerator`: what they run on.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Lab:
     ssh_config: Path
     kernels: Mapping[str, LabKernel] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    accelerator: Accelerator = EMULATION
 
     def host(self, name: str) -> LabHost:
         """A host by name. Errors: LabRefused."""
@@ -144,7 +146,7 @@ class LabSpec:
     fast as the machine is.
 
     `kernels` are those of guests, `disk` gives each guest a disk; `ready` are the kernels that
-    `Kind.prepare` has built.
+    `Kind.prepare` has built, and `accelerator` is what it has found to run them.
     """
 
     kind: str
@@ -156,6 +158,7 @@ class LabSpec:
     disk: bool = False
     ready: Mapping[str, LabKernel] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    accelerator: Accelerator = EMULATION
 
 
 @dataclass(frozen=True)

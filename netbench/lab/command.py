@@ -28,6 +28,7 @@ PACKAGES = {
     "dpkg-query": "dpkg",
     "ldd": "libc-bin",
     "mke2fs": "e2fsprogs",
+    "timeout": "coreutils",
 }
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _DEADLINE = 60.0

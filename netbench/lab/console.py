@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from netbench.lab import sshd
@@ -23,15 +22,16 @@ def console(lab: Lab, host: str, lines: int = 20) -> list[str]:
     """The last lines of a guest's console, without control characters; none before it has printed
     anything. Errors: LabRefused.
     """
-    return list(_tail(console_file(lab, lab.host(host).name), lines))
+    return tail(console_file(lab, lab.host(host).name), lines)
 
 
-def _tail(file: Path, lines: int) -> Iterator[str]:
+def tail(file: Path, lines: int) -> list[str]:
+    """The same of any file that a console is written to."""
     try:
         with file.open("rb") as raw:
             raw.seek(max(0, os.fstat(raw.fileno()).st_size - _TAIL))
             text = raw.read().decode(errors="replace")
     except OSError:
-        return
+        return []
     printed = (_CONTROL.sub("", line).rstrip() for line in re.split(r"[\r\n]+", text))
-    yield from [line for line in printed if line][-lines:]
+    return [line for line in printed if line][-lines:]

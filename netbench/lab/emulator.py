@@ -9,55 +9,33 @@ import itertools
 import os
 import select
 import signal
+import socket
 import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.errors import LabError
+from netbench.lab.accelerator import Accelerator
 from netbench.lab.command import SYSTEM_FOLDERS
+from netbench.lab.guest_cpus import pin
 from netbench.lab.names import namespace_name
 
 PROGRAM = "qemu-system-x86_64"
 TUN = Path("/dev/net/tun")
-# MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot
-# to boot
-MEMORY = 1536
-# No KVM: a machine that is itself a guest may offer one that stock kernels do not boot in.
-MACHINE = (
-    *(
-        "-M",
-        "pc",
-        "-accel",
-        "tcg,thread=multi,tb-size=64",
-        "-cpu",
-        "max",
-        "-smp",
-        "1",
-        "-m",
-        str(MEMORY),
-    ),
-    *("-nodefaults", "-no-user-config", "-display", "none"),
-)
-# A guest that panics reboots at once; its console keeps the panic. The kernel's self-tests of
-# ciphers take a sixth of a boot.
-APPEND = (
-    "console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on mitigations=off"
-    " cryptomgr.notests"
-)
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA  # linux/if_tun.h
-_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
 _DEADLINE = 60.0
 
 
 @dataclass(frozen=True)
 class Guest:
     """A guest as QEMU starts it. `port` on 127.0.0.1 is forwarded to its SSH server; `tap` is the
-    tap device of its data link, in `namespace`.
+    tap device of its data link, in `namespace`; `number` is its place in the lab, from 0.
     """
 
     lab: str
@@ -67,6 +45,8 @@ class Guest:
     macs: tuple[str, str]
     namespace: Path
     tap: str
+    number: int
+    accelerator: Accelerator
     disk: Path | None = None
 
     @property
@@ -87,21 +67,42 @@ class Running:
 
 
 def start(
-    guest: Guest, program: str, image: Path, initrd: Path, append: str, user_network: str
+    guest: Guest,
+    program: str,
+    image: Path,
+    initrd: Path,
+    append: str,
+    user_network: str,
+    held: Iterable[int] = (),
 ) -> None:
-    """Start a guest; returns when the emulator runs it. Errors: LabError with QEMU's message."""
-    tap = open_tap(guest.namespace, guest.tap)
+    """Start a guest; returns when the emulator runs it, its CPUs pinned where it runs under KVM.
+    The emulator inherits the descriptors `held`. Errors: LabError with QEMU's message.
+    """
+    own_cpus = guest.accelerator.of(guest.number)
+    with contextlib.ExitStack() as stack:
+        taps = []
+        for _ in range(queues := guest.accelerator.queues(guest.number)):
+            taps.append(open_tap(guest.namespace, guest.tap, queues > 1))
+            stack.callback(os.close, taps[-1])
+        argv = [program, *_arguments(guest, taps, user_network)]
+        argv += ["-kernel", str(image), "-initrd", str(initrd)]
+        argv += ["-append", f"{guest.accelerator.append} {append}".strip()]
+        inherited = [*taps, *held]  # not the lock of labs: it would be held while the guest runs
+        if own_cpus:
+            monitor, its = socket.socketpair()
+            stack.enter_context(monitor)
+            stack.enter_context(its)
+            inherited.append(its.fileno())
+            argv += ["-chardev", f"socket,id=qmp,fd={its.fileno()}"]
+            argv += ["-mon", "chardev=qmp,mode=control"]
+        _run(guest.name, argv, inherited)
+        if own_cpus:
+            pin(monitor, own_cpus)
+
+
+def _run(name: str, argv: Sequence[str], inherited: Sequence[int]) -> None:
+    """Run QEMU until it is in the background. Errors: LabError."""
     try:
-        argv = [program, *_arguments(guest, tap, user_network)]
-        argv += [
-            "-kernel",
-            str(image),
-            "-initrd",
-            str(initrd),
-            "-append",
-            f"{APPEND} {append}".strip(),
-        ]
-        environment = {"PATH": os.pathsep.join(SYSTEM_FOLDERS), "LC_ALL": "C"}
         done = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
@@ -110,40 +111,49 @@ def start(
             errors="replace",
             check=False,
             timeout=_DEADLINE,
-            pass_fds=(tap,),  # and not the lock of labs: it would be held as long as the guest runs
-            env=environment,
+            pass_fds=inherited,
+            env={"PATH": os.pathsep.join(SYSTEM_FOLDERS), "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LabError(f"{guest.name}: cannot start QEMU: {error}") from error
-    finally:
-        os.close(tap)
+        raise LabError(f"{name}: cannot start QEMU: {error}") from error
     if done.returncode:
         raise LabError(
-            f"{guest.name}: QEMU does not start (exit {done.returncode}):"
-            f" {' '.join(done.stderr.split())}"
+            f"{name}: QEMU does not start (exit {done.returncode}): {' '.join(done.stderr.split())}"
         )
 
 
-def _arguments(guest: Guest, tap: int, user_network: str) -> Iterator[str]:
+def _arguments(guest: Guest, taps: Sequence[int], user_network: str) -> Iterator[str]:
     management, data = guest.macs
-    yield from MACHINE
+    yield from guest.accelerator.machine(guest.number)
     yield from ("-name", guest.marker, "-daemonize", "-pidfile", str(guest.folder / "qemu.pid"))
     yield from ("-serial", f"file:{guest.console}")
     yield from ("-netdev", f"user,id=n0,{user_network},hostfwd=tcp:127.0.0.1:{guest.port}-:22")
     yield from ("-device", f"virtio-net-pci,romfile=,netdev=n0,mac={management}")
-    yield from ("-netdev", f"tap,id=n1,fd={tap}")
-    yield from ("-device", f"virtio-net-pci,romfile=,netdev=n1,mac={data}")
+    yield from _data_link(taps, data, guest.accelerator.vhost)
     if guest.disk:
         yield from ("-drive", f"if=virtio,format=raw,file={guest.disk}")
 
 
-def open_tap(namespace: Path, name: str) -> int:
-    """A descriptor of a tap device that lives in another network namespace. Errors: LabError."""
+def _data_link(taps: Sequence[int], mac: str, vhost: bool) -> Iterator[str]:
+    """A virtio NIC with a queue for each descriptor of its tap; each pair of queues has two
+    vectors, and configuration and control one each.
+    """
+    several = len(taps) > 1
+    descriptors = f"fds={':'.join(map(str, taps))}" if several else f"fd={taps[0]}"
+    yield from ("-netdev", f"tap,id=n1,{descriptors}{',vhost=on' if vhost else ''}")
+    queues = f",mq=on,vectors={2 * len(taps) + 2}" if several else ""
+    yield from ("-device", f"virtio-net-pci,romfile=,netdev=n1,mac={mac}{queues}")
+
+
+def open_tap(namespace: Path, name: str, multi_queue: bool = False) -> int:
+    """A descriptor of a tap device that lives in another network namespace, and of another queue
+    of it where it has several. Errors: LabError.
+    """
     box: list[int | OSError] = []
 
     def inside() -> None:  # only this thread enters the namespace
         try:
-            box.append(_open_tap(namespace, name))
+            box.append(_open_tap(namespace, name, multi_queue))
         except OSError as error:
             box.append(error)
 
@@ -157,17 +167,14 @@ def open_tap(namespace: Path, name: str) -> int:
     return box[0]
 
 
-def _open_tap(namespace: Path, name: str) -> int:
+def _open_tap(namespace: Path, name: str, multi_queue: bool) -> int:
     with namespace.open("rb") as space:
         if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     tap = os.open(TUN, os.O_RDWR | os.O_CLOEXEC)
+    flags = _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR | (_IFF_MULTI_QUEUE if multi_queue else 0)
     try:
-        fcntl.ioctl(
-            tap,
-            _TUNSETIFF,
-            struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR),
-        )
+        fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
     except OSError:
         os.close(tap)
         raise

@@ -26,6 +26,7 @@ def described(lab: Lab, host: LabHost) -> emulator.Guest:
     """The emulator's specification of a host's guest."""
     here = sshd.place(lab.folder, host.name)
     disk = here / "disk"
+    number = list(lab.hosts).index(host.name)
     return emulator.Guest(
         lab=lab.name,
         name=host.name,
@@ -33,7 +34,9 @@ def described(lab: Lab, host: LabHost) -> emulator.Guest:
         port=host.port,
         macs=(mac(lab, host, 0), mac(lab, host, 1)),
         namespace=state.NAMESPACES / host.namespace,
-        tap=tap_name(list(lab.hosts).index(host.name) + 1),
+        tap=tap_name(number + 1),
+        number=number,
+        accelerator=lab.accelerator,
         disk=disk if disk.exists() else None,
     )
 
@@ -44,14 +47,8 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
     root = spec.folder / "root.cpio"
     try:
         root.write_bytes(_root(lab, host, kernel, spec.disk is not None))
-        emulator.start(
-            spec,
-            tools.paths[emulator.PROGRAM],
-            kernel.image,
-            root,
-            kernel.append,
-            USER_NETWORK,
-        )
+        program = tools.paths[emulator.PROGRAM]
+        emulator.start(spec, program, kernel.image, root, kernel.append, USER_NETWORK)
     except OSError as error:
         raise LabError(
             f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}; free some"

@@ -20,6 +20,7 @@ def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
         "DATA4": host.address,
         "DATA6": host.address6,
         "DISK": "1" if disk else "",
+        "ACCELERATOR": lab.accelerator.fact,  # read as the fact `lab_guest`
     }
     archive.file(
         "etc/netbench.guest", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()

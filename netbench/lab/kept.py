@@ -42,7 +42,9 @@ def keep(draft: Path, place: Path) -> None:
 
 
 def is_kept(place: Path) -> bool:
-    """Whether a file or a folder is there as it was kept; says so where it was changed."""
+    """Whether a file or a folder is there as it was kept, and then in use; says so where it was
+    changed.
+    """
     whole = _is_whole(place)
     if not whole and place.exists() and _note(place).exists():
         say_changed(place)
@@ -58,8 +60,12 @@ def _is_whole(place: Path) -> bool:
 
 def say_changed(place: Path) -> None:
     """Say that something in the cache is not used."""
-    line = f"netbench: {place} was changed after it was kept: it is made or fetched anew"
-    print(escape_controls(line), file=sys.stderr, flush=True)
+    say(f"{place} was changed after it was kept: it is made or fetched anew")
+
+
+def say(line: str) -> None:
+    """Say something on standard error."""
+    print(escape_controls(f"netbench: {line}"), file=sys.stderr, flush=True)
 
 
 def _note(place: Path) -> Path:

@@ -1,4 +1,5 @@
-"""Hosts that are guests of QEMU under software emulation, each with a kernel of its own.
+"""Hosts that are guests of QEMU, each with a kernel of its own: under KVM, or under software
+emulation.
 
     root namespace                        nb-LAB-switch                guest
     127.0.0.1:PORT - QEMU's user network ----------------------------  mgmt0   SSH
@@ -19,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.errors import LabError, LabRefused
-from netbench.lab import emulator, guest_kernel, guests, netns, sshd
+from netbench.lab import emulator, guest_kernel, guests, netns, sshd, trial
 from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
 from netbench.lab.login import await_login
@@ -27,7 +28,7 @@ from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.userland import userland
 
 LOCAL = "127.0.0.1"
-NEEDS = ("ip", "ssh", "ssh-keygen", emulator.PROGRAM, *guest_kernel.NEEDS)
+NEEDS = ("ip", "ssh", "ssh-keygen", emulator.PROGRAM, *trial.NEEDS, *guest_kernel.NEEDS)
 _PORTS = (20000, 32000)  # below Linux' ephemeral ports
 _DISK_NEEDS = ("mke2fs",)
 
@@ -37,15 +38,17 @@ def _needs(spec: LabSpec) -> Sequence[str]:
 
 
 def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
-    """Find or build everything that the guests start from. Errors: LabRefused; RequestError about a
-    kernel's files.
+    """Find or build everything that the guests start from, and try KVM with it. Errors: LabRefused,
+    LabError; RequestError about a kernel's files.
     """
     if not emulator.TUN.exists():
         raise LabRefused(f"guests need {emulator.TUN}, which does not exist; run `modprobe tun`")
     programs = userland(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
-    return replace(spec, ready=ready, versions=programs.versions | {"qemu": _version(tools)})
+    versions = programs.versions | {"qemu": _version(tools)}
+    accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
+    return replace(spec, ready=ready, versions=versions, accelerator=accelerator)
 
 
 def _version(tools: Tools) -> str:
@@ -62,7 +65,8 @@ def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
         for i, (name, port) in enumerate(zip(spec.hosts, ports, strict=True), 1)
     }
     config = sshd.keys(folder, hosts.values(), tools)
-    lab = Lab(spec.name, spec.kind, folder, hosts, config, dict(spec.ready), dict(spec.versions))
+    ready, versions = dict(spec.ready), dict(spec.versions)
+    lab = Lab(spec.name, spec.kind, folder, hosts, config, ready, versions, spec.accelerator)
     _links(spec, tools)
     first = next(iter(lab.kernels.values()))
     together(lambda host: guests.make_guest(lab, host, first, spec.disk, tools), hosts.values())
@@ -107,9 +111,10 @@ def _links(spec: LabSpec, tools: Tools) -> None:
         "link add data type bridge stp_state 0 mcast_snooping 0",
         *netns.configure("data", "", ipv6),
     ]
-    for port in ports:
+    for i, port in enumerate(ports):
+        several = " multi_queue" if spec.accelerator.queues(i) > 1 else ""
         lines += [
-            f"tuntap add dev {port} mode tap vnet_hdr",
+            f"tuntap add dev {port} mode tap vnet_hdr{several}",
             f"link set {port} master data",
             *netns.configure(port, "", ipv6),
         ]

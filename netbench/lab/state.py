@@ -16,8 +16,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from netbench.errors import LabError
+from netbench.lab.accelerator import Accelerator
 from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.names import SWITCH, namespace_name
 
@@ -114,8 +116,19 @@ def read(name: str) -> Lab | None:
     kernels = {kernel: _kernel(fields) for kernel, fields in known.get("kernels", {}).items()}
     place, config = Path(known["folder"]), Path(known["ssh_config"])
     return Lab(
-        known["name"], known["kind"], place, hosts, config, kernels, known.get("versions", {})
+        known["name"],
+        known["kind"],
+        place,
+        hosts,
+        config,
+        kernels,
+        known.get("versions", {}),
+        _accelerator(known.get("accelerator", {})),
     )
+
+
+def _accelerator(fields: dict[str, Any]) -> Accelerator:
+    return Accelerator(**fields | {"cpus": tuple(map(tuple, fields.get("cpus", ())))})
 
 
 def _kernel(fields: dict[str, str]) -> LabKernel:

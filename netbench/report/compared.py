@@ -18,10 +18,9 @@ from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.control_line import control_lines
 from netbench.report.gate_line import gate_line, where
 from netbench.report.json import SCHEMA, control, plain
-from netbench.report.label import label_of, labelled
+from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
-from netbench.report.sections.summary import EMULATED
 from netbench.report.titles import sentence, title
 from netbench.units import listed
 
@@ -98,7 +97,7 @@ class Compared:
 
     @property
     def label(self) -> str:
-        """That of what was measured under emulation; "" else."""
+        """That of what was measured under emulation or in guests; "" else."""
         return label_of(*self.results.values())
 
     @property
@@ -107,7 +106,7 @@ class Compared:
         out.
         """
         several = len({c.pair for family in self.families.values() for c in family}) > 1
-        head = [f"{self.label[0].upper()}{self.label[1:]}. {EMULATED}"] if self.label else []
+        head = explained(self.label)
         if len(self.results) > 1:
             head += [f"{name}: {_described(result)}" for name, result in self.results.items()]
             head.append(UNPAIRED)

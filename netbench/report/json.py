@@ -24,8 +24,8 @@ def to_json(report: Report) -> dict[str, Any]:
     """`{schema, name, about, label, cells, comparisons, controls, cautions, hosts, sections}`; what
     there is none of is null.
 
-    `label` is what must stand beside every number (emulated: facts, not speed), "" for hardware; a
-    cell says it of its pair.
+    `label` is what must stand beside every number (emulated: facts, not speed; virtual machine:
+    costs are those of a VM), "" for hardware; a cell says it of its pair.
     """
     source = report.source
     return {
@@ -40,6 +40,7 @@ def to_json(report: Report) -> dict[str, Any]:
                 "pair": c.pair,
                 "factors": dict(c.factors),
                 "emulated": c.pair in source.result.emulated,
+                "virtual_machine": c.pair in source.result.virtual_machines,
                 "status": c.status,
                 "n": c.n,
                 "unit": c.unit,

@@ -1,5 +1,5 @@
-"""The label of what was measured under software emulation: it stands at every table and drawing,
-whatever the renderer.
+"""The label of what was measured under software emulation, or in a lab's guests under KVM: it
+stands at every table and drawing, whatever the renderer.
 """
 
 from __future__ import annotations
@@ -10,17 +10,34 @@ from netbench.analysis.result import Result
 from netbench.report.blocks import Block, Plot, Section, Table
 
 LABEL = "emulated: facts, not speed"
+VIRTUAL = "virtual machine: costs are those of a VM"
+_MEANINGS = {
+    LABEL: "A program emulates the CPU: no time, rate or cost below is that of a machine.",
+    VIRTUAL: "Guests run under KVM: packets, interrupts and timers cost what they cost in a virtual"
+    " machine, which hardware is not.",
+}
 
 
 def label_of(*results: Result) -> str:
-    """The label of what is made from these results, with its pairs where others are not emulated;
-    "" where none is.
+    """The label of what is made from these results, with its pairs where others have another or
+    none; "" where none has one.
     """
     pairs = [pair for result in results for pair in result.plan.pairs]
-    emulated = [pair for result in results for pair in result.emulated]
-    if not emulated:
-        return ""
-    return LABEL if len(emulated) == len(pairs) else f"{', '.join(dict.fromkeys(emulated))} {LABEL}"
+    of_label = {
+        LABEL: [pair for result in results for pair in result.emulated],
+        VIRTUAL: [pair for result in results for pair in result.virtual_machines],
+    }
+    return "; ".join(
+        label if len(mine) == len(pairs) else f"{', '.join(dict.fromkeys(mine))} {label}"
+        for label, mine in of_label.items()
+        if mine
+    )
+
+
+def explained(label: str) -> list[str]:
+    """A paragraph of a label and what it means; none of no label."""
+    meanings = [meaning for name, meaning in _MEANINGS.items() if name in label]
+    return [" ".join((f"{label[0].upper()}{label[1:]}.", *meanings))] if label else []
 
 
 def labelled(section: Section, label: str) -> Section:

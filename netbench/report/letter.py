@@ -21,7 +21,7 @@ from netbench.errors import ReportError
 from netbench.report.build import Report
 from netbench.report.control_line import control_lines
 from netbench.report.hardware import hardware
-from netbench.report.label import label_of
+from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.source import Source
 from netbench.report.titles import title
@@ -67,9 +67,8 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     """What was measured on, what is compared, and how often."""
     result = source.result
-    label = label_of(result)
-    if label:
-        yield from _wrapped(f"{label[0].upper()}{label[1:]}: a program played the CPU.")
+    for line in explained(label_of(result)):
+        yield from _wrapped(line)
     yield from _wrapped(hardware(result))
     first = family[0]
     levels = dict.fromkeys(c.level for c in family)

@@ -1,5 +1,5 @@
-"""The fact `emulated`: what guests of QEMU said of themselves, and this machine against
-systemd-detect-virt(1).
+"""The facts `emulated` and `lab_guest`: what guests of QEMU said of themselves, and this machine
+against systemd-detect-virt(1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from netbench import campaign
 from netbench.conductor.host_facts import read_host
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
-from netbench.facts.registry import BY_NAME
+from netbench.facts.registry import BY_NAME, FACTS
 from netbench.hosts.probe import Question, read_facts
 from netbench.result_files import HostEntry
 
@@ -90,6 +90,25 @@ def test_that_there_is_no_hypervisor_is_an_answer() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("answer", "guest"),
+    [
+        ("NAME='a'\nDISK=''\nACCELERATOR='KVM, vhost-net'\n", "KVM, vhost-net"),
+        ("NAME='a'\nACCELERATOR='QEMU TCG'\n", "QEMU TCG"),
+        (EngineError(1, 2, "file", "/etc/netbench.guest: No such file or directory"), "no"),
+        (EngineError(1, 13, "file", "/etc/netbench.guest: Permission denied"), None),
+        ("NAME='a'\n", None),
+    ],
+)
+def test_a_guest_of_a_lab_says_what_executes_it(
+    answer: str | EngineError, guest: str | None
+) -> None:
+    fact = {found.name: found for found in FACTS}["lab_guest"]
+    assert read_facts(lambda questions: [answer], {}, [fact])[0] == {"lab_guest": guest}
+    entry = HostEntry(0, "", 100, {"lab_guest": guest})
+    assert entry.is_virtual_machine == (guest is not None and "KVM" in guest)
+
+
 @pytest.mark.skipif(
     shutil.which("systemd-detect-virt") is None, reason="no systemd-detect-virt here"
 )
@@ -102,6 +121,8 @@ def test_this_machine_is_what_systemd_says() -> None:
         entry = read_host(here, pool, "here")
     assert entry.facts["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
     assert entry.is_emulated == (virt in ("qemu", "bochs"))
+    assert entry.facts["lab_guest"] == "no"
+    assert not entry.is_virtual_machine
 
 
 def test_what_is_not_known_is_no_label() -> None:

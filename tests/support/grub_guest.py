@@ -88,11 +88,14 @@ def move_in(lab: Lab, name: str) -> None:
     image = here / "grub-disk"
     _disk(lab, host, packages, image, tools)
     described = guests.described(lab, host)
-    tap = emulator.open_tap(described.namespace, described.tap)
+    queues = described.accelerator.queues(described.number)
+    taps = [
+        emulator.open_tap(described.namespace, described.tap, queues > 1) for _ in range(queues)
+    ]
     try:
         argv = [
             tools.paths[emulator.PROGRAM],
-            *emulator._arguments(described, tap, guests.USER_NETWORK),
+            *emulator._arguments(described, taps, guests.USER_NETWORK),
         ]
         argv += ["-drive", f"if=virtio,format=raw,file={image}"]
         subprocess.run(
@@ -101,10 +104,11 @@ def move_in(lab: Lab, name: str) -> None:
             capture_output=True,
             check=True,
             timeout=60,
-            pass_fds=(tap,),
+            pass_fds=taps,
         )
     finally:
-        os.close(tap)
+        for tap in taps:
+            os.close(tap)
     await_login(lab, host, tools, 240.0)
 
 
@@ -114,7 +118,9 @@ def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools
     shutil.copytree(
         modules, content / "grub" / "i386-pc", ignore=shutil.ignore_patterns("*.img", "*.module")
     )
-    (content / "grub" / "grub.cfg").write_text(_menu(list(lab.kernels.values())))
+    (content / "grub" / "grub.cfg").write_text(
+        _menu(list(lab.kernels.values()), lab.accelerator.append)
+    )
     (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
     for kernel in lab.kernels.values():
         shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
@@ -147,11 +153,11 @@ def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools
     shutil.rmtree(content)
 
 
-def _menu(kernels: list[LabKernel]) -> str:
+def _menu(kernels: list[LabKernel], append: str) -> str:
     advanced = "".join(
-        _ADVANCED.format(release=kernel.release, append=emulator.APPEND) for kernel in kernels
+        _ADVANCED.format(release=kernel.release, append=append) for kernel in kernels
     )
-    simple = _SIMPLE.format(release=kernels[0].release, append=emulator.APPEND)
+    simple = _SIMPLE.format(release=kernels[0].release, append=append)
     title = "submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-test' {\n"
     return f"{_HEAD}{simple}{title}{advanced}}}\n"
 

@@ -15,14 +15,13 @@ from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import amount, change
 from netbench.report.blocks import Block, Prose, Section
 from netbench.report.control_line import control_lines
-from netbench.report.label import label_of
+from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.profile_words import change_sentence
 from netbench.report.source import Source
 from netbench.report.titles import sentence, title
 from netbench.units import format_duration
 
-EMULATED = "A program emulates the CPU: no time, rate or cost below is that of a machine."
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 MUCH = 0.25  # of the least busy cell's CPUs, used by others
 HZ = 100
@@ -35,8 +34,7 @@ def summary(source: Source) -> Section:
     state of the campaign.
     """
     result = source.result
-    label = label_of(result)
-    blocks: list[Block] = [Prose((f"{label[0].upper()}{label[1:]}. {EMULATED}",))] if label else []
+    blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     blocks += [Prose((result.about,))] if result.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):

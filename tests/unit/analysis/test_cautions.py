@@ -201,6 +201,12 @@ def no_call(record: Record) -> Record:
             "the fact `emulated`",
         ),
         (
+            "virtual_machine",
+            Synth(pairs=TWO, facts={"snd": {"lab_guest": "KVM"}}),
+            "snd",
+            "the fact `lab_guest`",
+        ),
+        (
             "dependence",
             Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001),
             "send=",

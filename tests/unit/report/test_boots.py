@@ -16,13 +16,14 @@ from matplotlib import pyplot
 from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Plot, Prose, Table, Value
 from netbench.report.build import Report, build
-from netbench.report.label import LABEL
+from netbench.report.label import LABEL, VIRTUAL
 from netbench.report.numbers import words
 from netbench.results import load
 from tests.support.synthetic import ROWS, Record, Synth
 
 TWO = ("snd>rcv",)
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
+KVM = {host: {"emulated": "no", "lab_guest": "KVM, vhost-net"} for host in ("snd", "rcv")}
 TCG = {host: {"emulated": "QEMU TCG"} for host in ("snd", "rcv")}
 COMPARE = {"factor": "kernel", "baseline": "6.1", "margin": 0.01}
 BOOTED = Synth(KERNELS, runs=12, boots=4, between=0.01, pairs=TWO, compare=COMPARE)
@@ -257,6 +258,23 @@ def test_hardware_and_guests_of_hypervisors_have_no_label(tmp_path: Path) -> Non
         tmp_path / "r", runs=3, facts={host: {"emulated": "no"} for host in ("snd", "rcv")}
     )
     assert LABEL not in text.render(report)
+
+
+def test_guests_under_kvm_have_a_label_of_their_own(tmp_path: Path) -> None:
+    report = made(tmp_path / "r", runs=3, pairs=TWO, facts=KVM)
+    said = json_module.loads(json.render(report))
+    assert said["label"] == VIRTUAL
+    assert all(cell["virtual_machine"] and not cell["emulated"] for cell in said["cells"])
+    assert LABEL not in text.render(report)
+    first = report.section("summary").blocks[0]
+    assert isinstance(first, Prose)
+    assert first.lines[0].startswith("Virtual machine: costs are those of a VM. Guests run under")
+
+
+def test_each_pair_has_the_label_of_its_own_hosts(tmp_path: Path) -> None:
+    facts = KVM | {"a": {"emulated": "QEMU TCG", "lab_guest": "QEMU TCG"}}
+    report = made(tmp_path / "r", runs=3, pairs=("snd>rcv", "a>b"), facts=facts)
+    assert tables(report, "cells")[0].title == f"a>b {LABEL}; snd>rcv {VIRTUAL}"
 
 
 # --- proof ---

@@ -1,0 +1,134 @@
+"""Guests under KVM, as far as this machine goes. The trial is a real one. Where it fails, all that
+comes after it is tested with a fake accelerator: QEMU's emulator, started in place of KVM with all
+the other arguments of a guest under KVM but vhost-net's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from netbench import lab
+from netbench.lab import command, emulator, state, trial
+from netbench.lab.accelerator import KVM, TCG, Accelerator
+from netbench.lab.base import Lab
+from netbench.lab.guests import boot
+from netbench.lab.login import await_login
+from netbench.model import Kernel
+from tests.support.guests import FIRST, NAME, ssh
+
+FAKE = """\
+#!/bin/sh
+[ "$1" != --version ] || exec {qemu} --version
+echo "$@" >> {log}
+for word; do
+    shift
+    case $word in
+        kvm) word=tcg,thread=multi ;;
+        host) word=max ;;
+        tap,*) word=${{word%,vhost=on}} ;;
+    esac
+    set -- "$@" "$word"
+done
+exec {qemu} "$@"
+"""
+needs_kvm = pytest.mark.skipif(not os.access(trial.DEVICE, os.R_OK | os.W_OK), reason="no /dev/kvm")
+
+
+def processes_with(word: str) -> list[str]:
+    """Command lines that have a word, of processes that still have one."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(entry.read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in lines if word in line]
+
+
+@needs_kvm
+def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
+    tools = command.find((emulator.PROGRAM, *trial.NEEDS))
+    argv = trial._arguments(made.kernels[FIRST], Accelerator(KVM, cpus=((0,),)), tools)
+    assert argv[argv.index("-accel") + 1] == "kvm"
+    mark = "netbench.trial=1"
+    argv[-1] = f"{argv[-1]} {mark}"
+    started = time.monotonic()
+    why = trial.try_boot(made.kernels[FIRST], argv)
+    took = time.monotonic() - started
+    assert not processes_with(mark)
+    assert took < trial.SECONDS * 1.5  # of which all but 10 s is the machine's
+    if "did not reach its user space within 10 s" in why:
+        assert took >= trial.SECONDS
+    else:
+        assert why == "" or " ended: " in why
+        assert took < trial.SECONDS
+
+
+def test_guests_run_on_what_the_trial_chose(made: Lab) -> None:
+    chosen = made.accelerator
+    assert (chosen.name == TCG) == bool(chosen.why)
+    for host in made.hosts:
+        assert f"ACCELERATOR='{chosen.fact}'" in ssh(made, host, "cat", "/etc/netbench.guest")
+        cpu = ssh(made, host, "grep", "-m1", "model.name", "/proc/cpuinfo")
+        assert ("TCG" in cpu) == (chosen.name == TCG)
+        assert ssh(made, host, "nproc") == str(chosen.queues(list(made.hosts).index(host)))
+    assert state.read(NAME) == made
+
+
+@pytest.mark.slow
+def test_the_path_of_kvm_with_a_fake_accelerator(
+    made: Lab,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All but KVM and vhost-net is real: the trial's boot and its mark, queues of the data link,
+    QEMU's monitor, affinities of its threads.
+    """
+    own = sorted(os.sched_getaffinity(0))[:2]
+    if len(own) < 2:
+        pytest.skip("a guest with several queues needs two CPUs")
+    log, fake = tmp_path / "log", tmp_path / emulator.PROGRAM
+    fake.write_text(FAKE.format(qemu=shutil.which(emulator.PROGRAM), log=log))
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(trial, "DEVICE", Path("/dev/null"))
+    monkeypatch.setattr(trial, "VHOST", Path("/dev/null"))
+    monkeypatch.setattr(trial, "SECONDS", 60.0)  # an emulator is slower than what it stands for
+    monkeypatch.setattr(trial, "shares", lambda cpus, guests: (tuple(own),) * guests)
+    name = f"{NAME}k"
+    here = lab.up("qemu", ["a", "b"], name=name, kernels=[Kernel(FIRST, release=FIRST)])
+    try:
+        assert here.accelerator == Accelerator(KVM, vhost=True, cpus=(tuple(own),) * 2)
+        assert capsys.readouterr().err == (
+            "netbench: guests run under KVM, vhost-net, 2 CPUs each: their costs are those of a"
+            " virtual machine\n"
+        )
+        first, *guests = log.read_text().splitlines()
+        assert "-accel kvm -cpu host -smp 2" in first
+        assert "-name" not in first
+        assert len(guests) == 2
+        assert all("vhost=on" in line and "mq=on,vectors=6" in line for line in guests)
+        boot(name, "b", here.kernels[FIRST])
+        await_login(here, here.hosts["b"], command.find(("ssh",)))
+        for host in here.hosts:
+            assert ssh(here, host, "nproc") == "2"
+            queues = ssh(here, host, "ls", "/sys/class/net/data0/queues").split()
+            assert queues == ["rx-0", "rx-1", "tx-0", "tx-1"]
+            assert "'KVM, vhost-net'" in ssh(here, host, "cat", "/etc/netbench.guest")
+        assert "1 packets received" in ssh(
+            here, "a", "ping", "-c", "1", "-W", "5", here.hosts["b"].address
+        )
+        for one in emulator.running(name, here.folder):
+            tasks = [int(task.name) for task in Path(f"/proc/{one.pid}/task").iterdir()]
+            allowed = [os.sched_getaffinity(task) for task in tasks]
+            assert all(cpus <= set(own) for cpus in allowed)
+            assert {own[0]} in allowed
+            assert {own[1]} in allowed
+    finally:
+        lab.down(name)

@@ -1,0 +1,157 @@
+"""What a lab's guests run on: arguments of QEMU, CPUs of each guest, and how long it is believed
+that KVM does not boot a kernel. What QEMU and KVM make of it is in tests/guests/test_kvm.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netbench.errors import LabError
+from netbench.lab import debian, emulator, trial
+from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
+from netbench.lab.base import LabKernel
+from netbench.lab.command import Tools
+
+
+@pytest.mark.parametrize(
+    ("available", "guests", "expected"),
+    [
+        (range(8), 2, ((1, 2, 3), (4, 5, 6))),
+        ((3, 5, 7), 2, ((5,), (7,))),
+        (range(2), 2, ((1,), (1,))),
+        (range(3), 5, ((1,), (2,), (1,), (2,), (1,))),
+        ((4,), 2, ((4,), (4,))),  # there is none to leave
+    ],
+)
+def test_the_first_cpu_is_the_controllers(
+    available: range, guests: int, expected: tuple[tuple[int, ...], ...]
+) -> None:
+    assert shares(available, guests) == expected
+
+
+def words(accelerator: Accelerator, number: int, taps: int) -> str:
+    guest = emulator.Guest(
+        lab="l",
+        name="h",
+        folder=Path("/f"),
+        port=1,
+        macs=("a", "b"),
+        namespace=Path("/n"),
+        tap="data1",
+        number=number,
+        accelerator=accelerator,
+    )
+    return " ".join(emulator._arguments(guest, range(7, 7 + taps), "restrict=on"))
+
+
+def test_kvm_is_asked_for_alone() -> None:
+    kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
+    one, two = words(kvm, 0, 1), words(kvm, 1, 2)
+    assert "-accel kvm -cpu host -smp 1 " in one
+    assert "-netdev tap,id=n1,fd=7,vhost=on -device virtio-net-pci,romfile=,netdev=n1,mac=b" in one
+    assert "mq=on" not in one
+    assert "-accel kvm -cpu host -smp 2 " in two
+    assert "tap,id=n1,fds=7:8,vhost=on" in two
+    assert "netdev=n1,mac=b,mq=on,vectors=6" in two
+    assert "tcg" not in one + two
+    assert "mitigations=off" not in kvm.append
+
+
+def test_emulation_is_as_it_was() -> None:
+    alone = words(EMULATION, 0, 1)
+    assert "-accel tcg,thread=multi,tb-size=64 -cpu max -smp 1 " in alone
+    assert "-netdev tap,id=n1,fd=7 -device virtio-net-pci,romfile=,netdev=n1,mac=b" in alone
+    assert "kvm" not in alone
+    assert "tsc=reliable random.trust_cpu=on mitigations=off" in EMULATION.append
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
+    """A fake accelerator, since KVM works on few machines of tests: a device that opens, and a QEMU
+    that counts how often it is started and never boots anything.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(trial, "DEVICE", device)
+    monkeypatch.setattr(trial, "VHOST", tmp_path / "none")
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho 'no VMX' >&2\nexit 1\n")
+    program.chmod(0o755)
+    return Tools({emulator.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> LabKernel:
+    (tmp_path / "root").write_bytes(b"")
+    return LabKernel("6.1", "6.1.0", tmp_path / "image", tmp_path / "root")
+
+
+def tries(tmp_path: Path) -> int:
+    return len((tmp_path / "tries").read_text().splitlines())
+
+
+def test_that_kvm_fails_is_kept(
+    tmp_path: Path, tools: Tools, kernel: LabKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "kernel 6.1 ended: no VMX"
+    assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
+    assert capsys.readouterr().err == (
+        f"netbench: guests are emulated (QEMU TCG), without KVM: {why}\n"
+    )
+    assert trial.choose([kernel], 2, tools).why == f"{why} (tried 0 min ago)"
+    assert tries(tmp_path) == 1
+    assert trial.choose([replace(kernel, append="x=y")], 2, tools).why == why
+    assert tries(tmp_path) == 2
+
+
+def older(file: Path) -> None:
+    os.utime(file, (0, file.stat().st_mtime - trial.KEPT_SECONDS))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda here: older(next((debian.cache() / "kvm").iterdir())),
+        lambda here: (here / "kvm").chmod(0o600),  # as where the module is loaded again
+        lambda here: os.utime(here / "qemu", (1, 1)),
+    ],
+    ids=["an hour", "the device", "QEMU"],
+)
+def test_what_may_change_the_answer_is_tried_again(
+    tmp_path: Path, tools: Tools, kernel: LabKernel, changed: Callable[[Path], None]
+) -> None:
+    trial.choose([kernel], 2, tools)
+    changed(tmp_path)
+    assert "tried" not in trial.choose([kernel], 2, tools).why
+    assert tries(tmp_path) == 2
+
+
+def test_after_another_boot_of_the_machine_it_is_tried_again(
+    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.choose([kernel], 2, tools)
+    (tmp_path / "boot_id").write_text("another")
+    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
+    trial.choose([kernel], 2, tools)
+    assert tries(tmp_path) == 2
+
+
+def test_without_the_device_nothing_is_tried(
+    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "DEVICE", tmp_path / "gone")
+    why = f"{tmp_path}/gone: No such file or directory"
+    assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
+    assert not (tmp_path / "tries").exists()
+
+
+def test_an_initramfs_that_is_gone_is_no_answer(tools: Tools, kernel: LabKernel) -> None:
+    kernel.initrd.unlink()
+    with pytest.raises(LabError, match="cannot try KVM"):
+        trial.choose([kernel], 2, tools)
