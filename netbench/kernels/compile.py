@@ -19,9 +19,11 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
+from netbench import cache
 from netbench.errors import RequestError
 from netbench.kernels import revision
 from netbench.kernels.layout import LINKED, Unshuffled
+from netbench.kernels.pruning import prune
 from netbench.kernels.source import digest
 from netbench.model import Kernel
 from netbench.ownership import refuse_foreign
@@ -89,18 +91,23 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
     layout = f"-layout{kernel.layout}" if kernel.layout else ""
     place = _cache("built") / f"{commit[:16]}-{recipe.key}{layout}"
-    if is_built(place):
+    if cache.use(place) and is_built(place):
         return place
     trees = _cache("trees")
     tree = trees / sha256(f"{revision.repository(kernel)}\0{recipe.key}".encode()).hexdigest()[:16]
     with _locked(trees / f"{tree.name}.lock", kernel, told.say):
-        if is_built(place):  # another netbench built it while this one waited
+        if cache.use(place) and is_built(place):  # another built it while this one waited
             return place
         told.say(f"kernel {kernel.name}: building {kernel.rev} ({commit[:12]}{layout})")
         tree.mkdir(exist_ok=True)
+        if not cache.use(tree):  # it was pruned at this moment
+            tree.mkdir(exist_ok=True)
+            cache.use(tree)
         make = partial(_make, kernel, recipe, tree, commit, told.line, jobs)
         _compile(kernel, recipe, tree, commit, make)
         _keep(tree / "objects" / _OUTPUT, place)
+        cache.use(place)
+    prune(told.say)
     return place
 
 
@@ -177,7 +184,7 @@ def _read(kernel: Kernel, key: str, path: str) -> bytes:
 
 
 def _cache(name: str) -> Path:
-    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "netbench" / name
+    place = cache.base() / name
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:

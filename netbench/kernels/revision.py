@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from netbench.errors import RequestError
@@ -51,10 +52,17 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
     place = repository(kernel)
     if not (tree / ".git").exists():
         _must(kernel, place, "worktree", "prune")  # one whose folder was removed
-        _must(kernel, place, "worktree", "add", "--force", "--detach", str(tree), commit)
+        anyway = ("--force", "--force")  # one that is locked, too
+        _must(kernel, place, "worktree", "add", *anyway, "--detach", str(tree), commit)
         reason = ("--reason", "netbench builds kernels here")
         _git(kernel, place, "worktree", "lock", *reason, str(tree))
     _must(kernel, tree, "checkout", "--force", "--detach", commit)
+
+
+def unlock(tree: Path) -> None:
+    """Let git forget a worktree once its folder is gone (`git worktree prune`, `git gc`)."""
+    with suppress(RequestError):
+        _git(Kernel(tree.parent.name), tree, "worktree", "unlock", str(tree))
 
 
 def bisection(kernel: Kernel, bad: str, goods: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ keeps them.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from netbench.cache import base, use
 from netbench.errors import LabRefused
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep, refuse_shared, say_changed
@@ -53,8 +53,7 @@ class Package:
 
 def cache() -> Path:
     """The folder that labs share; it exists when this returns. Errors: LabRefused."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    place = Path(base).expanduser() / "netbench" / "lab"
+    place = base() / "lab"
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
@@ -200,7 +199,7 @@ def _whole(place: Path, wanted: Package) -> bool:
     """Whether a file of the cache is the one that apt's signed lists name; says so where it is
     not.
     """
-    if not place.exists():
+    if not use(place):
         return False
     whole = sha256(place.read_bytes()).hexdigest() == wanted.sha256
     if not whole:
@@ -231,6 +230,7 @@ def _download(wanted: Sequence[Package], tools: Tools) -> None:
         for name, file in files.items():
             file.chmod(0o644)
             keep(file, cache() / name)
+            use(cache() / name)
 
 
 def unpacked(name: str, tools: Tools) -> Path:
@@ -261,6 +261,7 @@ def unpacked(name: str, tools: Tools) -> Path:
             tools.run(("dpkg-deb", "-x", str(file), str(draft)))
         with contextlib.suppress(OSError):  # another lab made it first
             keep(draft, place)
+    use(place)
     return place
 
 

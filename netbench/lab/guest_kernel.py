@@ -13,6 +13,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from netbench.cache import use
 from netbench.errors import LabRefused
 from netbench.kernels import source
 from netbench.lab import command, debian, modules
@@ -48,6 +49,7 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     if not _is_whole(root):
         root.parent.mkdir(exist_ok=True)
         _write(root, content)
+        use(root)
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
 
 
@@ -68,7 +70,7 @@ def checked(own: LabKernel) -> LabKernel:
 
 def _is_whole(root: Path) -> bool:
     """Whether an initramfs of the cache is there with the content that its name gives."""
-    if not root.exists():
+    if not use(root):
         return False
     whole = sha256(root.read_bytes()).hexdigest() == root.stem
     if not whole:
@@ -106,6 +108,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         (draft / "release").write_text(files.release)
         with contextlib.suppress(OSError):  # another lab made it first
             keep(draft, cached)
+    use(cached)
     return cached
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from netbench.cache import locks
 from netbench.errors import LabError, LabRefused
 from netbench.lab import command, emulator, sshd, state
 from netbench.lab.base import Lab, LabHost, LabKernel
@@ -42,13 +43,18 @@ def described(lab: Lab, host: LabHost) -> emulator.Guest:
 
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
-    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed."""
+    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed. As
+    long as it runs, the lab's kernels are not pruned from the cache.
+    """
+    kernels = (kernel, *lab.kernels.values())
+    entries = [place for one in kernels for place in (one.image.parent, one.initrd)]
     spec = described(lab, host)
     root = spec.folder / "root.cpio"
     try:
-        root.write_bytes(_root(lab, host, kernel, spec.disk is not None))
-        program = tools.paths[emulator.PROGRAM]
-        emulator.start(spec, program, kernel.image, root, kernel.append, USER_NETWORK)
+        with locks(entries) as held:
+            root.write_bytes(_root(lab, host, kernel, spec.disk is not None))
+            program = tools.paths[emulator.PROGRAM]
+            emulator.start(spec, program, kernel.image, root, kernel.append, USER_NETWORK, held)
     except OSError as error:
         raise LabError(
             f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}; free some"

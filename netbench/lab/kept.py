@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from netbench.cache import use
 from netbench.control_characters import escape_controls
 from netbench.errors import LabRefused, NetbenchError, StoreError
 from netbench.kernels.source import digest
@@ -45,7 +46,7 @@ def is_kept(place: Path) -> bool:
     """Whether a file or a folder is there as it was kept, and then in use; says so where it was
     changed.
     """
-    whole = _is_whole(place)
+    whole = use(place) and _is_whole(place)
     if not whole and place.exists() and _note(place).exists():
         say_changed(place)
     return whole

@@ -20,9 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.errors import LabError, LabRefused
+from netbench.kernels.pruning import prune
 from netbench.lab import emulator, guest_kernel, guests, netns, sshd, trial
 from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
+from netbench.lab.kept import say
 from netbench.lab.login import await_login
 from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.userland import userland
@@ -46,6 +48,7 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     programs = userland(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
+    prune(say)
     versions = programs.versions | {"qemu": _version(tools)}
     accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
     return replace(spec, ready=ready, versions=versions, accelerator=accelerator)

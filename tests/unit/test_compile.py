@@ -4,16 +4,19 @@ stand-in of a few lines, since a kernel takes minutes: `tests/guests` builds one
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
-from netbench import campaign
+from netbench import cache, campaign
 from netbench.built_kernels import pinned, with_built_kernels
 from netbench.conductor.progress import Silent
 from netbench.errors import CampaignError, RequestError
 from netbench.kernels.compile import build
+from netbench.kernels.pruning import prune
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
@@ -219,3 +222,28 @@ def test_keys_of_git_are_checked(keys: str, why: str) -> None:
     text = TEXT.format("/x").replace("{git: /x, rev: v1, config: tinyconfig}", keys)
     with pytest.raises(CampaignError, match=why):
         campaign.parse(text, "patch.yaml")
+
+
+@pytest.mark.parametrize("how", ["pruned", "removed by hand"])
+def test_a_tree_that_is_gone_is_made_again(
+    repository: Repository, tmp_path: Path, how: str
+) -> None:
+    build(kernel(repository), Lines().told)
+    repository.commit("int segments = 2;\n", "v2")
+    here = tmp_path / "cache" / "netbench"
+    (tree,) = (place for place in (here / "trees").iterdir() if place.is_dir())
+    if how == "pruned":
+        assert "locked" in repository.git("worktree", "list", "--porcelain")
+        while cache._held:  # as if this process had ended
+            os.close(cache._held.popitem()[1])
+        os.utime(tree, (0, 0))
+        (here / "pruned").unlink()
+        lines = Lines()
+        prune(lines.said.append)
+        assert len(lines.said) == 1
+        assert "locked" not in repository.git("worktree", "list", "--porcelain")
+    else:
+        shutil.rmtree(tree)
+    assert not tree.exists()
+    assert locate(Kernel("k", tree=str(build(kernel(repository, "v2"), Lines().told))))
+    assert tree.exists()

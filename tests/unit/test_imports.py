@@ -58,7 +58,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "results": REPORT,
     "bundles": {"errors"},
     "redaction": {"errors", "json_lines"},
-    "kernels": BASE_LAYER | {"kernels", "ownership"},
+    "cache": {"units"},
+    "kernels": BASE_LAYER | {"cache", "kernels", "ownership"},
     "judge": BASE_LAYER | {"campaign", "plan"},
     "suites": set(),
     "new_file": {"errors"},
@@ -67,7 +68,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "bisection": BASE_LAYER | {"campaign", "kernels"},
     "built_kernels": BASE_LAYER | {"campaign", "kernels"},
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
-    "lab": BASE_LAYER | {"kernels", "lab", "hosts", "store", "ownership"},
+    "lab": BASE_LAYER | {"cache", "kernels", "lab", "hosts", "store", "ownership"},
     "conductor": BELOW
     | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"}
     | {"tools"},

@@ -1,0 +1,184 @@
+"""Pruning of netbench's cache: what goes, what stays, what a kill leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netbench import cache
+from netbench.kernels import pruning
+from netbench.lab.kept import keep
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(cache.SIZE, raising=False)
+    monkeypatch.setattr(cache, "_held", {})
+    return cache.base()
+
+
+def entry(here: Path, name: str, days: float, size: int = 4096) -> Path:
+    """A folder with a file, last used so long ago."""
+    place = here / name
+    place.mkdir(parents=True)
+    (place / "file").write_bytes(b"x" * size)
+    return aged(place, days)
+
+
+def aged(place: Path, days: float) -> Path:
+    used = time.time() - days * DAY
+    os.utime(place, (used, used))
+    return place
+
+
+def pruned(*, anew: bool = True) -> list[str]:
+    """What is said."""
+    if anew:
+        (cache.base() / "pruned").unlink(missing_ok=True)
+    said: list[str] = []
+    pruning.prune(said.append)
+    return said
+
+
+def test_what_nobody_used_for_90_days_goes(here: Path) -> None:
+    old, young = entry(here, "built/old", 91), entry(here, "built/young", 89)
+    kept = here / "lab" / "a.deb"
+    kept.parent.mkdir()
+    (here / "draft").write_text("x")
+    keep(here / "draft", kept)
+    aged(kept, 91)
+    assert pruned() == [
+        f"removed 2 unused items of {here} (1M): not used for 90 days, or beyond"
+        " NETBENCH_CACHE_SIZE=30G"
+    ]
+    assert not old.exists()
+    assert young.exists()
+    assert list((here / "lab").iterdir()) == []  # nor its note
+
+
+def test_beyond_the_size_the_least_recently_used_go(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.SIZE, "3M")
+    places = [
+        entry(here, f"lab/kernels/{i}", days, 1 << 20) for i, days in enumerate((2, 30, 4, 5))
+    ]
+    (said,) = pruned()
+    assert said.startswith("removed 2 unused items")
+    assert [place.exists() for place in places] == [True, False, True, False]
+
+
+def test_what_was_used_within_a_day_stays_whatever_its_size(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.SIZE, "1M")
+    place = entry(here, "trees/t", 0.9, 2 << 20)
+    assert pruned() == []
+    assert place.exists()
+
+
+def test_an_entry_in_use_stays(here: Path) -> None:
+    used, file = entry(here, "built/used", 91), here / "lab" / "roots" / "r.cpio"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x")
+    assert cache.use(used)
+    with cache.locks([aged(file, 91), here / "none"]) as held:
+        assert len(held) == 1
+        child = subprocess.Popen(("sh", "-c", "read line"), stdin=subprocess.PIPE, pass_fds=held)
+    with child:
+        for place in (used, file):
+            aged(place, 91)
+        assert pruned() == []
+        assert used.exists()
+        assert file.exists()
+        child.communicate(b"end\n")
+    assert len(pruned()) == 1  # the file's lock has ended with the child
+    assert used.exists()
+    assert not file.exists()
+
+
+def test_to_use_an_entry_makes_it_young(here: Path) -> None:
+    place = entry(here, "built/one", 91)
+    command = f"import pathlib\nfrom netbench import cache\ncache.use(pathlib.Path({str(place)!r}))"
+    subprocess.run((sys.executable, "-c", command), check=True)
+    assert pruned() == []
+    assert place.exists()
+
+
+def test_it_is_done_once_a_day(here: Path) -> None:
+    entry(here, "built/one", 91)
+    assert len(pruned()) == 1
+    place = entry(here, "built/two", 91)
+    assert pruned(anew=False) == []
+    assert place.exists()
+    aged(here / "pruned", 1.1)
+    assert len(pruned(anew=False)) == 1
+
+
+@pytest.mark.parametrize(("word", "says"), [("off", False), ("much", True)])
+def test_it_can_be_switched_off(
+    here: Path, monkeypatch: pytest.MonkeyPatch, word: str, says: bool
+) -> None:
+    monkeypatch.setenv(cache.SIZE, word)
+    place = entry(here, "built/one", 91)
+    assert bool(pruned()) == says
+    assert place.exists()
+
+
+def test_what_is_none_of_it_stays(here: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    aged(elsewhere, 91)
+    others = [entry(here, name, 91) for name in ("worker-1", "lab/tmp1/x", "mine")]
+    (here / "built").symlink_to(elsewhere)
+    (elsewhere / "file").write_text("x")
+    aged(elsewhere / "file", 91)
+    (here / "trees").mkdir()
+    (here / "trees" / "one.lock").touch()
+    aged(here / "trees" / "one.lock", 91)
+    assert pruned() == []
+    assert all(place.exists() for place in (*others, elsewhere / "file"))
+    assert (here / "trees" / "one.lock").exists()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        lambda here: entry(here, "lab/roots/.pruned-x", 0),
+        lambda here: entry(here, "lab/kernels/tmpabc", 2),
+        lambda here: aged(next(entry(here, "lab/programs", 0).glob("file")), 2).rename(
+            here / "lab" / "programs" / "gone.sha256"
+        ),
+    ],
+    ids=["an entry on its way out", "a draft", "a note"],
+)
+def test_what_a_kill_left_goes_the_next_time(here: Path, left: Callable[[Path], Path]) -> None:
+    place = left(here)
+    assert place.exists()
+    assert pruned() == []
+    assert not place.exists()
+
+
+def test_a_kill_leaves_no_entry_in_part(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = entry(here, "built/one", 91)
+
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cache, "_delete", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pruned()
+    assert not place.exists()
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here.parent))
+    assert pruned() == []
+    assert list((here / "built").iterdir()) == []
