@@ -16,7 +16,7 @@ from netbench.units import parse_rate, parse_time
 if TYPE_CHECKING:
     from netbench.lab import Lab
 
-HEAD = ("lab", "state", "host", "address", "interface")
+HEAD = ("lab", "state", "host", "server", "address", "interface")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -83,13 +83,17 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
         return "there is no lab"
     if "removed" in rows[0]:
         return "\n".join(fold(f"removed {row['removed']}") for row in rows)
-    return table([HEAD, *map(_cells, rows)])
+    consoles = (
+        fold(f"{row['lab']} {row['host']}: its console's last line: {row['console']}")
+        for row in rows
+        if row.get("console")
+    )
+    return "\n".join((table([HEAD, *map(_cells, rows)]), *consoles))
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """A host of `lab status`."""
-    state = str(row["state"]) if row.get("sshd", True) else f"{row['state']}, no sshd"
-    return (str(row["lab"]), state, *(str(row.get(key, "")) for key in HEAD[2:]))
+    return tuple(str(row.get(key, "")) for key in HEAD)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

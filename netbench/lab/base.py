@@ -96,21 +96,30 @@ def _kernel(kernel: LabKernel) -> dict[str, str]:
     return {"release": kernel.release} | ({"append": kernel.append} if kernel.append else {})
 
 
+ANSWERS, UNRESPONSIVE, STOPPED, GONE = "answers", "unresponsive", "stopped", "gone"
+"""What a host's SSH server does: it answers; its process (of a guest: QEMU) runs, and it does not
+answer: the kernel boots, hangs or has panicked; that process was stopped by a signal; it is not
+there."""
+
+
 @dataclass(frozen=True)
 class HostStatus:
-    """A host of a lab, and whether its namespace and its SSH server (of a guest: its emulator)
-    exist.
+    """A host of a lab, whether its namespace exists, what its server does (`answers`,
+    `unresponsive`, `stopped`, `gone`), and, of a guest that does not answer, the last line of its
+    console.
     """
 
     host: LabHost
     namespace: bool
-    sshd: bool
+    server: str
+    console: str = ""
 
 
 @dataclass(frozen=True)
 class LabStatus:
-    """The state of a lab: `up`, `broken` (a namespace or server is missing), `unfinished` (being
-    made, or the process that made it died).
+    """The state of a lab: `up` (all hosts answer), `unresponsive` (a host does not answer),
+    `broken` (a namespace or server is missing), `unfinished` (being made, or the process that made
+    it died). `accelerator` is what guests run on, "" of other kinds.
     """
 
     name: str
@@ -119,6 +128,7 @@ class LabStatus:
     folder: Path
     hosts: tuple[HostStatus, ...]
     namespaces: tuple[str, ...]
+    accelerator: str = ""
 
     def rows(self) -> list[dict[str, object]]:
         """A row a host, or one row where there is no host yet: what `lab status --json` prints."""
@@ -128,13 +138,15 @@ class LabStatus:
             "state": self.state,
             "folder": str(self.folder),
         }
+        row |= {"accelerator": self.accelerator} if self.accelerator else {}
         hosts = [
             {
                 "host": one.host.name,
                 "address": one.host.address,
                 "interface": one.host.interface,
-                "sshd": one.sshd,
+                "server": one.server,
             }
+            | ({"console": one.console} if one.console else {})
             for one in self.hosts
         ]
         return [row | host for host in hosts] or [row]
@@ -166,12 +178,13 @@ class Kind:
     """A kind of lab: the tools that a spec needs, and how it is made in an empty folder. Everything
     that is made can be found again by its name.
 
-    `alive` tells whether a host's server runs, from the lab's folder and the host's name.
+    `process` is that of a host's server, if it runs, from the lab's folder and the host's name; of
+    a guest it is QEMU.
     `prepare`, if there is one, does what takes long before labs are locked, and leaves only a
     cache: it returns the spec with kernels that are ready.
     """
 
     needs: Callable[[LabSpec], Sequence[str]]
     make: Callable[[LabSpec, Path, Tools], Lab]
-    alive: Callable[[Path, str], bool]
+    process: Callable[[Path, str], int | None]
     prepare: Callable[[LabSpec, Tools], LabSpec] | None = None

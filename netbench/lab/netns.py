@@ -62,7 +62,7 @@ def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     return Lab(spec.name, spec.kind, folder, hosts, config)
 
 
-NETNS = Kind(_needs, make, sshd.alive)
+NETNS = Kind(_needs, make, sshd.process)
 
 
 def _host(lab: str, number: int, name: str, network: IPv4Network, ipv6: bool) -> LabHost:

@@ -77,11 +77,11 @@ def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     return lab
 
 
-def _alive(folder: Path, host: str) -> bool:
-    return bool(emulator.running(folder.name, folder, host))
+def _process(folder: Path, host: str) -> int | None:
+    return next((one.pid for one in emulator.running(folder.name, folder, host)), None)
 
 
-QEMU = Kind(_needs, make, _alive, prepare)
+QEMU = Kind(_needs, make, _process, prepare)
 
 
 def _free_ports(count: int) -> list[int]:

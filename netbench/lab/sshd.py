@@ -164,17 +164,19 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
 
 
 def answers(address: str, port: int = PORT, timeout: float = 1.0) -> bool:
-    """Whether an SSH server sends its banner at an address."""
+    """Whether an SSH server sends its banner at an address, within so many seconds."""
+    deadline = time.monotonic() + timeout
     try:
         with socket.create_connection((address, port), timeout) as connection:
+            connection.settimeout(max(deadline - time.monotonic(), _POLL))
             return connection.recv(256).startswith(b"SSH-")
     except OSError:
         return False
 
 
-def alive(folder: Path, host: str) -> bool:
-    """Whether a host's server runs."""
-    return pid(place(folder, host) / "pid", folder) is not None
+def process(folder: Path, host: str) -> int | None:
+    """A host's server, if it runs."""
+    return pid(place(folder, host) / "pid", folder)
 
 
 def pid(file: Path, folder: Path) -> int | None:

@@ -31,6 +31,7 @@ from netbench.lab.guests import boot
 from netbench.lab.identity import dropbear_key
 from netbench.lab.kept import keep
 from netbench.lab.login import await_login
+from netbench.lab.probe import SECONDS
 from netbench.model import Host, Kernel
 from netbench.settings.base import fields
 from tests.support.engine_pair import Pair
@@ -218,6 +219,42 @@ def test_the_console_shows_what_a_guest_says_last(made: Lab) -> None:
     assert len(console(made, "snd", 2)) == 2
     with pytest.raises(LabRefused, match=f"lab {NAME} has no host nobody, only snd, rcv"):
         console(made, "nobody")
+
+
+def servers() -> dict[str, str]:
+    """What `lab status` says of each guest."""
+    (known,) = (found for found in lab.status() if found.name == NAME)
+    return {one.host.name: one.server for one in known.hosts}
+
+
+def test_status_tells_a_guest_that_answers_from_one_that_is_stopped(made: Lab) -> None:
+    assert servers() == {"snd": "answers", "rcv": "answers"}
+    (qemu,) = emulator.running(NAME, made.folder, "rcv")
+    os.kill(qemu.pid, signal.SIGSTOP)
+    try:
+        until(lambda: servers() == {"snd": "answers", "rcv": "stopped"})
+    finally:
+        os.kill(qemu.pid, signal.SIGCONT)
+    until(lambda: servers()["rcv"] == "answers")
+
+
+def test_status_tells_a_guest_whose_kernel_hangs(made: Lab) -> None:
+    """Both guests at once: a kernel whose SSH server is stopped, and one whose CPUs are."""
+    ssh(made, "snd", "kill -STOP $(pidof dropbear | tr ' ' '\\n' | sort -n | head -1)")
+    hang = "echo 0 > /proc/sys/kernel/panic; echo c > /proc/sysrq-trigger"
+    ssh(made, "rcv", f"(sleep 0.3; {hang}) >/dev/null 2>&1 </dev/null &")
+    until(lambda: any("Kernel panic" in line for line in console(made, "rcv", 100)))
+    started = time.monotonic()
+    assert servers() == {"snd": "unresponsive", "rcv": "unresponsive"}
+    assert time.monotonic() - started < 2 * SECONDS  # one after the other takes longer
+    rows = [row for found in lab.status() if found.name == NAME for row in found.rows()]
+    assert {row["state"] for row in rows} == {"unresponsive"}
+    assert "Kernel panic" in str(rows[1]["console"])
+    assert rows[1]["accelerator"] == made.accelerator.fact
+    for host in ("snd", "rcv"):
+        boot(NAME, host, made.kernels[FIRST])
+        await_login(made, made.hosts[host], tools())
+    assert servers() == {"snd": "answers", "rcv": "answers"}
 
 
 @pytest.mark.slow

@@ -326,11 +326,19 @@ def test_status_tells_what_is_up_and_what_broke(untouched: None) -> None:
     assert (known.state, known.kind, known.folder) == ("up", "netns", here.folder)
     assert [one.host for one in known.hosts] == list(here.hosts.values())
     assert known.namespaces == (f"nb-{NAME}-h1", f"nb-{NAME}-h2", f"nb-{NAME}-switch")
-    os.kill(int((here.folder / "hosts" / "h2" / "pid").read_text()), signal.SIGKILL)
+    assert [one.server for one in known.hosts] == ["answers", "answers"]
+    server = int((here.folder / "hosts" / "h2" / "pid").read_text())
+    os.kill(server, signal.SIGSTOP)
+    until(lambda: (now := named(NAME)) is not None and now.hosts[1].server == "stopped")
+    known = named(NAME)
+    assert known is not None
+    assert known.state == "unresponsive"
+    os.kill(server, signal.SIGKILL)
     until(lambda: (now := named(NAME)) is not None and now.state == "broken")
     known = named(NAME)
     assert known is not None
-    assert [one.sshd for one in known.hosts] == [True, False]
+    assert [one.server for one in known.hosts] == ["answers", "gone"]
+    assert "accelerator" not in known.rows()[0]
     lab.down(NAME)
     assert named(NAME) is None
 
