@@ -105,7 +105,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on",
         default="lab",
         metavar="HOSTS",
-        help="a campaign file whose hosts are booted, or lab: emulated guests (default)",
+        help="a campaign file whose hosts are booted, or lab: guests of this machine (default)",
     )
     parser.add_argument(
         "--suite",
