@@ -39,8 +39,8 @@ HOW = (
     f"Reading: `tools/bench/edges.c`, compiled with the engine's files, reads the meters {READINGS}"
     " times as a run does at an edge; shown are the median and the 95th percentile (the largest are"
     " times in which the reader was not running). Throughput: runs of"
-    f" {WINDOW_NS / 1e9:g} s over loopback (write to trunc, cubic, both sides on one CPU: what a meter"
-    " takes is taken from the bytes there, and runs differ by a tenth of what they do on two),"
+    f" {WINDOW_NS / 1e9:g} s over loopback (write to trunc, cubic, both sides on one CPU: what a"
+    " meter takes is taken from the bytes there, and runs differ by a tenth of those on two),"
     f" {PAIRS} pairs, one of each with every meter that runs here but soak and one with none, in"
     " random order; the ratio is the mean of the pairs' log ratios with its 95% interval."
 )
