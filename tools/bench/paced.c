@@ -6,7 +6,8 @@
  *	paced receive PORT
  *
  * The sender prints what it sent and how long that took. The receiver says when it listens, and
- * reads until the connection ends.
+ * reads until the connection ends. Both ask for small socket buffers: what lies in them when the time
+ * is over was written, but its reading was not paid for.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,7 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 1024 * 1024 };
+enum {
+	MOST = 1024 * 1024,
+	QUEUE = 256 * 1024,	/* bytes asked for each side: what is queued is not yet moved */
+};
 
 static char buffer[MOST];
 
@@ -34,6 +38,14 @@ static int64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void bound(int socket, int which)
+{
+	int queue = QUEUE;
+
+	if (setsockopt(socket, SOL_SOCKET, which, &queue, sizeof(queue)))
+		fail("setsockopt");
 }
 
 static void send_for(int socket, int64_t seconds_ns, size_t chunk, int64_t wait_ns)
@@ -63,6 +75,7 @@ static void receive(int port)
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, peer;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	bound(listener, SO_RCVBUF);
 	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 1))
 		fail("listen");
 	puts("listening");
@@ -92,6 +105,7 @@ int main(int count, char **words)
 	};
 	int socket_ = socket(AF_INET, SOCK_STREAM, 0);
 
+	bound(socket_, SO_SNDBUF);
 	inet_pton(AF_INET, words[2], &address.sin_addr);
 	if (connect(socket_, (struct sockaddr *)&address, sizeof(address)))
 		fail("connect");
