@@ -24,15 +24,20 @@ if TYPE_CHECKING:
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
+    from netbench.tables.database import Answer
 
 __all__ = [
     "Results",
     "build_report",
     "check",
     "compare",
+    "export_dataset",
+    "export_table",
+    "export_text",
     "init",
     "load",
     "power",
+    "query",
     "restore",
     "resume",
     "start",
@@ -291,6 +296,58 @@ def write_report(report: Report, kind: str, file: Path) -> None:
             _write_flames(report, file.parent / more["flames"])
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+
+
+def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
+    """Write a table of results as `.parquet` or `.csv`; what its reader should know. Errors:
+    RequestError, PlaceError.
+    """
+    from netbench.tables.files import write_table
+
+    return write_table(paths, table, file)
+
+
+def export_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
+    """Add results to a partitioned dataset; those that were not there with the same records.
+    Errors: RequestError, PlaceError.
+    """
+    from netbench.tables.files import write_dataset
+
+    return write_dataset(paths, folder)
+
+
+def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
+    """Write results as `benchstat`, `otava` (a file) or `ministat` (a folder) reads them; what the
+    reader should know. Errors: RequestError, PlaceError.
+    """
+    from netbench.report.source import Source
+    from netbench.tables import benchstat, ministat, otava
+    from netbench.tables.files import write_text
+
+    sources = [Source.of(path) for path in paths]
+    results = [source.result for source in sources]
+    if form == "ministat":
+        for name, text in ministat.files(results):
+            write_text(text, file / name)
+        return []
+    if form == "benchstat":
+        write_text("\n".join([*benchstat.lines(results), ""]), file)
+        return []
+    text, left_out = otava.table(sources)
+    write_text(text, file)
+    named = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
+    return [f"{file}: {named}: left out, since not every result has them"] if left_out else []
+
+
+def query(sql: str, paths: Sequence[Path]) -> Answer:
+    """The answer of SQL over the tables runs, cells, samples and facts of results. Errors:
+    RequestError.
+    """
+    from netbench.report.source import Source
+    from netbench.tables.database import Database
+
+    with Database(map(Source.of, paths)) as database:
+        return database.query(sql)
 
 
 FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}

@@ -56,10 +56,6 @@ class CampaignError(RequestError):
         super().__init__("\n".join(lines))
 
 
-class NotBuiltYet(RequestError):
-    """A key or word of the contract that this version does not execute yet."""
-
-
 class EngineError(NetbenchError):
     """The native engine refused or failed: code, errno, operation and what to do (from the worker's
     ERROR frame).

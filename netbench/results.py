@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from netbench.analysis.cells import metric_order, tidy
+from netbench.analysis.cells import tidy
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, holds
 from netbench.analysis.samples import samples_of
@@ -17,12 +17,10 @@ from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
 from netbench.report.label import label_of
 from netbench.report.source import Source
+from netbench.tables.frames import host_facts, run_columns, units_of
 
 if TYPE_CHECKING:
     from netbench.report.result_plots import Plots
-
-LEADING = ("run", "cell", "pair", "block", "boot")
-TRAILING = ("status", "reason", "engaged", "started", "excluded", "noise")
 
 
 def load(path: Path | str) -> Results:
@@ -74,10 +72,7 @@ class Results:
     @property
     def units(self) -> Mapping[str, str]:
         """The unit of every metric column."""
-        return {
-            name: self.source.result.describe(name).unit
-            for name in metric_order(self.source.result.metrics)
-        }
+        return units_of(self.source.result)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -98,7 +93,7 @@ class Results:
 
     def _named(self, runs: pd.DataFrame) -> pd.DataFrame:
         result = self.source.result
-        frame = runs[[*LEADING, *result.factors, *TRAILING, *metric_order(result.metrics)]].copy()
+        frame = runs[run_columns(result)].copy()
         frame.attrs |= {"units": dict(self.units), "label": self.label}
         return frame
 
@@ -121,13 +116,7 @@ class Results:
         """What was read from the hosts: host boot fact value; value is missing where it could not
         be read, `why` says why.
         """
-        rows = [
-            (host, entry.boot, name, value, entry.missing.get(name, ""))
-            for host, entries in self.source.result.hosts.items()
-            for entry in entries
-            for name, value in {**dict.fromkeys(entry.missing), **entry.facts}.items()
-        ]
-        return pd.DataFrame(rows, columns=["host", "boot", "fact", "value", "why"])
+        return host_facts(self.source.result)
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -135,6 +124,17 @@ class Results:
         sample) stream, then GROUP.COUNTER as the kernel gave it.
         """
         return samples_of(self.path)
+
+    def table(self, name: str, arrow: bool = False) -> Any:
+        """A table as `export` and `query` have it: `runs` (every record, controls too), `cells`,
+        `samples` or `facts`, as a pandas frame or as a pyarrow.Table. Errors: ReportError.
+        """
+        from netbench.tables.database import TABLES, Database
+
+        if name not in TABLES:
+            raise ReportError(f"no table {name!r}; tables: {', '.join(TABLES)}")
+        with Database([self.source]) as database:
+            return database.arrow(name) if arrow else database.frame(name)
 
     def compare(
         self,

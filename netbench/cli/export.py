@@ -1,19 +1,71 @@
-"""`export`: a verb that is documented and not built yet."""
+"""`export`: results as tables in files, or in the form that another program reads."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
-from netbench.cli.verb import Verb
-from netbench.errors import NotBuiltYet
+from netbench.cli.verb import Verb, add_paths
+from netbench.errors import RequestError
+from netbench.units import count
+
+TABLES = ("runs", "cells", "samples", "facts")
+FORMS = {
+    "benchstat": "the runs in Go's benchmark format, for benchstat",
+    "ministat": "the runs as a file for each cell and metric below F, for ministat",
+    "otava": "the means as CSV, one row a result, for Apache Otava",
+}
+SUFFIXES = (".parquet", ".csv")
 
 
 def _run(options: argparse.Namespace) -> int:
-    raise NotBuiltYet("`export` is not built yet; `report --csv F` writes a table of the cells")
+    from netbench import api
+
+    *paths, file = options.paths
+    if not paths:
+        raise RequestError("export: expected results and, last, what to write: export R... F")
+    form = next((form for form in FORMS if getattr(options, form)), None)
+    if form is not None:
+        if options.table:
+            raise RequestError(f"--{form} has a form of its own; leave --table out")
+        notes = api.export_text(paths, form, file)
+    elif file.suffix in SUFFIXES:
+        notes = api.export_table(paths, options.table or TABLES[0], file)
+    elif options.table:
+        raise RequestError(
+            f"{file}: a folder gets all tables; for one of them name a file that ends in"
+            f" {' or '.join(SUFFIXES)}"
+        )
+    else:
+        written = api.export_dataset(paths, file)
+        kept = len(paths) - len(written)
+        notes = [
+            f"{file}: wrote {count(len(written), 'result')}"
+            + (f"; {count(kept, 'result')} had not changed" if kept else "")
+        ]
+    for note in notes:
+        print(f"netbench: {note}", file=sys.stderr)
+    return 0
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*")
+    parser.usage = f"{parser.prog} [--results DIR] [--table T | --FORM] R... F"
+    add_paths(
+        parser,
+        "R... F",
+        "what to write is last: a file that ends in .parquet or .csv, or a"
+        " folder, which gets all tables as one dataset, partitioned by campaign and result, beside"
+        " those that it has",
+    )
+    parser.add_argument(
+        "--table",
+        choices=TABLES,
+        metavar="T",
+        help=f"which table a file gets: {', '.join(TABLES)} (default: {TABLES[0]})",
+    )
+    forms = parser.add_mutually_exclusive_group()
+    for form, about in FORMS.items():
+        forms.add_argument(f"--{form}", action="store_true", help=f"write {about}")
 
 
-VERB = Verb("export", "write a result in another format (not built yet)", _run, _add_arguments)
+VERB = Verb("export", "results as Parquet, CSV, or for other programs", _run, _add_arguments)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from netbench import __version__
@@ -21,6 +22,7 @@ from netbench.cli import (
     listing,
     meter,
     plan,
+    query,
     report,
     restore,
     schema,
@@ -40,6 +42,8 @@ VERBS = (
     report.VERB,
     compare.VERB,
     bundle.VERB,
+    export.VERB,
+    query.VERB,
     listing.VERB,
     transfer.VERB,
     meter.VERB,
@@ -48,7 +52,6 @@ VERBS = (
     schema.VERB,
     judge.VERB,
     bisect.VERB,
-    export.VERB,
 )
 
 
@@ -66,9 +69,11 @@ class _Parser(argparse.ArgumentParser):
 def run(argv: list[str]) -> int:
     """Parse the command line and run its verb. Errors: NetbenchError; SystemExit of argparse."""
     top = build()
-    options, unknown = top.parse_known_args(argv)
-    if unknown and options.verb is not export.VERB.run:
-        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options, more = top.parse_known_args(argv)
+    if more and (not hasattr(options, "paths") or any(word.startswith("-") for word in more)):
+        top.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:  # argparse ends a list of words at the first option
+        options.paths += map(Path, more)
     find_latest(options)
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)

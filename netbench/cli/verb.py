@@ -59,17 +59,25 @@ def find_latest(options: argparse.Namespace) -> None:
     """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
     results = getattr(options, "results", RESULTS)
     for name in ("result", "other", "power"):
-        if getattr(options, name, None) != Path(LATEST) or Path(LATEST).exists():
-            continue
-        from netbench.listing import folders  # most verbs start without what reads results
+        if getattr(options, name, None) == Path(LATEST):
+            setattr(options, name, _latest(results))
+    if paths := getattr(options, "paths", None):
+        options.paths = [_latest(results) if path == Path(LATEST) else path for path in paths]
 
-        newest = next(iter(folders(results)), None)
-        if newest is None:
-            raise RequestError(
-                f"no results below {results}; name a result folder, or where they are with"
-                " --results DIR"
-            )
-        setattr(options, name, newest)
+
+def _latest(results: Path) -> Path:
+    """The newest result, unless there is a folder of that name."""
+    if Path(LATEST).exists():
+        return Path(LATEST)
+    from netbench.listing import folders  # most verbs start without what reads results
+
+    newest = next(iter(folders(results)), None)
+    if newest is None:
+        raise RequestError(
+            f"no results below {results}; name a result folder, or where they are with"
+            " --results DIR"
+        )
+    return newest
 
 
 def add_results(parser: argparse.ArgumentParser, help: str) -> None:
@@ -86,6 +94,19 @@ def add_result(parser: argparse.ArgumentParser, metavar: str = "R") -> None:
         type=Path,
         metavar=metavar,
         help=f"a result folder; {LATEST}: the newest below DIR",
+    )
+    add_results(parser, "where result folders are")
+
+
+def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "") -> None:
+    """Result folders, one or more; words after other options belong to them, too."""
+    about = f"a result folder or a bundle; {LATEST}: the newest below DIR"
+    parser.add_argument(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar=metavar,
+        help=f"{about}; {more}" if more else about,
     )
     add_results(parser, "where result folders are")
 

@@ -281,12 +281,6 @@ def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
     assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["export", "--json"]])
-def test_words_that_are_not_built_yet_are_known(netbench: Command, words: list[str]) -> None:
-    done = netbench(*words)
-    assert (done.returncode, "not built yet" in done.stderr) == (2, True)
-
-
 def test_meter_shows_each_cpu(netbench: Command) -> None:
     done = netbench("meter", "procstat", "--seconds", "0.2")
     assert done.returncode == 0
@@ -304,13 +298,6 @@ def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command)
         jsonschema.validate(yaml.safe_load(file.read_text()), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"netbench": 1, "name": "x", "transfr": {}}, schema)
-
-
-@pytest.mark.parametrize("verb", ["export"])
-def test_a_verb_that_is_not_built_yet_exits_2(netbench: Command, verb: str) -> None:
-    done = netbench(verb)
-    assert done.returncode == 2
-    assert "not built yet" in done.stderr
 
 
 def test_a_closed_pipe_is_not_an_error(result: Path) -> None:

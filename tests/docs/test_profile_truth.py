@@ -20,7 +20,8 @@ from tests.docs.test_adding_guides import built, copied, python
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 # Of ten equal pieces of work a step does some in `hot_work` and the rest in `cold_work`; then it
-# sends what a step sends, which takes less than a hundredth of it.
+# sends what a step sends, which takes less than a hundredth of it. Pieces are longer or shorter from
+# step to step: steps of one length, a few milliseconds, would fall into step with the samples.
 METHOD = """\
 #include "../method.h"
 
@@ -30,10 +31,10 @@ static const struct nb_field proofs[] = { NB_CALLS("write_calls", "calls", 0),
 static volatile uint64_t sink;
 
 #define WORK(name)                                                             \\
-	__attribute__((noipa)) static void name(int pieces)                    \\
+	__attribute__((noipa)) static void name(long iterations)               \\
 	{                                                                      \\
 		uint64_t value = sink;                                         \\
-		for (long i = 0; i < pieces * 200000L; i++)                    \\
+		for (long i = 0; i < iterations; i++)                          \\
 			value = value * 6364136223846793005ULL + 1;            \\
 		sink = value;                                                  \\
 	}
@@ -48,8 +49,9 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 #define METHOD(word, hot)                                                      \\
 	static ssize_t step_##word(struct nb_flow *flow, size_t most)          \\
 	{                                                                      \\
-		hot_work(hot);                                                 \\
-		cold_work(10 - hot);                                           \\
+		long piece = 100000 + (long)(sink >> 40) % 200000;             \\
+		hot_work(hot * piece);                                         \\
+		cold_work((10 - hot) * piece);                                 \\
 		return nb_flow_write(flow, flow->buffer, most, 0, 1);          \\
 	}                                                                      \\
 	const struct nb_method nb_send_##word = {                              \\

@@ -55,7 +55,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "engine": BASE_LAYER | {"engine"},
     "analysis": BELOW | {"analysis", "store"},
     "report": REPORT,
-    "results": REPORT,
+    "results": REPORT | {"tables"},
+    "tables": REPORT | {"tables"},
     "bundles": {"errors"},
     "redaction": {"errors", "json_lines"},
     "cache": {"units"},
@@ -80,6 +81,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "analysis",
         "report",
         "results",
+        "tables",
         "conductor",
         "lab",
         "built_kernels",
@@ -90,7 +92,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
-    | {"starter"},
+    | {"starter", "tables"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
     "__init__": {"api"},
 }
@@ -99,6 +101,7 @@ ONLY = {
     "fabric": {"hosts/ssh/link.py"},
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("link", "transport", "authentication")},
     "matplotlib": {"report/plots.py"},
+    "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "files")},
     "netbench.engine._native": {"engine/binding.py"},
     "cffi": {"engine/build_native.py"},
 }

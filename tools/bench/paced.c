@@ -6,11 +6,12 @@
  *	paced receive PORT
  *
  * The sender prints what it sent and how long that took. The receiver says when it listens, and
- * reads until the connection ends. Both ask for small socket buffers: what lies in them when the time
- * is over was written, but its reading was not paid for.
+ * reads until the connection ends. Both ask for small socket buffers: what lies in them at the end
+ * was written, but its reading was not paid for.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,10 @@
 
 enum {
 	MOST = 1024 * 1024,
-	QUEUE = 256 * 1024,	/* bytes asked for each side: what is queued is not yet moved */
+	QUEUE = 256 * 1024, /* bytes asked for each side: what is queued is not yet moved */
 };
+
+#define CONGESTION "cubic" /* bbr paces by its own estimates */
 
 static char buffer[MOST];
 
@@ -40,11 +43,12 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void bound(int socket, int which)
+static void prepare(int socket, int which)
 {
 	int queue = QUEUE;
 
-	if (setsockopt(socket, SOL_SOCKET, which, &queue, sizeof(queue)))
+	if (setsockopt(socket, SOL_SOCKET, which, &queue, sizeof(queue)) ||
+	    setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, CONGESTION, sizeof(CONGESTION)))
 		fail("setsockopt");
 }
 
@@ -75,7 +79,7 @@ static void receive(int port)
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, peer;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	bound(listener, SO_RCVBUF);
+	prepare(listener, SO_RCVBUF);
 	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 1))
 		fail("listen");
 	puts("listening");
@@ -105,7 +109,7 @@ int main(int count, char **words)
 	};
 	int socket_ = socket(AF_INET, SOCK_STREAM, 0);
 
-	bound(socket_, SO_SNDBUF);
+	prepare(socket_, SO_SNDBUF);
 	inet_pton(AF_INET, words[2], &address.sin_addr);
 	if (connect(socket_, (struct sockaddr *)&address, sizeof(address)))
 		fail("connect");

@@ -19,7 +19,7 @@ from tools.bench.truth import binomial, percent
 
 LEAST, CAMPAIGNS = 26, 40
 CALIBRATED = 1000  # blocks of two runs
-WAIT_NS = 1000
+WAIT_NS = 300
 PROGRAM = Path(__file__).with_name("paced.c")
 TEXT = """\
 netbench: 1

@@ -5,9 +5,7 @@ against Debian's ministat, which are installed where they are missing.
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -27,7 +25,7 @@ from netbench.analysis.independent import compared
 from netbench.analysis.intervals import Numbers, mean_interval
 from netbench.analysis.matching import Match, Matching
 from netbench.model import Repeat
-from tests.support.outside import apt_get
+from tests.support.outside import installed
 
 SETS = 200
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
@@ -178,14 +176,8 @@ def test_families_are_holms() -> None:
 
 @pytest.fixture(scope="module")
 def program(request: pytest.FixtureRequest) -> str:
-    """A program of a Debian package, given as `program package`; installed where it is missing."""
-    name, package = request.param.split()
-    if not shutil.which(name):
-        if os.geteuid() != 0 or not shutil.which("apt-get"):
-            pytest.skip(f"needs {name} (Debian's {package}), or root and apt-get to install it")
-        if why := apt_get("install", "--no-install-recommends", package):
-            pytest.skip(f"needs {name}: {why}")
-    return str(name)
+    """A program of a Debian package, given as `program package`."""
+    return installed(*request.param.split())
 
 
 R_SCRIPT = """

@@ -1,0 +1,135 @@
+"""DuckDB over the tables of results, each of which is made when a query asks for it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from netbench.errors import RequestError
+from netbench.report.source import Source
+from netbench.tables.frames import FRAMES, result_id
+from netbench.tables.samples import quoted, select_samples
+
+SAMPLES = "samples"
+TABLES = (*FRAMES, SAMPLES)
+MEMORY = "2GB"  # what DuckDB keeps; beyond, it uses files
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gave: the names of its columns, and rows of Python's values."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+
+
+class Database:
+    """The tables of some results. A context: what it writes meanwhile is removed at its end."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        """Errors: RequestError for a result that is given twice."""
+        self.sources = list(sources)
+        ids = [result_id(source.result) for source in self.sources]
+        if twice := [each for each in ids if ids.count(each) > 1]:
+            raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
+        self._made: set[str] = set()
+
+    def __enter__(self) -> Database:
+        self._folder = tempfile.TemporaryDirectory(prefix="netbench-")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.connection.close()
+        self._folder.cleanup()
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Without network, and without variables of this program as tables."""
+        return duckdb.connect(
+            config={
+                "temp_directory": self._folder.name,
+                "memory_limit": MEMORY,
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "python_enable_replacements": "false",
+            }
+        )
+
+    def make(self, table: str) -> None:
+        """Make a table: a view of that name over all results."""
+        if table in self._made:
+            return
+        self._made.add(table)
+        parts = [self._part(table, number) for number in range(len(self.sources))]
+        self.connection.execute(f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}")
+
+    def _part(self, table: str, number: int) -> str:
+        """The SELECT of one result's rows."""
+        source = self.sources[number]
+        if table == SAMPLES:
+            campaign, result = map(quoted, result_id(source.result))
+            rows = select_samples(self.connection, source.result.path)
+            return f"SELECT {campaign} AS campaign, {result} AS result, * FROM ({rows})"
+        view = f"{table}_{number}"
+        self.connection.register(view, FRAMES[table](source))
+        return f"SELECT * FROM {view}"
+
+    def query(self, sql: str) -> Answer:
+        """The answer of the last statement. Only the tables that it names are made. Errors:
+        RequestError with what DuckDB says.
+        """
+        with refusing("query"):
+            for table in TABLES:
+                if re.search(rf"\b{table}\b", sql, re.IGNORECASE):
+                    self.make(table)
+            answer = self.connection.execute(sql)
+            return Answer([each[0] for each in answer.description or ()], answer.fetchall())
+
+    def frame(self, table: str) -> pd.DataFrame:
+        """A table as a frame of pandas."""
+        self.make(table)
+        frame: pd.DataFrame = self.connection.table(table).df()
+        return frame
+
+    def arrow(self, table: str) -> Any:
+        """A table as a pyarrow.Table. Errors: RequestError without pyarrow."""
+        self.make(table)
+        try:
+            return self.connection.table(table).to_arrow_table()
+        except ModuleNotFoundError as error:
+            raise RequestError(
+                "tables of Arrow need pyarrow: pip install 'netbench[arrow]'"
+            ) from error
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """The columns of a table with their types."""
+        self.make(table)
+        described = self.connection.execute(f"DESCRIBE {table}").fetchall()
+        return [(str(row[0]), str(row[1])) for row in described]
+
+
+@contextmanager
+def refusing(verb: str) -> Iterator[None]:
+    """DuckDB's errors as RequestError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if "pytz" in str(error):
+            raise RequestError(
+                f"{verb}: a column of the answer has a time zone; cast it, such as now()::TIMESTAMP"
+            ) from error
+        raise RequestError(f"{verb}: {error}") from error

@@ -1,0 +1,112 @@
+"""The tables of a result as frames. Each begins with the columns `campaign` and `result`, so that
+the rows of several results can lie in one table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from netbench.analysis.cells import metric_order, tidy
+from netbench.analysis.result import Result
+from netbench.report.label import label_of
+from netbench.report.source import Source
+
+RUN = ("run", "cell", "pair", "block", "boot")
+OUTCOME = ("status", "reason", "engaged", "started", "excluded", "noise")
+FACTS = ("host", "boot", "fact", "value", "why")
+
+
+def result_id(result: Result) -> tuple[str, str]:
+    """What tells a result from others: its campaign, and the name of its folder."""
+    return result.name, result.path.name
+
+
+def kernels(result: Result) -> str:
+    """The releases of the kernels that ran, joined by `+`."""
+    releases = [
+        str(entry.facts["kernel"])
+        for entries in result.hosts.values()
+        for entry in entries
+        if entry.facts.get("kernel") is not None
+    ]
+    return "+".join(dict.fromkeys(releases))
+
+
+def run_columns(result: Result) -> list[str]:
+    """The columns of a run: RUN, factors, OUTCOME, metrics."""
+    return [*RUN, *result.factors, *OUTCOME, *metric_order(result.metrics)]
+
+
+def units_of(result: Result) -> dict[str, str]:
+    """The unit of each metric."""
+    return {name: result.describe(name).unit for name in metric_order(result.metrics)}
+
+
+def runs(source: Source) -> pd.DataFrame:
+    """One row a record, whatever its status: campaign result label run cell pair block boot FACTORS
+    status reason engaged started excluded noise METRICS build control.
+
+    `started` is UTC, without a zone. `build`: which build of its kernel, 0 where it has one.
+    `control`: a comparison's baseline, a second time. `label`: what must stand beside the row's
+    numbers, such as that it was emulated.
+    """
+    result = source.result
+    parts = [result.runs.assign(control=False), result.control_runs.assign(control=True)]
+    every = pd.concat([part for part in parts if len(part)] or parts[:1])
+    every = every.sort_values("run", ignore_index=True)
+    every["started"] = every["started"].dt.tz_localize(None)  # DuckDB needs pytz for zones
+    return _named(result, every[[*run_columns(result), "build", "control"]], label_of(result))
+
+
+def cells(source: Source) -> pd.DataFrame:
+    """One row a cell, pair and metric: campaign result label cell pair FACTORS metric unit n mean
+    low high precision status.
+    """
+    result = source.result
+    return _named(result, tidy(result, source.cells), label_of(result))
+
+
+def facts(source: Source) -> pd.DataFrame:
+    """What was read of each host: campaign result host boot fact value why. A value is text, JSON
+    where it is none; `why` says why it could not be read.
+    """
+    frame = host_facts(source.result)
+    frame["value"] = [_text(value) for value in frame["value"]]
+    return _named(source.result, frame)
+
+
+def host_facts(result: Result) -> pd.DataFrame:
+    """Facts as they were read: FACTS."""
+    rows = [
+        (host, entry.boot, name, value, entry.missing.get(name, ""))
+        for host, entries in result.hosts.items()
+        for entry in entries
+        for name, value in {**dict.fromkeys(entry.missing), **entry.facts}.items()
+    ]
+    return pd.DataFrame(rows, columns=list(FACTS))
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _named(result: Result, frame: pd.DataFrame, label: str | None = None) -> pd.DataFrame:
+    """A frame with the columns that all tables begin with."""
+    campaign, name = result_id(result)
+    if label is not None:
+        frame.insert(0, "label", label)
+    frame.insert(0, "result", name)
+    frame.insert(0, "campaign", campaign)
+    frame.attrs = {"units": units_of(result)}
+    return frame
+
+
+FRAMES: Mapping[str, Callable[[Source], pd.DataFrame]] = {
+    "runs": runs,
+    "cells": cells,
+    "facts": facts,
+}

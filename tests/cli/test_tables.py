@@ -1,0 +1,93 @@
+"""`query` and `export` as a user runs them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from tests.support.local import call
+from tests.support.synthetic import Synth
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    return Synth({"send": ("readwrite", "sendfile")}, runs=3).write(folder / "bulk" / "20260301T1")
+
+
+def test_query_prints_a_table(made: Path) -> None:
+    sql = "SELECT send, count(*) AS runs, NULL AS none FROM runs GROUP BY send ORDER BY send"
+    done = call("query", sql, made)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "send       runs  none",
+        "---------  ----  ----",
+        "readwrite     3",
+        "sendfile      3",
+    ]
+
+
+def test_query_prints_json(made: Path) -> None:
+    done = call(
+        "query", "--json", "SELECT run, started, 'nan'::DOUBLE AS odd FROM runs LIMIT 1", made
+    )
+    assert json.loads(done.stdout) == [
+        {"run": 1, "started": "2026-03-01T00:00:11.123456", "odd": None}
+    ]
+
+
+def test_query_takes_the_latest_result(made: Path) -> None:
+    done = call(
+        "query", "SELECT DISTINCT result FROM cells", "latest", "--results", made.parents[1]
+    )
+    assert done.stdout.splitlines()[-1] == made.name
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("query", "SELECT 1 FROM nowhere"), "nowhere"),
+        (("query", "SELECT"), "query: Parser Error"),
+        (("export",), "R... F"),
+        (("export", "--table", "cells", "folder"), "a folder gets all tables"),
+        (("export", "--table", "cells", "x", "--benchstat"), "leave --table out"),
+        (("export", "--ministat", "--benchstat"), "not allowed with"),
+    ],
+)
+def test_a_wrong_request_ends_with_2(made: Path, words: tuple[str, ...], told: str) -> None:
+    place = 2 if words[0] == "query" else 1
+    done = call(*words[:place], made, *words[place:])
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("R", "F", "--benchstat"), ("R", "--benchstat", "F"), ("--benchstat", "R", "F")],
+)
+def test_a_form_s_option_may_be_anywhere(
+    made: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / "runs.txt"
+    places = {"R": made, "F": file}
+    done = call("export", *(places.get(word, word) for word in words))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.read_text().count("BenchmarkRun") == 6
+
+
+def test_export_writes_what_the_name_says(made: Path, tmp_path: Path) -> None:
+    assert call("export", made, tmp_path / "runs.parquet").returncode == 0
+    assert pyarrow.parquet.read_table(tmp_path / "runs.parquet").num_rows == 6
+    assert call("export", made, "--table", "facts", tmp_path / "facts.csv").returncode == 0
+    with (tmp_path / "facts.csv").open(newline="") as opened:
+        assert {row["fact"] for row in csv.DictReader(opened)} >= {"kernel"}
+    for told in ("wrote 1 result", "wrote 0 results; 1 result had not changed"):
+        done = call("export", made, tmp_path / "archive")
+        assert (done.returncode, told in done.stderr) == (0, True)
+    assert {path.name for path in (tmp_path / "archive").iterdir()} == {
+        "runs", "cells", "samples", "facts",
+    }  # fmt: skip

@@ -1,0 +1,296 @@
+"""Results as tables: what is in them is what records and frames say, whoever reads it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+from netbench import load
+from netbench.analysis.cells import metric_order
+from netbench.errors import PlaceError, ReportError, RequestError
+from netbench.report.source import Source
+from netbench.tables import benchstat, ministat, otava
+from netbench.tables.database import SAMPLES, TABLES, Database
+from netbench.tables.files import write_dataset, write_table
+from tests.support.paths import ROOT
+from tests.support.synthetic import Synth
+
+(SAMPLE,) = (ROOT / "results" / "sample").glob("*/")
+CONTROL = {"factor": "send", "baseline": "readwrite", "control": True}
+
+
+FAILED = ("send=sendfile,pin=none", "b>a", 2)
+
+
+def fails_once(record: dict[str, Any]) -> dict[str, Any]:
+    if (record["cell"], record["pair"], record["block"]) != FAILED:
+        return record
+    kept = {"run", "cell", "pair", "block", "boot", "factors", "started", "schema", "control"}
+    return {k: v for k, v in record.items() if k in kept} | {"status": "failed", "reason": "=cut"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result with controls, two pairs and a failed run."""
+    synth = Synth(compare=CONTROL, pairs=("a>b", "b>a"), edit=fails_once)
+    return synth.write(tmp_path_factory.mktemp("made") / "bulk" / "20260301T000000Z-abc123")
+
+
+def tables_of(*paths: Path) -> dict[str, pd.DataFrame]:
+    with Database(map(Source.of, paths)) as database:
+        return {table: database.frame(table) for table in TABLES}
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Equal to the last bit, whatever types carry the values."""
+    assert list(found.columns) == list(expected.columns)
+    for column in found:
+        mine, theirs = found[column].tolist(), expected[column].tolist()
+        assert [None if pd.isna(x) else x for x in mine] == [
+            None if pd.isna(x) else x for x in theirs
+        ], column
+
+
+def test_the_table_of_runs_has_every_record_and_the_frame_s_values(made: Path) -> None:
+    runs, results = tables_of(made)["runs"], load(made)
+    records = [json.loads(line) for line in (made / "records.jsonl").open()]
+    assert runs["run"].tolist() == [record["run"] for record in records]
+    assert runs["control"].tolist() == [record.get("control", False) for record in records]
+    assert Counter(runs["control"]).keys() == {True, False}
+    assert runs["status"].tolist() == [record["status"] for record in records]
+    for control, frame in ((False, results.runs), (True, results.control_runs)):
+        mine = runs[runs["control"] == control].reset_index(drop=True)
+        expected = frame.assign(started=frame["started"].dt.tz_localize(None))
+        same(mine[list(frame.columns)], expected)
+    assert set(runs["campaign"]) == {"synthetic"}
+    assert set(runs["result"]) == {made.name}
+
+
+def test_cells_and_facts_are_those_of_the_frames(made: Path) -> None:
+    tables, results = tables_of(made), load(made)
+    cells = results.cells
+    same(tables["cells"][list(cells.columns)], cells)
+    facts = tables["facts"]
+    assert facts["value"].tolist() == [
+        value if value is None or isinstance(value, str) else json.dumps(value)
+        for value in results.facts["value"]
+    ]
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_samples_are_those_of_the_frame(made: Path, tmp_path: Path, streams: int) -> None:
+    folder = tmp_path / "glob[1]*" / "r"
+    folder.parent.mkdir()
+    Synth(runs=2).write(folder)
+    for run in (1, 2):
+        lines: list[dict[str, Any]] = [
+            {"side": "sender", "edge": "open", "ns": 5, "tcp": {"rtt_us": [9] * streams}}
+        ]
+        for moment in (1_000_000_000, 1_050_000_001):
+            each = [moment * run + stream for stream in range(streams)]
+            lines.append({"side": "sender", "ns": moment, "flow": {"bytes": each}, "cpu": {"n": 4}})
+            lines.append({"side": "receiver", "ns": moment + 7, "flow": {"bytes": each[::-1]}})
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "samples" / f"{run:06}.jsonl").write_text(text)
+    found = tables_of(folder)[SAMPLES].drop(columns=["campaign", "result"])
+    key = ["run", "side", "seconds", "stream"]
+    expected = load(folder).samples
+    assert len(expected) == 2 * 4 * streams
+    found, expected = (
+        each[sorted(expected.columns)].sort_values(key, ignore_index=True)
+        for each in (found, expected)
+    )
+    same(found, expected)
+
+
+def test_samples_of_a_real_result_are_those_of_the_frame() -> None:
+    expected = load(SAMPLE).samples
+    assert len(expected) > 100
+    found = tables_of(SAMPLE)[SAMPLES]
+    key = ["run", "side", "seconds", "stream"]
+    same(
+        found[sorted(expected.columns)].sort_values(key, ignore_index=True),
+        expected[sorted(expected.columns)].sort_values(key, ignore_index=True),
+    )
+
+
+def test_results_with_other_factors_lie_in_one_table(made: Path) -> None:
+    runs = tables_of(made, SAMPLE)["runs"]
+    assert Counter(runs["result"]) == {
+        made.name: len(load(made).runs) + len(load(made).control_runs),
+        SAMPLE.name: len(load(SAMPLE).runs),
+    }
+    assert runs[runs["result"] == made.name]["chunk"].isna().all()
+    assert runs[runs["result"] == SAMPLE.name]["chunk"].notna().all()
+
+
+def test_a_result_that_is_given_twice_is_refused(made: Path) -> None:
+    with pytest.raises(RequestError, match="given twice"):
+        tables_of(made, made)
+
+
+def test_a_notebook_gets_a_table_as_pandas_or_arrow(made: Path) -> None:
+    results = load(made)
+    frame, table = results.table("runs"), results.table("runs", arrow=True)
+    assert isinstance(table, pa.Table)
+    assert table.column("throughput").to_pylist() == [
+        None if pd.isna(x) else x for x in frame["throughput"]
+    ]
+    with pytest.raises(ReportError, match="tables: runs, cells, facts, samples"):
+        results.table("run")
+
+
+def test_parquet_holds_the_table_and_its_units(made: Path, tmp_path: Path) -> None:
+    for table, expected in tables_of(made).items():
+        file = tmp_path / f"{table}.parquet"
+        assert write_table([made], table, file) == []
+        read = pyarrow.parquet.read_table(file)
+        same(read.to_pandas(), expected)
+        units = json.loads((read.schema.metadata or {})[b"netbench.units"])
+        assert units["throughput"] == "Gb/s"
+        assert units.keys() == set(metric_order(load(made).source.result.metrics))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{table}.parquet" for table in TABLES
+    )
+
+
+def test_csv_holds_the_table_and_no_formula(made: Path, tmp_path: Path) -> None:
+    write_table([made], "runs", tmp_path / "runs.csv")
+    with (tmp_path / "runs.csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    expected = tables_of(made)["runs"]
+    assert [row["throughput"] for row in rows] == [
+        "" if pd.isna(x) else repr(x) for x in expected["throughput"]
+    ]
+    assert {row["reason"] for row in rows} == {"", "'=cut"}
+
+
+def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "runs.parquet"
+    file.write_text("old")
+    with pytest.raises(RequestError, match=r"\.parquet or \.csv"):
+        write_table([made], "runs", tmp_path / "runs.xlsx")
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, where a folder is needed")
+    with pytest.raises(PlaceError, match="choose another place"):
+        write_table([made], "runs", blocked / "runs.parquet")
+    assert file.read_text() == "old"
+    write_table([made], "runs", file)
+    assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
+
+
+def test_a_dataset_grows_by_what_is_new(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    assert write_dataset([made], folder) == [f"synthetic/{made.name}"]
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
+    assert write_dataset([made, SAMPLE], folder) == [f"sample/{SAMPLE.name}"]
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    expected = tables_of(made, SAMPLE)
+    for table in TABLES:
+        read = duckdb.sql(
+            f"SELECT * FROM read_parquet('{folder}/{table}/**/*.parquet',"
+            " hive_partitioning=true, union_by_name=true)"
+        ).df()
+        assert Counter(read["result"]) == Counter(expected[table]["result"])
+    partitions = pyarrow.dataset.dataset(folder / "runs", partitioning="hive")
+    assert partitions.count_rows() == len(expected["runs"])
+
+
+def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
+    result, folder = tmp_path / "r" / "one", tmp_path / "archive"
+    Synth(runs=5).write(result)
+    write_dataset([result], folder)
+    lines = (result / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (result / "records.jsonl").write_bytes(b"".join(lines[:-1]))
+    assert write_dataset([result], folder) == ["synthetic/one"]
+    (file,) = (folder / "runs").rglob("*.parquet")
+    assert pyarrow.parquet.read_table(file).num_rows == len(lines) - 1
+
+
+def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
+    result = load(made).source.result
+    lines = list(benchstat.lines([result]))
+    assert "Unit throughput:Gb/s assume=nothing better=higher" in lines
+    assert f"result: {made.name}" in lines
+    runs = [line.split() for line in lines if line.startswith("Benchmark")]
+    assert Counter(words[0] for words in runs) == {
+        f"BenchmarkRun/send={send}/pin={pin}/pair={pair}": 10 - (place == FAILED[:2])
+        for send in ("readwrite", "sendfile")
+        for pin in ("none", "apart")
+        for pair in ("a>b", "b>a")
+        for place in [(f"send={send},pin={pin}", pair)]
+    }
+    throughput = [float(words[words.index("throughput:Gb/s") - 1]) for words in runs]
+    assert throughput == result.ok["throughput"].tolist()
+
+
+def test_ministat_s_files_hold_each_value(made: Path, tmp_path: Path) -> None:
+    results = load(made)
+    files = dict(ministat.files([results.source.result]))
+    name = "throughput/send=sendfile,pin=none,a_b.txt"
+    assert name in files
+    head, *values = files[name].splitlines()
+    assert head.startswith("# ")
+    runs = results.runs.query("send == 'sendfile' and pin == 'none' and pair == 'a>b'")
+    assert list(map(float, values)) == runs["throughput"].dropna().tolist()
+    several = dict(ministat.files([results.source.result, load(SAMPLE).source.result]))
+    assert len(several) == len(files) + len(dict(ministat.files([load(SAMPLE).source.result])))
+
+
+def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
+    late = Synth(seed=2).write(tmp_path / "late")
+    early = Synth(seed=1).write(tmp_path / "early")
+    records = (early / "records.jsonl").read_text().replace('"started":"2026', '"started":"2025')
+    (early / "records.jsonl").write_text(records)
+    one = Synth(factors={"send": ("readwrite", "sendfile"), "pin": ("none",)}).write(tmp_path / "x")
+    text, left_out = otava.table([Source.of(path) for path in (late, early, one)])
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["result"] for row in rows] == ["early", "late", "x"]
+    (mean,) = (
+        cell.intervals["throughput"].mean
+        for cell in Source.of(late).cells
+        if cell.cell == "send=sendfile,pin=none"
+    )
+    assert float(rows[1]["throughput[send=sendfile,pin=none]"]) == mean
+    assert "throughput[send=sendfile,pin=apart]" in left_out
+    assert all(word for row in rows for word in row.values())
+    with pytest.raises(RequestError, match="no cell and metric in common"):
+        otava.table([Source.of(path) for path in (late, SAMPLE)])
+
+
+def test_a_query_makes_only_the_tables_that_it_names(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    make = Database.make
+    monkeypatch.setattr(
+        Database, "make", lambda self, table: (asked.append(table), make(self, table))
+    )
+    with Database([Source.of(made)]) as database:
+        answer = database.query("SELECT 1; SELECT count(*) AS n FROM Runs WHERE status = 'ok'")
+    assert (answer.columns, asked) == (["n"], ["runs"])
+    assert answer.rows == [((tables_of(made)["runs"]["status"] == "ok").sum(),)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("selec 1", 'syntax error at or near "selec"'),
+        ("SELECT nothing FROM runs", "nothing"),
+        ("SELECT now()", "cast it"),
+        ("INSTALL spatial; LOAD spatial", "spatial"),
+    ],
+)
+def test_what_sql_got_wrong_is_told(made: Path, sql: str, told: str) -> None:
+    with Database([Source.of(made)]) as database, pytest.raises(RequestError, match=told):
+        database.query(sql)

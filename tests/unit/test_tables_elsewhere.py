@@ -1,0 +1,118 @@
+"""What is written for other programs, read by these: benchstat, ministat and Otava, which are
+fetched from outside. Slow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netbench import api, load
+from tests.support.outside import installed, outside
+from tests.support.synthetic import Synth
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+BENCHSTAT = "golang.org/x/perf/cmd/benchstat@v0.0.0-20230113213139-801c7ef9e5c5"
+OTAVA = "apache-otava==0.8.0"
+OTAVA_YAML = """\
+tests:
+  netbench:
+    type: csv
+    file: {file}
+    time_column: time
+    attributes: [commit, result]
+    metrics: {{rate: {{column: "throughput[send=sendfile]"}}}}
+"""
+
+
+def made(folder: Path, rates: list[float]) -> list[Path]:
+    """A result for each rate, on days that follow each other."""
+    paths = []
+    for day, rate in enumerate(rates, 1):
+        path = Synth(
+            {"send": ("sendfile",)}, seed=day, truth=lambda _, r=rate: (r, 0.5, 0.5)
+        ).write(folder / f"r{day}")
+        records = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(records.replace('"2026-03-01T', f'"2026-03-0{day}T'))
+        paths.append(path)
+    return paths
+
+
+def fetched(*argv: str, env: dict[str, str] | None = None) -> None:
+    """Run a command that fetches from outside; skip the test where it cannot."""
+    done = subprocess.run(
+        outside(*argv),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+    if done.returncode:
+        pytest.skip(f"{' '.join(argv)}: {done.stderr[-300:]}")
+
+
+def test_benchstat_finds_the_change(tmp_path: Path) -> None:
+    paths, go = made(tmp_path, [20.0, 15.0]), installed("go", "golang-go")
+    fetched(
+        go,
+        "install",
+        BENCHSTAT,
+        env={"GOBIN": str(tmp_path), "GOPATH": str(tmp_path / "go"), "GOFLAGS": "-modcacherw"},
+    )
+    for path in paths:
+        api.export_text([path], "benchstat", tmp_path / f"{path.name}.txt")
+    told = subprocess.run(
+        [str(tmp_path / "benchstat"), str(tmp_path / "r1.txt"), str(tmp_path / "r2.txt")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    table = told[told.index("throughput:Gb/s") :]
+    (line,) = re.findall(r"Run/send=sendfile\s.*", table)[:1]
+    before, after = (load(path).runs["throughput"].median() for path in paths)
+    values = [float(word) for word in re.findall(r"(\d+\.\d+) ±", line)]
+    assert values == pytest.approx([before, after], rel=1e-3)
+    assert f"{100 * (after / before - 1):+.2f}%" in line
+
+
+def test_ministat_finds_the_change(tmp_path: Path) -> None:
+    paths, ministat = made(tmp_path, [20.0, 15.0]), installed("ministat", "ministat")
+    api.export_text(paths, "ministat", tmp_path / "m")
+    files = sorted((tmp_path / "m" / "throughput").iterdir())
+    told = subprocess.run(
+        [ministat, "-q", *map(str, files)], capture_output=True, text=True, check=True
+    ).stdout
+    numbers = [line.split() for line in told.splitlines() if re.match(r"[x+] ", line)]
+    for path, (_, n, low, high, median, mean, _) in zip(paths, numbers, strict=True):
+        runs = load(path).runs["throughput"]
+        assert int(n) == len(runs)
+        assert [float(word) for word in (low, high, median, mean)] == pytest.approx(
+            [runs.min(), runs.max(), sorted(runs)[len(runs) // 2 - 1 + len(runs) % 2], runs.mean()],
+            rel=1e-3,
+        )
+    assert "Difference at 95.0% confidence" in told
+
+
+def test_otava_finds_the_change(tmp_path: Path) -> None:
+    paths = made(tmp_path, [20.0, 20.0, 20.0, 15.0, 15.0, 15.0])
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    fetched(str(tmp_path / "venv" / "bin" / "pip"), "install", "-q", OTAVA)
+    api.export_text(paths, "otava", tmp_path / "means.csv")
+    (tmp_path / "otava.yaml").write_text(OTAVA_YAML.format(file=tmp_path / "means.csv"))
+    told = subprocess.run(
+        [str(tmp_path / "venv" / "bin" / "otava"), "analyze", "netbench", "--since", "2020-01-01"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OTAVA_CONFIG": str(tmp_path / "otava.yaml")},
+    ).stdout
+    lines = told.splitlines()
+    (at,) = [i for i, line in enumerate(lines) if re.search(r"-2\d\.\d%", line)]
+    assert "r3" in "".join(lines[:at])
+    assert "r3" not in "".join(lines[at:])
+    assert "r4" in "".join(lines[at:])
