@@ -72,11 +72,13 @@ def _differences(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -
         mine = runs[factor].astype(object).to_numpy()
         theirs = before[factor].to_numpy()
         known = pd.notna(theirs) & pd.notna(mine)
+        others = pd.unique(theirs[known])
         for level in pd.unique(mine[known]):
-            for other in pd.unique(theirs[known]):
-                of_level = known & (mine == level)
-                here = residuals[of_level & (theirs == other)]
-                rest = residuals[of_level & (theirs != other)]
+            of_level = np.flatnonzero(known & (mine == level))
+            before_level, of_this = theirs[of_level], residuals[of_level]
+            for other in others:
+                after = before_level == other
+                here, rest = of_this[after], of_this[~after]
                 if min(len(here), len(rest)) >= FEWEST:
                     difference = float(here.mean() - rest.mean())
                     error, freedom = welch_error(here, rest)

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.compare import builds_of
 from netbench.analysis.counts import count_interval
-from netbench.analysis.dependence import Dependences, lag_of, relative
+from netbench.analysis.dependence import Dependences, lags_of
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.modes import CellModes, Modes, find_modes
@@ -137,10 +138,9 @@ class _Table:
             frame["reason"].to_numpy(dtype=object),
         )
         self.unmarked = (frame["engaged"] == "").to_numpy()
-        self.dependences = self.of_pairs()
-        self.modes = self.modes_of_pairs()
 
-    def modes_of_pairs(self) -> dict[tuple[str, str], Modes]:
+    @cached_property
+    def modes(self) -> dict[tuple[str, str], Modes]:
         """The modes of each pair and chosen metric that has two."""
         by_cell = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
         found = {}
@@ -153,14 +153,15 @@ class _Table:
                     found[pair, metric] = modes
         return found
 
-    def of_pairs(self) -> dict[str, Dependences]:
+    @cached_property
+    def dependences(self) -> dict[str, Dependences]:
         """How far runs follow each other on each pair, from the cells of one boot."""
         found = {pair: Dependences() for pair in self.result.plan.pairs}
         for (cell, pair), rows in rows_by_cell(self.result.runs).items():
             good = rows[self.ok[rows]]
             if len(set(self.boot[good].tolist())) == 1:
-                for metric, values in self.columns(good).items():
-                    found[pair].see_cell(cell, metric, lag_of(relative(values)))
+                for metric, lag in lags_of(self.columns(good)).items():
+                    found[pair].see_cell(cell, metric, lag)
         return found
 
     def standing(self, place: _Place) -> Standing:

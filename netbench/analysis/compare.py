@@ -29,7 +29,7 @@ from netbench.analysis.failures import completed, counted
 from netbench.analysis.intervals import Numbers, mean_interval
 from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
-from netbench.analysis.sign_flip import sign_flip_p
+from netbench.analysis.sign_flip import sign_flips
 from netbench.analysis.verdicts import corrected, could_turn, judged, tested
 from netbench.model import Repeat
 
@@ -109,12 +109,10 @@ def for_factor(
             failures = lost.get((*words, level)), lost.get((*words, baseline))
             pairings.append(replace(pairing, failed=failures))
     dependences = _dependences(all_series, pairings)
+    flips = sign_flips([p.differences for p in pairings], seed)
     estimated = [
-        replace(
-            _estimated(p, dependences[p.comparison.pair]),
-            sign_flip=sign_flip_p(p.differences, seed),
-        )
-        for p in pairings
+        replace(_estimated(p, dependences[p.comparison.pair]), sign_flip=flip)
+        for p, flip in zip(pairings, flips, strict=True)
     ]
     planned_boots = in_boots(repeat, factors)
     comparisons = [

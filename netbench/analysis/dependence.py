@@ -24,8 +24,9 @@ tests/unit/analysis/test_dependence.py simulates coverage, `make bench PARTS=tru
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import stdtrit
@@ -81,10 +82,10 @@ class Dependence:
         n = interval.n
         if self.correlation == 0 or not interval.known:
             return interval
-        t = float(stdtrit(self.freedom(n), (1 + confidence) / 2))
-        half = t * self.inflation(n) * interval.sd / math.sqrt(n)
-        low, high = interval.mean - half, interval.mean + half
-        return replace(interval, low=low, high=high, half_width=half)
+        half = _half_width(self.correlation, n, confidence) * interval.sd
+        return Interval(
+            n, interval.mean, interval.mean - half, interval.mean + half, interval.sd, half
+        )
 
 
 INDEPENDENT = Dependence()
@@ -107,6 +108,13 @@ def inflation(correlation: float, n: int) -> float:
 def freedom(correlation: float, n: int) -> float:
     """As Dependence.freedom."""
     return max((n - 1) / _ratio(correlation, n), min(LEAST_FREEDOM, n - 1.0))
+
+
+@lru_cache(maxsize=4096)
+def _half_width(correlation: float, n: int, confidence: float) -> float:
+    """Half-width of the interval of a mean of n runs, in standard deviations of a run."""
+    t = float(stdtrit(freedom(correlation, n), (1 + confidence) / 2))
+    return t * inflation(correlation, n) / math.sqrt(n)
 
 
 def lag_correlation(values: Numbers) -> float:
@@ -179,6 +187,25 @@ def lag_of(values: Numbers) -> Lag:
     n = len(values)
     variance = float(values.var()) if n else 0.0
     return Lag(lag_correlation(values), n, variance)
+
+
+def lags_of(columns: Mapping[str, Numbers]) -> dict[str, Lag]:
+    """What several series tell, as lag_of of each as `relative`; those of equal length are computed
+    together.
+    """
+    found: dict[str, Lag] = {}
+    for n in {len(values) for values in columns.values()}:
+        names = [name for name, values in columns.items() if len(values) == n]
+        table = np.column_stack([relative(columns[name]) for name in names])
+        residuals = table - table.mean(axis=0)
+        squares = (residuals**2).sum(axis=0)
+        varies = squares > n * (1e-12 * np.abs(table).max(axis=0, initial=0.0)) ** 2
+        products = (residuals[1:] * residuals[:-1]).sum(axis=0)
+        known = varies if n >= FEWEST else np.zeros(len(names), dtype=bool)
+        correlations = np.divide(products, squares, out=np.full(len(names), math.nan), where=known)
+        lags = zip(correlations.tolist(), (squares / max(n, 1)).tolist(), strict=True)
+        found |= {name: Lag(c, n, v) for name, (c, v) in zip(names, lags, strict=True)}
+    return {name: found[name] for name in columns}
 
 
 def relative(values: Numbers) -> Numbers:

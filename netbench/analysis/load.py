@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -22,13 +22,14 @@ from netbench.analysis.planned import compare_of, factors_of, handled_by, repeat
 from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
 from netbench.analysis.reading import read_campaign
+from netbench.analysis.record_cache import Kept
 from netbench.analysis.record_shapes import RecordShapes, Runs
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
 from netbench.bundles import folder_of
 from netbench.codec import flawed
-from netbench.json_lines import JsonLines
+from netbench.json_lines import JsonLines, cannot_read
 from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.store import no_result
 
@@ -54,16 +55,39 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
     lines = JsonLines(folder / "records.jsonl")
     reader = _Reader(plan, hosts, observers, RecordShapes(lines.where))
+    try:
+        kept = Kept(folder)
+    except OSError as error:
+        raise cannot_read(lines.path, error) from error
     with _no_collector():
+        if (known := kept.runs()) is not None:
+            for runs in known:
+                reader.take(runs)
+        else:
+            _parse(lines, reader, kept)
+    try:
+        return reader.result(folder, lines.truncated)
+    except ValueError as error:  # such as a cell that is there twice
+        raise flawed(folder / "plan.json", "a plan", error) from error
+
+
+def _parse(lines: JsonLines, reader: _Reader, kept: Kept) -> None:
+    """Take in all lines. Errors: StoreError."""
+    reader.keep = kept.add
+    try:
         for number, line in lines:
             try:
                 reader.add(line)
             except ValueError as error:
                 raise flawed(lines.where(number), "a record", error) from error
-    try:
-        return reader.result(folder, lines.truncated)
-    except ValueError as error:  # such as a cell that is there twice
-        raise flawed(folder / "plan.json", "a plan", error) from error
+        reader.add_runs()
+    except BaseException:
+        kept.drop()
+        raise
+    if lines.truncated:
+        kept.drop()
+    else:
+        kept.end()
 
 
 @contextmanager
@@ -112,6 +136,7 @@ class _Reader:
         self.latest = Latest(self.epochs)
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}
+        self.keep: Callable[[Sequence[Runs]], None] = lambda runs: None
 
     def add(self, line: bytes) -> None:
         """Take in a line. Errors: StoreError; ValueError for a record that does not fit the others
@@ -128,7 +153,13 @@ class _Reader:
 
     def add_runs(self) -> None:
         """Take in the runs of the lines so far."""
-        for runs in self.shapes.take_all():
+        if taken := self.shapes.take_all():
+            self.keep(taken)
+            self.take(taken)
+
+    def take(self, taken: Iterable[Runs]) -> None:
+        """Take in runs."""
+        for runs in taken:
             record = runs.record
             shared = self.shared(record.pair, record.boot)
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
@@ -207,7 +238,6 @@ class _Reader:
 
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
-        self.add_runs()
         counted, noise, campaign = (
             self._exclude(),
             read_noise(folder / NOISE),

@@ -42,24 +42,44 @@ _VALUES = {
 
 @dataclass(frozen=True, eq=False)
 class Note:
-    """NOTED of a record, shared by runs that have the same."""
+    """NOTED of a record, shared by runs that have the same; `line`: one that says so."""
 
     reason: str
     settings: Settings
+    line: bytes
+
+
+def note_of(line: bytes) -> Note:
+    """NOTED of a line. Errors: StoreError."""
+    record = parse_record(line, "a line that was kept")
+    return Note(record.reason, record.settings, line)
 
 
 @dataclass(frozen=True)
 class Runs:
     """Runs of one cell, pair, boot and status whose records have the same keys.
 
-    rows: the places of their lines in records.jsonl, from 0. started, notes: one each.
+    rows: the places of their lines in records.jsonl, from 0. started, notes: one each. line: of one
+    of them.
     """
 
     rows: npt.NDArray[np.int64]
     started: Sequence[str]
     notes: Sequence[Note]
+    line: bytes
     _layout: Record
     _columns: Sequence[Any]
+
+    def numbers(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The measured integers and reals, each a table of one row a number and one column a
+        run.
+        """
+        integers, reals = _measured(_Groups(json.loads(self.line)))
+        return self._table(integers, np.int64), self._table(reals, np.float64)
+
+    def _table(self, groups: Sequence[int], kind: type) -> npt.NDArray[Any]:
+        columns = [self._columns[group] for group in groups]
+        return np.stack(columns) if columns else np.empty((0, len(self)), kind)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,6 +97,7 @@ class Runs:
             self.rows[which],
             list(compress(self.started, which)),
             list(compress(self.notes, which)),
+            self.line,
             self._layout,
             [each[which] if isinstance(each, np.ndarray) else each for each in self._columns],
         )
@@ -102,14 +123,14 @@ class RecordShapes:
             if match:
                 head = shape.take(row, match) or shape.learn(row, match, self._parsed(line))
                 return int(match[shape.run]), head.cell
-        record, raw = self._parsed(line), json.loads(line)
-        shape = self._shape(_Groups(raw), line)
+        record = self._parsed(line)
+        shape = self._shape(_Groups(json.loads(line)), line)
         match = shape.match(line)
         if match:
             likely.append(shape)
             shape.learn(row, match, record)
         else:  # such as a number beyond 18 digits
-            self._odd.append(_alone(row, record, raw))
+            self._odd.append(_alone(row, record, line))
         return record.run, record.cell
 
     def _parsed(self, line: bytes) -> Record:
@@ -165,6 +186,30 @@ class _Groups:
         ]
 
 
+def _measured(groups: _Groups) -> tuple[list[int], list[int]]:
+    """The groups of numbers that differ from run to run: integers, and reals."""
+    return groups.of(*MEASURED, kind=(int,)), groups.of(*MEASURED, kind=(float,))
+
+
+def runs_of(
+    line: bytes,
+    rows: npt.NDArray[np.int64],
+    started: Sequence[str],
+    notes: Sequence[Note],
+    integers: npt.NDArray[Any],
+    reals: npt.NDArray[Any],
+) -> Runs:
+    """Runs from their columns; `integers` and `reals` as `Runs.numbers` has them. Errors:
+    ValueError where these are not as many.
+    """
+    raw = json.loads(line)
+    layout, values = _layout(raw)
+    for groups, table in zip(_measured(_Groups(raw)), (integers, reals), strict=True):
+        for group, column in zip(groups, table, strict=True):
+            values[group] = column
+    return Runs(rows, started, notes, line, layout, values)
+
+
 class _Shape:
     """Lines with the same keys in the same order, whose values are of the same types."""
 
@@ -172,8 +217,7 @@ class _Shape:
         self.match = re.compile(expression).fullmatch
         (self.run,) = groups.of("run")
         (self._started,) = groups.of("started")
-        self.integers = groups.of(*MEASURED, kind=(int,))
-        self.reals = groups.of(*MEASURED, kind=(float,))
+        self.integers, self.reals = _measured(groups)
         self._noted = [*groups.of(*NOTED), *groups.printed]
         apart = {self._started, *self.integers, *self.reals, *self._noted}
         every = groups.of()
@@ -202,9 +246,9 @@ class _Shape:
         constant = match.group(*self._constant)
         head = self.heads.get(constant)
         if head is None:
-            head = self.heads[constant] = _Head(self, json.loads(match[0]))
+            head = self.heads[constant] = _Head(self, match[0])
         note = self._notes.setdefault(
-            match.group(*self._noted), Note(record.reason, record.settings)
+            match.group(*self._noted), Note(record.reason, record.settings, match[0])
         )
         head.add(row, match, record.started, note)
         return head
@@ -213,9 +257,9 @@ class _Shape:
 class _Head:
     """What lines of a shape with the same texts share, and what was taken from them."""
 
-    def __init__(self, shape: _Shape, raw: Mapping[str, Any]) -> None:
-        self._shape = shape
-        self._layout, self._constants = _layout(raw)
+    def __init__(self, shape: _Shape, line: bytes) -> None:
+        self._shape, self._line = shape, line
+        self._layout, self._constants = _layout(json.loads(line))
         sides = (self._layout.sender, self._layout.receiver)
         self.windows = [side.time_ns for side in sides if side and side.time_ns]
         self.cell = self._layout.cell
@@ -248,19 +292,22 @@ class _Head:
             numbers = np.ascontiguousarray(table.reshape(len(self.rows), len(groups)).T)
             for group, column in zip(groups, numbers, strict=True):
                 columns[group] = column
-        runs = Runs(np.array(self.rows), self._started, self._notes, self._layout, columns)
+        rows = np.array(self.rows)
+        runs = Runs(rows, self._started, self._notes, self._line, self._layout, columns)
         self._clear()
         return runs
 
 
-def _alone(row: int, record: Record, raw: Mapping[str, Any]) -> Runs:
+def _alone(row: int, record: Record, line: bytes) -> Runs:
     """One run; its numbers are of any size."""
+    raw = json.loads(line)
     layout, columns = _layout(raw)
     measured = set(_Groups(raw).of(*MEASURED, kind=(int, float)))
     return Runs(
         np.array([row]),
         [record.started],
-        [Note(record.reason, record.settings)],
+        [Note(record.reason, record.settings, line)],
+        line,
         layout,
         [
             np.array([each], dtype=object) if group in measured else each

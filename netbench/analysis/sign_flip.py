@@ -8,34 +8,61 @@ far from 0 as the one seen: exact whatever the distribution, as long as differen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from netbench.analysis.intervals import NAN, Numbers
 
 EXACT = 28
-"""Up to so many units all choices are counted; beyond, DRAWS of them are drawn."""
+"""Up to so many units all choices are counted; beyond, some of them are drawn."""
 DRAWS = 10_000
+FEWEST_DRAWS = 1_000
+SIGNS = 1000 * DRAWS  # in all: beyond 1,000 units there are fewer draws
+NUMBERS = 1 << 20  # of draws in memory at the same time
 _EQUAL = 1e-9  # sums that differ by less of the sum seen are equal but for rounding
 
 
-def sign_flip_p(differences: Numbers, seed: int) -> float:
-    """Two-sided p of the log differences, one a unit; NaN for fewer than two. seed: of the draws
-    where there are more than EXACT.
+def draws_of(n: int) -> int:
+    """How many choices of signs are drawn for n units."""
+    return min(DRAWS, max(FEWEST_DRAWS, SIGNS // n))
+
+
+def sign_flips(families: Sequence[Numbers], seed: int) -> list[float]:
+    """Two-sided p of each comparison's log differences, one a unit; NaN for fewer than two. seed:
+    of the draws where there are more than EXACT, which comparisons of as many units share.
     """
+    found = [_exact(each) if len(each) <= EXACT else NAN for each in families]
+    for n in {len(each) for each in families if len(each) > EXACT}:
+        which = [at for at, each in enumerate(families) if len(each) == n]
+        together = np.column_stack([families[at] for at in which])
+        sums = together.sum(axis=0)
+        seen = np.array([_seen(families[at]) for at in which])
+        rng, farther, every = np.random.default_rng(seed), np.zeros(len(which)), draws_of(n)
+        for draws in np.diff([*range(0, every, max(1, NUMBERS // n)), every]):
+            bits = rng.integers(0, 256, (draws, -(-n // 8)), dtype=np.uint8)
+            kept = np.unpackbits(bits, axis=1, count=n).astype(float)
+            farther += (np.abs(2 * (kept @ together) - sums) >= seen).sum(axis=0)
+        for at, count in zip(which, farther.tolist(), strict=True):
+            found[at] = (1 + count) / (1 + every)
+    return found
+
+
+def _exact(differences: Numbers) -> float:
     n = len(differences)
     if n < 2:
         return NAN
-    seen = abs(float(differences.sum())) * (1 - _EQUAL)
-    if n > EXACT:
-        bits = np.random.default_rng(seed).integers(0, 2, (DRAWS, n), dtype=np.int8)
-        drawn = np.abs((2.0 * bits - 1) @ differences)
-        return float((1 + (drawn >= seen).sum()) / (1 + DRAWS))
+    seen = _seen(differences)
     # every sum is one of the first half's and one of the second's: 2^(n/2) searches in place of 2^n
     first, second = (np.sort(_sums(part)) for part in np.split(differences, [n // 2]))
     above = len(second) - np.searchsorted(second, seen - first, side="left")
     below = np.searchsorted(second, -seen - first, side="right")
     count = int(above.sum() + below.sum()) if seen > 0 else 2**n
     return count / float(2**n)
+
+
+def _seen(differences: Numbers) -> float:
+    return abs(float(differences.sum())) * (1 - _EQUAL)
 
 
 def _sums(values: Numbers) -> Numbers:

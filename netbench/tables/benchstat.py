@@ -19,8 +19,11 @@ _BETTER = {1: "higher", -1: "lower"}
 
 
 def lines(results: Sequence[Result]) -> Iterator[str]:
-    """Of each result its keys (campaign, result, kernel, label), and a line for each run that
-    counts: `BenchmarkRun/FACTOR=LEVEL/... 1 VALUE METRIC:UNIT ...`. Controls are left out.
+    """Of each result what it is, and a line for each run that counts:
+    `BenchmarkRun/FACTOR=LEVEL/... 1 VALUE METRIC:UNIT ...`. Controls are left out.
+
+    What a result is are comments: benchstat compares runs of two files under equal keys only. Where
+    there are several results, `result` is a key, for `benchstat -col result`.
     """
     seen: dict[str, None] = {}
     for result in results:
@@ -34,10 +37,10 @@ def lines(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         campaign, identity = result_id(result)
         yield ""
-        yield f"campaign: {_line(campaign)}"
-        yield f"result: {_line(identity)}"
-        yield f"kernel: {_line(kernels(result))}"
-        yield f"label: {_line(label_of(result))}".rstrip()
+        about = f"{campaign}/{identity}, Linux {kernels(result)}"
+        yield f"# {_line('; '.join(filter(None, (about, label_of(result)))))}"
+        if len(results) > 1:
+            yield f"result: {_line(identity)}"
         yield from _runs(result)
 
 

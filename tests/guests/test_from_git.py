@@ -11,7 +11,12 @@ import pytest
 
 from tests.support.linux_source import TCP, Linux
 
-pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.guest,
+    pytest.mark.slow,
+    pytest.mark.timeout(4000),
+]
 
 
 def verdict(letter: str) -> str:

@@ -53,7 +53,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "store": BELOW,
     "settings": BELOW | {"settings", "hosts.base"},
     "engine": BASE_LAYER | {"engine"},
-    "analysis": BELOW | {"analysis", "store"},
+    "analysis": BELOW | {"analysis", "cache", "store"},
     "report": REPORT,
     "results": REPORT | {"tables"},
     "tables": REPORT | {"tables"},

@@ -221,7 +221,9 @@ def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
     lines = list(benchstat.lines([result]))
     assert "Unit throughput:Gb/s assume=nothing better=higher" in lines
-    assert f"result: {made.name}" in lines
+    assert f"# synthetic/{made.name}, Linux 6.18.1" in lines
+    assert not any(line.startswith("result:") for line in lines)
+    assert f"result: {made.name}" in benchstat.lines([result, load(SAMPLE).source.result])
     runs = [line.split() for line in lines if line.startswith("Benchmark")]
     assert Counter(words[0] for words in runs) == {
         f"BenchmarkRun/send={send}/pin={pin}/pair={pair}": 10 - (place == FAILED[:2])

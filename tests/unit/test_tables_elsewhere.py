@@ -85,9 +85,9 @@ def test_ministat_finds_the_change(tmp_path: Path) -> None:
     api.export_text(paths, "ministat", tmp_path / "m")
     files = sorted((tmp_path / "m" / "throughput").iterdir())
     told = subprocess.run(
-        [ministat, "-q", *map(str, files)], capture_output=True, text=True, check=True
+        [ministat, "-A", *map(str, files)], capture_output=True, text=True, check=True
     ).stdout
-    numbers = [line.split() for line in told.splitlines() if re.match(r"[x+] ", line)]
+    numbers = [line.split() for line in told.splitlines() if re.match(r"[x+]\s+\d", line)]
     for path, (_, n, low, high, median, mean, _) in zip(paths, numbers, strict=True):
         runs = load(path).runs["throughput"]
         assert int(n) == len(runs)

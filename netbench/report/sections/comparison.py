@@ -9,7 +9,7 @@ from dataclasses import replace
 from netbench.analysis.comparison import FLAGS, Comparison, numbers
 from netbench.analysis.control import holds
 from netbench.analysis.metrics import describe
-from netbench.analysis.sign_flip import DRAWS, EXACT
+from netbench.analysis.sign_flip import EXACT, draws_of
 from netbench.analysis.words import bounds, percent
 from netbench.report.answers import repeats_cpu
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
@@ -166,7 +166,7 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
 def _sign_flip_said(most: int) -> str:
     """What the second p is, for comparisons of at most so many units."""
     how = (
-        f"{DRAWS} drawn by the seed of the order where there are more than {EXACT} units"
+        f"{draws_of(most)} drawn by the seed of the order where there are more than {EXACT} units"
         if most > EXACT
         else "all of them"
     )

@@ -5,12 +5,14 @@ for series are calibrated.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from netbench.analysis import cautions
 from netbench.analysis.cautions.base import Caution, CautionRule
@@ -371,3 +373,18 @@ def test_what_is_there_is_seen(
 def test_too_few_values_tell_nothing() -> None:
     assert instabilities(np.array([1.0, 2.0, 3.0])) == []
     assert instabilities(np.ones(20)) == []
+
+
+@pytest.mark.parametrize("n", [8, 64, 65, 129, 1000])
+@pytest.mark.parametrize("levels", [3, 10**6])
+def test_drift_is_kendalls_tau(n: int, levels: int) -> None:
+    """Of any number of values, with ties and without."""
+    rng = np.random.default_rng([n, levels])
+    values = rng.integers(0, levels, n) + rng.integers(0, 2) * np.arange(n) * levels / n
+    found = scipy.stats.kendalltau(np.arange(n), values)
+    pairs = n * (n - 1) / 2
+    ties = np.unique(values, return_counts=True)[1]
+    without_ties = pairs - (ties * (ties - 1) / 2).sum()
+    assert drift(values)[0] == pytest.approx(
+        found.statistic * math.sqrt(pairs * without_ties) / pairs
+    )

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.sign_flip import EXACT, sign_flip_p
+from netbench.analysis.intervals import Numbers
+from netbench.analysis.sign_flip import DRAWS, EXACT, FEWEST_DRAWS, NUMBERS, draws_of, sign_flips
+
+
+def sign_flip_p(differences: Numbers, seed: int) -> float:
+    """Of one comparison."""
+    (p,) = sign_flips([differences], seed)
+    return p
 
 
 @pytest.mark.parametrize("n", [2, 3, 7, 12])
@@ -43,3 +50,13 @@ def test_it_keeps_its_level_whatever_the_distribution() -> None:
     rng, trials = np.random.default_rng(8), 800
     below = sum(sign_flip_p(rng.standard_t(1.5, 10), 1) <= 0.05 for _ in range(trials))
     assert below / trials <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
+
+
+def test_many_comparisons_are_tested_as_each_of_them() -> None:
+    rng = np.random.default_rng(5)
+    long = NUMBERS // DRAWS * 3  # of which not all draws are in memory together
+    assert draws_of(long) == DRAWS > draws_of(5000) > draws_of(10**6) == FEWEST_DRAWS
+    families = [rng.normal(0.1, 1, n) for n in (1, 5, long, EXACT + 1, EXACT + 1, long, 0)]
+    together = sign_flips(families, 3)
+    np.testing.assert_array_equal(together, [sign_flip_p(each, 3) for each in families])
+    assert len({p for p in together if not math.isnan(p)}) == 5

@@ -1,0 +1,194 @@
+"""A result's records as columns, kept beside it, so that a second look does not parse them again.
+
+What is kept is what record_shapes takes from lines: their numbers, and one line of each kind for
+the rest. So everything that is derived is derived anew. The file's name does not matter: within it
+is a hash of the records and the plan, and of the program that read them. It lies in the result's
+report/, or in the user's cache where that cannot be written. Nothing in it is executed (numpy's
+arrays and JSON in a zip archive), and a file that is another user's, or not whole, is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netbench import cache as of_machine
+from netbench import codec, record
+from netbench.analysis import record_shapes
+from netbench.analysis.record_shapes import Runs, note_of, runs_of
+from netbench.errors import StoreError
+
+LEAST = 8 << 20
+"""Bytes of records.jsonl below which it is parsed as fast."""
+NAME = "records.zip"
+FEW_NOTES, MOST_NOTES = 100, 0.1
+"""Where more runs than this have a reason or settings of their own, lines are as small."""
+_ABOUT = "about.json"
+_ARRAYS = ("rows", "started", "notes", "integers", "reals")
+_READ = ("records.jsonl", "plan.json")
+
+
+def key_of(folder: Path) -> str:
+    """A hash of what the columns depend on; "" for a result too small to keep. Errors: OSError."""
+    if (folder / _READ[0]).stat().st_size < LEAST:
+        return ""
+    digest = hashlib.blake2b(_program(), digest_size=16)
+    for name in _READ:
+        with (folder / name).open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "blake2b").digest())
+    return digest.hexdigest()
+
+
+@cache
+def _program() -> bytes:
+    """A hash of the files that say what a record is."""
+    files = [Path(str(module.__file__)) for module in (codec, record, record_shapes)]
+    files.append(Path(__file__))
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files)).digest()
+
+
+class Kept:
+    """The columns of one result: read where they were kept, else written while records are read."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: of the result. Errors: OSError where its files cannot be read."""
+        self._key = key_of(folder)
+        others = of_machine.base() / "records" / f"{self._key}.zip"
+        self._places = [folder / "report" / NAME, others] if self._key else []
+        self._draft: Path | None = None
+        self._chunks = 0
+
+    def runs(self) -> Iterator[list[Runs]] | None:
+        """The runs in the chunks in which they were taken in; None where they are not kept."""
+        for place in self._places:
+            with suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
+                if place.lstat().st_uid != os.geteuid():
+                    continue
+                archive = zipfile.ZipFile(place)
+                about = json.loads(archive.read(_ABOUT))
+                if about["key"] == self._key and archive.testzip() is None:
+                    return _chunks(archive, int(about["chunks"]), place)
+        return None
+
+    def add(self, runs: Sequence[Runs]) -> None:
+        """Keep the runs of a chunk. What cannot be kept ends it: a full disk, odd records."""
+        if not self._places:
+            return
+        try:
+            if self._draft is None:
+                self._draft = self._begun()
+            with zipfile.ZipFile(self._draft, "a") as archive:
+                _write(archive, self._chunks, runs)
+            self._chunks += 1
+        except (OSError, NotKept):
+            self.drop()
+
+    def _begun(self) -> Path:
+        """A draft beside the first place that can be written. Errors: OSError."""
+        for place in self._places:
+            with suppress(OSError):
+                place.parent.mkdir(mode=0o755, exist_ok=True, parents=place != self._places[0])
+                descriptor, name = tempfile.mkstemp(dir=place.parent, prefix="tmp")
+                os.close(descriptor)
+                self._place = place
+                return Path(name)
+        raise OSError("no place can be written")
+
+    def end(self) -> None:
+        """All records were added, and are whole."""
+        if self._draft is None:
+            return
+        try:
+            with zipfile.ZipFile(self._draft, "a") as archive:
+                archive.writestr(_ABOUT, json.dumps({"key": self._key, "chunks": self._chunks}))
+            self._draft.chmod(0o644)
+            self._draft.replace(self._place)
+        except OSError:
+            self.drop()
+
+    def drop(self) -> None:
+        """Keep nothing."""
+        if self._draft is not None:
+            self._draft.unlink(missing_ok=True)
+        self._places, self._draft = [], None
+
+
+class NotKept(Exception):
+    """Records that columns do not hold, or not in less room."""
+
+
+def _write(archive: zipfile.ZipFile, number: int, runs: Sequence[Runs]) -> None:
+    """Add a chunk. Errors: OSError, NotKept."""
+    notes = {id(note): note for each in runs for note in each.notes}
+    total = sum(map(len, runs))
+    if len(notes) > FEW_NOTES + MOST_NOTES * total:
+        raise NotKept
+    places = {key: at for at, key in enumerate(notes)}
+    tables = [each.numbers() for each in runs]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "rows": np.concatenate([each.rows for each in runs]),
+        "started": np.array([text.encode() for each in runs for text in each.started]),
+        "notes": np.array([places[id(note)] for each in runs for note in each.notes]),
+        "integers": np.concatenate([integers.ravel() for integers, _ in tables]),
+        "reals": np.concatenate([reals.ravel() for _, reals in tables]),
+    }
+    if any(array.dtype == object for array in arrays.values()):
+        raise NotKept
+    for name, array in arrays.items():
+        with archive.open(f"{number}/{name}.npy", "w", force_zip64=True) as out:
+            np.lib.format.write_array(out, array, allow_pickle=False)
+    about = {
+        "heads": [
+            [each.line.decode(), len(each), len(integers), len(reals)]
+            for each, (integers, reals) in zip(runs, tables, strict=True)
+        ],
+        "notes": [note.line.decode() for note in notes.values()],
+    }
+    archive.writestr(f"{number}/{_ABOUT}", json.dumps(about), zipfile.ZIP_DEFLATED)
+
+
+def _chunks(archive: zipfile.ZipFile, chunks: int, place: Path) -> Iterator[list[Runs]]:
+    """Errors: StoreError for an archive that is whole, and that netbench has not written."""
+    try:
+        for number in range(chunks):
+            yield _read(archive, number)
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise StoreError(f"{place}: not what netbench has written ({error}); remove it") from error
+
+
+def _read(archive: zipfile.ZipFile, number: int) -> list[Runs]:
+    """The runs of a chunk."""
+    about = json.loads(archive.read(f"{number}/{_ABOUT}"))
+    arrays = {}
+    for name in _ARRAYS:
+        with archive.open(f"{number}/{name}.npy") as opened:
+            arrays[name] = np.lib.format.read_array(opened, allow_pickle=False)
+    notes = [note_of(line.encode()) for line in about["notes"]]
+    started = arrays["started"].astype(str).tolist()
+    noted = [notes[at] for at in arrays["notes"].tolist()]
+    found, row, integer, real = [], 0, 0, 0
+    for line, n, integers, reals in about["heads"]:
+        of_head = slice(row, row + n)
+        found.append(
+            runs_of(
+                line.encode(),
+                arrays["rows"][of_head],
+                started[of_head],
+                noted[of_head],
+                arrays["integers"][integer : integer + integers * n].reshape(integers, n),
+                arrays["reals"][real : real + reals * n].reshape(reals, n),
+            )
+        )
+        row, integer, real = row + n, integer + integers * n, real + reals * n
+    return found
