@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ class Synth:
             self._side(host, clock, moved, cpu, rng) for host, cpu in zip(names, busy, strict=True)
         ]
         self._procstat(sides, busy, shared=names[0] == names[1])
-        minute, second = divmod(run * 11, 60)
+        started = datetime(2026, 3, 1, microsecond=123456) + timedelta(seconds=11 * run)
         return {
             "schema": SCHEMA,
             "run": run,
@@ -218,7 +219,7 @@ class Synth:
             "factors": factors,
             "status": "ok",
             "reason": "",
-            "started": f"2026-03-{1 + minute // 1440:02d}T{minute // 60 % 24:02d}:{minute % 60:02d}:{second:02d}.123456Z",
+            "started": f"{started.isoformat()}Z",
             "sender": sides[0],
             "receiver": sides[1],
             "settings": self._settings(factors),

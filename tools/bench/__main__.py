@@ -39,6 +39,7 @@ PARTS = (
     "truth",
     "null_factor",
     "power",
+    "report",
 )
 GROUPS = {  # a word for several parts
     "methods": ("instructions", "shared_threads", "uring", "wait", "many_streams", "null"),
