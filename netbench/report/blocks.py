@@ -4,7 +4,9 @@ looks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from netbench.analysis.cautions.base import Caution
 from netbench.analysis.intervals import Interval
@@ -12,6 +14,12 @@ from netbench.analysis.intervals import Interval
 Value = (
     str | int | float | Interval | None
 )  # None: there is none; an Interval is a mean with its half-width
+
+
+Levels = Mapping[str, str]
+"""Levels by factor, and by `pair`, `cell` or `boot`: cells that have all of them."""
+ROW = -1
+"""In `Table.places`: every value of a row."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Column:
 class Table:
     """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of
     rows that carry the mark †, `marked_values` values that do, each by its row and column.
+    `places`: by row and column (or ROW), the cells that a value is of, where the row's key columns
+    do not say it; several levels of a factor as `a|b`.
     """
 
     title: str
@@ -37,6 +47,7 @@ class Table:
     notes: tuple[str, ...] = ()
     marked: frozenset[int] = frozenset()
     marked_values: frozenset[tuple[int, int]] = frozenset()
+    places: Mapping[tuple[int, int], Levels] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,40 @@ class Prose:
 
     lines: tuple[str, ...]
     bullets: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """A mean, or a change in percent, with its interval (NaN: not known) and its verdict."""
+
+    label: str
+    at: float
+    low: float = math.nan
+    high: float = math.nan
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer of a result: a sentence and what it is drawn from.
+
+    `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
+    `margin` to both sides; `places`: the cells that it is of.
+    """
+
+    sentence: str
+    spans: tuple[Span, ...] = ()
+    unit: str = ""
+    reference: float | None = None
+    margin: float | None = None
+    places: tuple[Levels, ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings(Prose):
+    """Prose whose lines are the sentences of `items`: a renderer that draws makes cards of them."""
+
+    items: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

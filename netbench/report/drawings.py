@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netbench.analysis.cells import rows_by_cell
+from netbench.analysis.cells import CellResult, rows_by_cell
 from netbench.analysis.layers import ORDER
 from netbench.analysis.pivot import pivots
 from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
 from netbench.report.flame_graph import layer_colour
+from netbench.report.numbers import count, number
 from netbench.report.profile_words import distinct_levels
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
     from netbench.report.plots import Axes, Rows
+
+CellUrl = Callable[[CellResult], str | None]
 
 
 def rows_of(source: Source, metric: str) -> Rows:
@@ -28,48 +32,103 @@ def rows_of(source: Source, metric: str) -> Rows:
     groups = rows_by_cell(ok)
     values = ok[metric].to_numpy(dtype=float)
     cells = [c for c in source.cells if metric in c.intervals]
-    runs = [values[groups[c.cell, c.pair]] for c in cells]
-    return Rows([" · ".join(source.key(c)) for c in cells], cells, [v[~np.isnan(v)] for v in runs])
+    numbers = ok["run"].to_numpy()
+    rows = [groups[c.cell, c.pair] for c in cells]
+    rows = [each[~np.isnan(values[each])] for each in rows]
+    labels = [" · ".join(source.key(c)) for c in cells]
+    return Rows(labels, cells, [values[r] for r in rows], [numbers[r] for r in rows])
 
 
-def draw(source: Source, plot: Plot) -> tuple[Axes, int]:
-    """The drawing and how many dots it holds. Errors: KeyError for a kind that plots.py does not
-    know.
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing with what it holds in words: `dots`, of which `runs` are the runs, in their order,
+    with their values in words.
+    """
+
+    axes: Axes
+    dots: int
+    about: str
+    runs: Sequence[tuple[int, str]] = ()
+
+
+def draw(source: Source, plot: Plot, cell_url: CellUrl = lambda cell: None) -> Drawing:
+    """A drawing. cell_url: where a cell is, on a page. Errors: KeyError for a kind that plots.py
+    does not know.
     """
     from netbench.report import plots
 
-    axes, dots = _drawn(source, plot)
-    return plots.titled(axes, plot.label), dots
+    if plot.kind not in _KINDS:
+        raise KeyError(plot.kind)
+    drawing = _KINDS[plot.kind](source, plot, cell_url)
+    return replace(drawing, axes=plots.titled(drawing.axes, plot.label))
 
 
-def _drawn(source: Source, plot: Plot) -> tuple[Axes, int]:
+def _means(source: Source, plot: Plot, _: CellUrl) -> Drawing:
     from netbench.report import plots
 
-    if plot.kind == "means":
-        rows = rows_of(source, plot.metric)
-        return plots.means(rows, source.result.describe(plot.metric)), sum(
-            len(v) for v in rows.values
-        )
-    if plot.kind == "order":
-        runs = source.result.ok
-        return plots.order(runs, source.result.describe(plot.metric)), len(runs)
-    if plot.kind == "ratios":
-        family = source.comparisons[plot.metric]
-        family = [*family, *(replace(c, level="control") for c in source.controls(family))]
-        several = len(source.result.plan.pairs) > 1
-        labels = [
-            " · ".join([*([c.pair] if several else []), *c.context.values(), c.level])
-            for c in family
-        ]
-        return plots.ratios(family, labels, source.result.describe(plot.metric)), len(family)
-    if plot.kind == "layers":
-        cells = source.profiles.cells
-        shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
-        drawn = {name: [c.layers.get(name, 0.0) for c in cells] for name in shown}
-        colours = {name: layer_colour(name) for name in shown}
-        names = distinct_levels(source, cells)
-        return plots.layers(names, drawn, colours, f"{units(cells)} per GiB"), len(cells)
-    if plot.kind == "matrix":
-        pivot = pivots(source.result, source.cells)[plot.number]
-        return plots.matrix(pivot, source.result.describe(plot.metric)), len(pivot.cells)
-    raise KeyError(plot.kind)
+    rows, metric = rows_of(source, plot.metric), source.result.describe(plot.metric)
+    dots = [
+        (int(run), f"{number(value)} {metric.unit}")
+        for runs, values in zip(rows.runs, rows.values, strict=True)
+        for run, value in zip(runs, values, strict=True)
+    ]
+    about = f"{count(len(dots), 'run')} of {count(len(rows.cells), 'cell')}, a row each."
+    return Drawing(plots.means(rows, metric), len(dots), about, dots)
+
+
+def _order(source: Source, plot: Plot, _: CellUrl) -> Drawing:
+    from netbench.report import plots
+
+    runs, metric = source.result.ok, source.result.describe(plot.metric)
+    used = runs.dropna(subset=[plot.metric])
+    dots = [
+        (int(run), f"{number(value)} {metric.unit}")
+        for run, value in zip(used["run"], used[plot.metric], strict=True)
+    ]
+    about = f"{count(len(dots), 'run')} from the first on the left to the last on the right."
+    return Drawing(plots.order(runs, metric), len(runs), about, dots)
+
+
+def _ratios(source: Source, plot: Plot, _: CellUrl) -> Drawing:
+    from netbench.report import plots
+
+    family = source.comparisons[plot.metric]
+    family = [*family, *(replace(c, level="control") for c in source.controls(family))]
+    several = len(source.result.plan.pairs) > 1
+    labels = [
+        " · ".join([*([c.pair] if several else []), *c.context.values(), c.level]) for c in family
+    ]
+    axes = plots.ratios(family, labels, source.result.describe(plot.metric))
+    about = f"{count(len(family), 'comparison')}, a row each, in the order of the table."
+    return Drawing(axes, len(family), about)
+
+
+def _layers(source: Source, plot: Plot, _: CellUrl) -> Drawing:
+    from netbench.report import plots
+
+    cells = source.profiles.cells
+    shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
+    drawn = {name: [c.layers.get(name, 0.0) for c in cells] for name in shown}
+    colours = {name: layer_colour(name) for name in shown}
+    names = distinct_levels(source, cells)
+    axes = plots.layers(names, drawn, colours, f"{units(cells)} per GiB")
+    return Drawing(axes, len(cells), f"A bar for each of {count(len(cells), 'profile')}.")
+
+
+def _matrix(source: Source, plot: Plot, cell_url: CellUrl) -> Drawing:
+    from netbench.report import plots
+
+    pivot = pivots(source.result, source.cells)[plot.number]
+    urls = {place: url for place, cell in pivot.cells.items() if (url := cell_url(cell))}
+    axes = plots.matrix(pivot, source.result.describe(plot.metric), urls=urls)
+    about = f"{len(pivot.rows)} by {len(pivot.columns)} fields with the means of the table."
+    return Drawing(axes, len(pivot.cells), about)
+
+
+_KINDS = {
+    "means": _means,
+    "order": _order,
+    "ratios": _ratios,
+    "layers": _layers,
+    "matrix": _matrix,
+}

@@ -1,23 +1,26 @@
-"""A report as one HTML file that needs nothing else: style and drawings are inside, nothing is
-fetched.
+"""A report as one HTML file that needs nothing else: style, script and drawings are inside, and the
+page itself forbids every request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netbench.control_characters import escape_controls
-from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
+from netbench.report.blocks import Block, Cautions, Findings, Plot, Prose, Section
 from netbench.report.build import Report
+from netbench.report.cards import card
 from netbench.report.drawings import draw
-from netbench.report.numbers import column_parts
+from netbench.report.formulas import formula
+from netbench.report.html_table import html_table
+from netbench.report.pages import render_page
+from netbench.report.places import Places
+from netbench.report.run_panels import RunPanels, run_panels
 from netbench.report.source import Source
+from netbench.report.svg import Point
 
 PLACES = 12
 
@@ -26,91 +29,126 @@ def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
     """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
     folder with flame graphs, as a page beside it names it; "": there is none.
     """
-    sections = [_section(report.source, section, plots, flames) for section in report.sections]
-    return _render("report.html", title=report.name, label=report.label, sections=sections)
+    source = report.source
+    places = Places(source)
+    runs = run_panels(source, places)
+    page = _Page(source, plots, flames, places, runs.numbers)
+    return render_page(
+        "report.html",
+        title=report.name,
+        label=report.label,
+        sections=[page.section(section) for section in report.sections],
+        cells=_cells(source, places, runs),
+        runs=runs,
+        shown=[(name, source.result.describe(name)) for name in source.metrics],
+        columns=[runs.metrics.index(name) for name in source.metrics if name in runs.metrics],
+        several_boots=len(source.result.kernels) > 1,
+        facts=_facts(source, runs),
+    )
 
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
     """Some sections without page or plots, for a notebook."""
-    chosen = [
-        _section(report.source, section, plots=False)
-        for section in report.sections
-        if section.key in keys
+    page = _Page(report.source, False, "", None, frozenset())
+    chosen = [page.section(section) for section in report.sections if section.key in keys]
+    return render_page("fragment.html", sections=chosen)
+
+
+def _cells(source: Source, places: Places, runs: RunPanels) -> list[dict[str, Any]]:
+    """What stands in the panel of each cell."""
+    return [
+        {
+            "id": places.name(c.cell, c.pair),
+            "title": " · ".join(source.key(c)),
+            "cell": c,
+            "runs": runs.of_cell(places.name(c.cell, c.pair)),
+        }
+        for c in source.cells
     ]
-    return _render("fragment.html", sections=chosen)
 
 
-def _render(name: str, **values: Any) -> str:
-    loader = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return escape_controls(environment.get_template(name).render(**values))
+def _facts(source: Source, runs: RunPanels) -> dict[str, Any]:
+    """What the script needs to lay out a run: its metrics, and the units of counters."""
+    result = source.result
+    known = [result.describe(name) for name in runs.metrics]
+    return {
+        "metrics": [[m.name, m.title, m.unit, formula(result, m.name)] for m in known],
+        "units": {
+            f"{row.owner}.{row.name}": row.unit for row in result.plan.rows if row.kind == "counter"
+        },
+    }
 
 
-def _section(source: Source, section: Section, plots: bool, flames: str = "") -> dict[str, Any]:
-    blocks = [
-        _link(b, flames) if _is_flame(b) else _block(source, b, f"{section.key}-{i}")
-        for i, b in enumerate(section.blocks)
-        if (flames if _is_flame(b) else plots or not isinstance(b, Plot))
-    ]
-    return {"key": section.key, "title": section.title, "blocks": blocks}
+class _Page:
+    """Blocks as the templates take them; without `places` nothing is a link."""
+
+    def __init__(
+        self,
+        source: Source,
+        plots: bool,
+        flames: str,
+        places: Places | None,
+        runs: frozenset[int],
+    ) -> None:
+        self.source, self.plots, self.flames = source, plots, flames
+        self.places, self.runs = places, runs
+
+    def section(self, section: Section) -> dict[str, Any]:
+        blocks = [
+            self._link(block) if _is_flame(block) else self._block(block, f"{section.key}-{i}")
+            for i, block in enumerate(section.blocks)
+            if (self.flames if _is_flame(block) else self.plots or not isinstance(block, Plot))
+        ]
+        return {"key": section.key, "title": section.title, "blocks": blocks}
+
+    def _link(self, block: Block) -> dict[str, Any]:
+        """A drawing that is a file of its own."""
+        assert isinstance(block, Plot)
+        to = f"{quote(self.flames)}/{quote(block.metric)}"
+        return {"kind": "link", "to": to, "title": block.caption}
+
+    def _block(self, block: Block, salt: str) -> dict[str, Any]:
+        if isinstance(block, Findings) and self.places:
+            cards = [card(item, self.places) for item in block.items]
+            return {
+                "kind": "findings",
+                "cards": [each for each in cards if each["drawing"]],
+                "lines": [each["sentence"] for each in cards if not each["drawing"]],
+            }
+        if isinstance(block, Prose):
+            return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
+        if isinstance(block, Cautions):
+            return {"kind": "cautions", "items": self._cautions(block), "places": PLACES}
+        if isinstance(block, Plot):
+            return self._plot(block, salt)
+        return html_table(block, self.places)
+
+    def _cautions(self, block: Cautions) -> list[dict[str, Any]]:
+        to = self.places.of_label if self.places else lambda label: ""
+        return [
+            {"caution": item, "where": [(label, to(label)) for label in item.where]}
+            for item in block.items
+        ]
+
+    def _plot(self, block: Plot, salt: str) -> dict[str, Any]:
+        from netbench.report import plots
+
+        address = self.places.address if self.places else lambda cell: None
+        with plots.default_style():
+            drawn = draw(self.source, block, address)
+            points = [
+                Point(f"#run-{run}" if run in self.runs else "", f"run {run}: {value}")
+                for run, value in drawn.runs
+            ]
+            inside = plots.inline(drawn.axes, drawn.dots, salt, block.caption, drawn.about, points)
+        return {
+            "kind": "plot",
+            "id": f"plot-{salt}",
+            "caption": block.caption,
+            "drawing": Markup(inside),
+            "linked": bool(points) and "<svg" in inside,
+        }
 
 
 def _is_flame(block: Block) -> bool:
     return isinstance(block, Plot) and block.kind == "flame"
-
-
-def _link(block: Block, flames: str) -> dict[str, Any]:
-    """A drawing that is a file of its own."""
-    assert isinstance(block, Plot)
-    return {"kind": "link", "to": f"{quote(flames)}/{quote(block.metric)}", "title": block.caption}
-
-
-def _block(source: Source, block: Block, salt: str) -> dict[str, Any]:
-    if isinstance(block, Prose):
-        return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
-    if isinstance(block, Cautions):
-        return {"kind": "cautions", "items": block.items, "places": PLACES}
-    if isinstance(block, Plot):
-        from netbench.report import plots
-
-        with plots.default_style():
-            axes, dots = draw(source, block)
-            drawing = Markup(plots.inline(axes, dots, salt))
-        return {"kind": "plot", "caption": block.caption, "drawing": drawing}
-    return _table(block)
-
-
-def _table(table: Table) -> dict[str, Any]:
-    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [
-        [] for _ in table.columns
-    ]
-    numeric = [
-        c.kind == "value" and all(mean[:1] in "0123456789-+<" for mean, _ in v)
-        for c, v in zip(table.columns, columns, strict=True)
-    ]
-    last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
-    heads = [
-        {"name": c.name, "unit": c.unit, "numeric": n, "kind": c.kind}
-        for c, n in zip(table.columns, numeric, strict=True)
-    ]
-    marked = {(i, last) for i in table.marked} | table.marked_values
-    rows = [
-        [
-            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in marked}
-            for j, (mean, half) in enumerate(row)
-        ]
-        for i, row in enumerate(zip(*columns, strict=True))
-    ]
-    return {
-        "kind": "table",
-        "title": table.title,
-        "heads": heads,
-        "rows": rows,
-        "notes": table.notes,
-    }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from html import escape
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib as mpl
@@ -29,14 +30,19 @@ from netbench.analysis.metrics import Metric
 from netbench.analysis.pivot import Pivot
 from netbench.analysis.words import percent
 from netbench.report.numbers import words
+from netbench.report.palette import (
+    AXIS,
+    BAND,
+    DOT,
+    INK,
+    MARKERS,
+    ON_DARK,
+    ON_PALE,
+    PAPER,
+    VERDICTS,
+)
+from netbench.report.svg import POINTS, Point, part_of_page
 
-INK, DOT, BAND = "#1f2933", "#7aa6c2", "#eef2f5"
-COLOURS = {
-    "better": "#1a7f4b",
-    "worse": "#b3261e",
-    "equivalent": "#4a5568",
-    "inconclusive": "#9a6700",
-}
 LEGEND = 5  # names in a line above a plot
 LABELLED = (
     48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
@@ -46,7 +52,7 @@ WIDTH, FLAT = 9.0, 2.8  # inches
 STYLE: Any = {
     "font.size": 9,
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "axes.edgecolor": "#9aa5b1",
+    "axes.edgecolor": AXIS,
     "axes.labelcolor": INK,
     "text.color": INK,
     "xtick.color": INK,
@@ -60,13 +66,14 @@ STYLE: Any = {
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a plot of means: a label, the values of its runs in their order, and mean with
-    interval.
+    """The rows of a plot of means: a label, the values of its runs in their order, their numbers,
+    and mean with interval.
     """
 
     labels: Sequence[str]
     cells: Sequence[CellResult]
     values: Sequence[np.ndarray]
+    runs: Sequence[np.ndarray]
 
 
 def default_style() -> AbstractContextManager[None]:
@@ -106,7 +113,7 @@ def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
     at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(
         -0.3, 0.3, len(dots)
     )
-    axes.plot(dots, at, "o", ms=4, color=DOT, alpha=0.75, mew=0, zorder=2)
+    axes.plot(dots, at, "o", ms=4.5, color=DOT, alpha=0.75, mew=0, zorder=2, gid=POINTS)
     intervals = [cell.intervals[metric.name] for cell in rows.cells]
     bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
     # one run has a mean and no bar
@@ -147,7 +154,7 @@ def order(runs: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
                 axes.axvspan(float(first) - 0.5, float(last) + 0.5, color=BAND, lw=0, zorder=0)
     for first in used.groupby("boot")["run"].min().iloc[1:]:
         axes.axvline(float(first) - 0.5, color=INK, lw=0.8, ls=":")
-    axes.axhline(0, color="#9aa5b1", lw=0.8)
+    axes.axhline(0, color=AXIS, lw=0.8)
     axes.plot(
         number,
         off.to_numpy(),
@@ -156,6 +163,7 @@ def order(runs: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
         color=DOT,
         alpha=0.8,
         mew=0,
+        gid=POINTS,
     )
     axes.set_xlabel("run, in order of execution (shaded: every other block)")
     axes.set_ylabel(f"{metric.title} against\nthe cell's mean [%]")
@@ -175,7 +183,7 @@ def ratios(
     margin = next((c.margin for c in family if c.margin is not None), None)
     if margin is not None:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
-    axes.axvline(0, color="#9aa5b1", lw=0.8)
+    axes.axvline(0, color=AXIS, lw=0.8)
     for verdict in dict.fromkeys(c.verdict for c in family):
         mine = [
             (y, c) for y, c in enumerate(family) if c.verdict == verdict
@@ -183,8 +191,10 @@ def ratios(
         y, low, high, ratio = np.array(
             [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]
         ).T
-        axes.hlines(y, low, high, color=COLOURS[verdict], lw=1.8)
-        axes.plot(ratio, y, "o", ms=4, color=COLOURS[verdict], label=verdict)
+        colour, marker = VERDICTS[verdict], MARKERS[verdict]
+        axes.hlines(y, low, high, color=colour, lw=1.8)
+        face = PAPER if marker == "o" else colour
+        axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face, label=verdict)
     _rows_axis(axes, labels)
     if family:
         axes.legend(
@@ -199,21 +209,35 @@ def ratios(
     return axes
 
 
-def matrix(pivot: Pivot, metric: Metric, axes: Axes | None = None) -> Axes:
+def matrix(
+    pivot: Pivot,
+    metric: Metric,
+    axes: Axes | None = None,
+    urls: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> Axes:
     """A heat map: one field a cell with its mean and half-width; † where the mechanism did not
-    engage. What has no mean is left white, with its status.
+    engage. What has no mean is left white, with its status. `urls`: where fields lead, by row and
+    column.
     """
     axes = axes or new_axes(0.9 + 0.42 * len(pivot.rows))
     cells = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
     means = np.array([[_mean(cell, metric) for cell in row] for row in cells], dtype=np.float64)
     least = 0.0 if np.nanmin(means) >= 0 else None
     axes.imshow(means, cmap="Blues", aspect="auto", vmin=least)
-    for i, row in enumerate(cells):
-        for j, cell in enumerate(row):
+    for i, (row_name, row) in enumerate(zip(pivot.rows, cells, strict=True)):
+        for j, (column, cell) in enumerate(zip(pivot.columns, row, strict=True)):
             dark = means[i, j] > 0.6 * np.nanmax(means)
-            text = _field(cell, metric)
+            known = not np.isnan(means[i, j])
+            colour = INK if not known else ON_DARK if dark else ON_PALE
             axes.text(
-                j, i, text, ha="center", va="center", color="white" if dark else INK, fontsize=8
+                j,
+                i,
+                _field(cell, metric),
+                ha="center",
+                va="center",
+                color=colour,
+                fontsize=8,
+                url=urls.get((row_name, column), None),
             )
     axes.set_xticks(range(len(pivot.columns)), pivot.columns)
     axes.set_yticks(range(len(pivot.rows)), pivot.rows)
@@ -287,7 +311,7 @@ def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
 def titled(axes: Axes, label: str) -> Axes:
     """The axes with a label above them, to the right; "" for none."""
     if label:
-        axes.set_title(label, loc="right", fontsize=9, fontweight="bold", color=COLOURS["worse"])
+        axes.set_title(label, loc="right", fontsize=9, fontweight="bold", color=VERDICTS["worse"])
     return axes
 
 
@@ -299,25 +323,27 @@ def height_of(rows: int) -> float:
 def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
     if len(labels) <= LABELLED:
         axes.set_yticks(range(len(labels)), list(labels))
-        axes.grid(axis="y", color="#eef2f5")
+        axes.grid(axis="y", color=BAND)
     else:
         axes.set_ylabel("row of the table")
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.margins(x=0.03)
 
 
-def inline(axes: Axes, dots: int, salt: str) -> str:
+def inline(
+    axes: Axes, dots: int, salt: str, title: str, about: str, points: Sequence[Point] = ()
+) -> str:
     """A figure as HTML without any reference to a file.
 
-    SVG, or a PNG where there are many dots. `salt` keeps ids apart on one page.
+    SVG, or a PNG without links where there are many dots. `salt` keeps ids apart on one page.
     """
     if dots > VECTOR_DOTS:
         data = base64.b64encode(_saved(axes, format="png", dpi=110)).decode()
-        return f'<img alt="" src="data:image/png;base64,{data}">'
+        return f'<img alt="{escape(f"{title}. {about}")}" src="data:image/png;base64,{data}">'
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
         text = _saved(axes, format="svg", metadata=nothing).decode()
-    return part_of_page(text[text.index("<svg") :], salt)
+    return part_of_page(text[text.index("<svg") :], salt, title, about, points)
 
 
 def _saved(axes: Axes, **options: Any) -> bytes:
@@ -330,14 +356,3 @@ def _saved(axes: Axes, **options: Any) -> bytes:
         warnings.filterwarnings("ignore", "Glyph ")
         figure.savefig(out, **options)
     return out.getvalue()
-
-
-def part_of_page(svg: str, salt: str) -> str:
-    """An SVG document as part of an HTML page: ids unique on the page, no namespaces or metadata,
-    which hold addresses.
-    """
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
-    used = set(re.findall(r"""(?:href="|url\()#([\w.-]+)""", svg))
-    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", svg)
-    return re.sub(r"""(href="|url\()#([\w.-]+)""", rf"\g<1>#{salt}-\g<2>", svg)

@@ -12,7 +12,8 @@ from netbench.analysis.metrics import describe
 from netbench.analysis.sign_flip import EXACT, draws_of
 from netbench.analysis.words import bounds, percent
 from netbench.report.answers import repeats_cpu
-from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
+from netbench.report.blocks import ROW, Block, Column, Plot, Section, Table, Value
+from netbench.report.findings import place_of
 from netbench.report.numbers import share
 from netbench.report.source import Source
 from netbench.report.titles import title
@@ -84,7 +85,10 @@ def table(
     rows += [_control_row(c, others, several) for c in controls]
     flagged = frozenset((i, len(columns) - 1) for i, c in enumerate(family) if c.flags)
     notes = [*_notes(family), *(_CONTROL_NOTE for _ in controls[:1]), *_flags(family)]
-    return Table(what, tuple(columns), tuple(rows), tuple(notes), marked_values=flagged)
+    places = {(i, ROW): place_of(c, several) for i, c in enumerate((*family, *controls))}
+    return Table(
+        what, tuple(columns), tuple(rows), tuple(notes), marked_values=flagged, places=places
+    )
 
 
 _CONTROL_NOTE = "control: the baseline a second time, under another name; its ratio is to hold 1."

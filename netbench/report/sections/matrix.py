@@ -77,6 +77,12 @@ def _table(source: Source, pivot: Pivot, metric: str, told: bool) -> Table:
         tuple(rows),
         _notes(source, pivot, told, bool(marked)),
         marked_values=frozenset(marked),
+        places={
+            (i, j): {"cell": cell.cell, "pair": cell.pair}
+            for i, row in enumerate(pivot.rows)
+            for j, column in enumerate(pivot.columns, 1)
+            if (cell := pivot.at(row, column))
+        },
     )
 
 

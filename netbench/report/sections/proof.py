@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
 from netbench.analysis.shown_levels import shown
-from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
+from netbench.report.blocks import ROW, Block, Column, Levels, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
 from netbench.units import format_size, parse_size
@@ -62,10 +62,17 @@ def proof(source: Source) -> Section | None:
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
     )
-    blocks.append(Table("", columns, tuple(table), (note,)))
+    places = {(i, ROW): _place(source, *row[:2]) for i, row in enumerate(table)}
+    blocks.append(Table("", columns, tuple(table), (note,), places=places))
     if lengths := _lengths(source):
         blocks.append(lengths)
     return Section("proof", "Proof of mechanism", tuple(blocks))
+
+
+def _place(source: Source, side: str, method: str) -> Levels:
+    """The cells of a method: all where none is swept."""
+    factor = {"sender": "send", "receiver": "receive"}[side]
+    return {factor: method} if factor in source.result.factors else {}
 
 
 def _rows(source: Source) -> dict[tuple[str, str, str], _Row]:

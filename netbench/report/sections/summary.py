@@ -13,8 +13,9 @@ from netbench.analysis.noise import mean_load
 from netbench.analysis.pivot import pivots
 from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import amount, change
-from netbench.report.blocks import Block, Prose, Section
+from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.control_line import control_lines
+from netbench.report.findings import of_cells, of_comparisons
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.profile_words import change_sentence
@@ -38,9 +39,12 @@ def summary(source: Source) -> Section:
     blocks += [Prose((result.about,))] if result.about else []
     answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):
-        said = tuple(more(source))
-        answers += said if len(said) <= SENTENCES else ()
-    blocks.append(Prose(answers or ("No run has given a result.",), bullets=bool(answers)))
+        told = tuple(map(Finding, more(source)))
+        answers += told if len(told) <= SENTENCES else ()
+    if answers:
+        blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
+    else:
+        blocks.append(Prose(("No run has given a result.",)))
     fixed = (source.offered,) if source.offered else ()
     blocks.append(
         Prose((_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source)))
@@ -48,13 +52,13 @@ def summary(source: Source) -> Section:
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
-def _compared(source: Source) -> Iterator[str]:
+def _compared(source: Source) -> Iterator[Finding]:
     each = sum(len(family) for family in source.answers.values()) <= SENTENCES
     several = len(source.result.plan.pairs) > 1
     for metric, family in source.answers.items():
         yield from _told(source, family, each)
         what = title(metric, source.result)
-        yield from control_lines(what, source.controls(family), several)
+        yield from map(Finding, control_lines(what, source.controls(family), several))
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -94,15 +98,17 @@ def _verdicts(family: Sequence[Comparison]) -> str:
     return f"{each} of {len(family)} contexts{f', {doubtful} in doubt' if doubtful else ''}"
 
 
-def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[str]:
+def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[Finding]:
     """The comparisons of a metric: each in a sentence, or each level in one."""
+    several = len(source.result.plan.pairs) > 1
     if each:
-        yield from (_in_context(source, c) for c in family)
+        yield from (of_comparisons(_in_context(source, c), [c], several) for c in family)
         return
     for level in dict.fromkeys(c.level for c in family):
         mine = [c for c in family if c.level == level]
         what = title(mine[0].metric, source.result)
-        yield _ranged(what, mine) if len(mine) > 1 else _in_context(source, *mine)
+        told = _ranged(what, mine) if len(mine) > 1 else _in_context(source, *mine)
+        yield of_comparisons(told, mine, several)
 
 
 def _profiled(source: Source) -> Iterator[str]:
@@ -127,7 +133,7 @@ def _ranged(what: str, family: Sequence[Comparison]) -> str:
     return f"{what}: {' against '.join(first.names)} is {_verdicts(family)}{span}."
 
 
-def _overview(source: Source) -> Iterator[str]:
+def _overview(source: Source) -> Iterator[Finding]:
     """Without a question: the highest and the lowest cell of each metric, and how many can't be
     told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
@@ -152,22 +158,24 @@ def _overview(source: Source) -> Iterator[str]:
 
 def _extremes(
     source: Source, what: str, metric: str, cells: Sequence[tuple[str, CellResult]]
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """The highest and the lowest of these cells, by their names, in a sentence; none where none has
     the metric.
     """
-    measured = [(name, c.intervals[metric]) for name, c in cells if metric in c.intervals]
+    measured = [(name, c) for name, c in cells if metric in c.intervals]
     if not measured:
         return
     unit = source.result.describe(metric).unit
-    ranked = sorted(measured, key=lambda one: one[1].mean)
-    (low, least), (high, most) = ranked[0], ranked[-1]
+    ranked = sorted(measured, key=lambda one: one[1].intervals[metric].mean)
+    (low, _), (high, _) = ends = ranked[0], ranked[-1]
+    least, most = (cell.intervals[metric] for _, cell in ends)
     if len(ranked) == 1:
-        yield f"{what}: {words(most)} {unit}."
+        yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
         return
-    near = sum(each.high >= most.low for _, each in ranked[:-1])
+    near = sum(cell.intervals[metric].high >= most.low for _, cell in ranked[:-1])
     also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
-    yield (f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}.")
+    told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
+    yield of_cells(told, ends[::-1], metric, unit)
 
 
 def _name(source: Source, cell: CellResult) -> str:

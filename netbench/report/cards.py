@@ -1,0 +1,126 @@
+"""A finding as a card: its sentence, a small drawing of its intervals, its verdict in a word, a shape
+and a colour, and the cautions that touch it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from netbench.analysis.comparison import VERDICTS
+from netbench.report.blocks import Finding, Levels, Span
+from netbench.report.numbers import number
+from netbench.report.palette import SYMBOLS
+from netbench.report.places import Link, Places
+
+WIDTH, ROW, LEFT, RIGHT = 260, 18, 10, 250
+MOST_SPANS = 6
+LONGEST = 42  # letters of a label
+MIXED = "mixed"
+_SHAPES = {
+    "better": "M{x} {t}l5 9h-10z",
+    "worse": "M{x} {b}l5 -9h-10z",
+    "equivalent": "M{l} {t}h8v8h-8z",
+}
+_ROUND = "M{l} {y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z"
+
+
+def card(finding: Finding, places: Places) -> dict[str, Any]:
+    """What the template of a card needs. A finding without anything to draw gives `verdict` ""."""
+    verdicts = {span.verdict for span in finding.spans} - {""}
+    verdict = next(iter(verdicts)) if len(verdicts) == 1 else MIXED if verdicts else ""
+    return {
+        "sentence": finding.sentence,
+        "verdict": verdict,
+        "symbol": SYMBOLS.get(verdict, "◆"),
+        "drawing": _drawing(finding) if finding.spans else "",
+        "more": max(0, len(finding.spans) - MOST_SPANS),
+        "links": _links(finding.places, places),
+        "cautions": _touching(finding, places),
+    }
+
+
+def _links(levels: Sequence[Levels], places: Places) -> list[Link]:
+    links = dict.fromkeys(places.of(each) for each in levels)
+    return list(links) if len(links) <= MOST_SPANS else [Link("#runs")]
+
+
+def _touching(finding: Finding, places: Places) -> list[tuple[int, str]]:
+    """The number and kind of each caution that names a cell of the finding, or no cell at all."""
+    mine = {name for levels in finding.places for name in places.matching(levels)}
+    touching: dict[str, int] = {}
+    for at, caution in enumerate(places.source.cautions, 1):
+        cells = {places.of_label(label).removeprefix("#") for label in caution.where} - {""}
+        if mine and (not cells or cells & mine):
+            touching.setdefault(caution.kind, at)
+    return [(at, kind) for kind, at in touching.items()]
+
+
+def _drawing(finding: Finding) -> Markup:
+    """A row for each of the first spans, on one scale."""
+    spans = finding.spans[:MOST_SPANS]
+    reference, margin = finding.reference, finding.margin or 0.0
+    known = [x for s in spans for x in (s.at, s.low, s.high) if math.isfinite(x)]
+    known += [] if reference is None else [reference - margin, reference + margin]
+    if not known:
+        return Markup("")
+    low, high = min(known), max(known)
+    gap = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
+    low, high = low - gap, high + gap
+
+    def across(value: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * (value - low) / (high - low), 1)
+
+    named = len(spans) > 1
+    step = ROW + (13 if named else 0)
+    bottom = step * len(spans) + 4
+    parts = []
+    if reference is not None:
+        if margin:
+            x, wide = across(reference - margin), across(reference + margin)
+            parts.append(
+                f'<rect class="band" x="{x}" y="0" width="{wide - x:.1f}" height="{bottom}"/>'
+            )
+        x = across(reference)
+        parts.append(f'<path class="axis" d="M{x} 0V{bottom}"/>')
+    for at, span in enumerate(spans):
+        if named:
+            label = span.label if len(span.label) <= LONGEST else f"{span.label[: LONGEST - 1]}…"
+            parts.append(f'<text x="{LEFT}" y="{at * step + 11}">{escape(label)}</text>')
+        parts += _span(span, across, (at + 1) * step - ROW // 2)
+    unit = f" {finding.unit}" if finding.unit and finding.unit != "%" else finding.unit
+    ends = (low + gap, "start", LEFT), (high - gap, "end", RIGHT)
+    parts += [
+        f'<text class="end" x="{x}" y="{bottom + 12}" text-anchor="{anchor}">'
+        f"{escape(_end(value, reference, unit))}</text>"
+        for value, anchor, x in ends
+    ]
+    told = "; ".join(f"{s.label}: {_told(s, reference, unit)}" for s in spans)
+    size = f'viewBox="0 0 {WIDTH} {bottom + 16}" width="{WIDTH}" height="{bottom + 16}"'
+    return Markup(f'<svg role="img" {size}><title>{escape(told)}</title>{"".join(parts)}</svg>')
+
+
+def _span(span: Span, across: Any, y: int) -> Iterator[str]:
+    kind = span.verdict if span.verdict in VERDICTS else "plain"
+    if math.isfinite(span.low) and math.isfinite(span.high):
+        yield f'<path class="line {kind}" d="M{across(span.low)} {y}H{across(span.high)}"/>'
+    if math.isfinite(span.at):
+        x = across(span.at)
+        shape = _SHAPES.get(kind, _ROUND)
+        path = shape.format(x=x, y=y, t=y - 4.5, b=y + 4.5, l=round(x - 4, 1))
+        yield f'<path class="mark {kind}" d="{path}"/>'
+
+
+def _end(value: float, reference: float | None, unit: str) -> str:
+    return f"{'+' if reference is not None and value > 0 else ''}{number(value)}{unit}"
+
+
+def _told(span: Span, reference: float | None, unit: str) -> str:
+    said = _end(span.at, reference, unit)
+    if math.isfinite(span.low) and math.isfinite(span.high):
+        said += f" ({_end(span.low, reference, '')} to {_end(span.high, reference, unit)})"
+    return f"{said}, {span.verdict}" if span.verdict else said

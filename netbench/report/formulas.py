@@ -1,0 +1,47 @@
+"""How each metric of a result follows from raw counters, by the names that records have for
+them.
+"""
+
+from __future__ import annotations
+
+from netbench.analysis.accounts import Account, accounts_of
+from netbench.analysis.result import Result
+
+_PER_SECOND = {"ns": " / 10^9", "us": " / 10^6", "ticks": " / clock ticks a second"}
+
+
+def formula(result: Result, metric: str) -> str:
+    """The formula of a metric, with the counters of the meter that it is by."""
+    bare, _, meter = metric.partition(".")
+    who, _, what = bare.partition("_")
+    if what not in ("cpu", "demand") or who not in ("sender", "receiver", "system"):
+        return result.describe(metric).formula
+    if what == "demand":
+        cpu = f"{who}_cpu.{meter}" if meter else f"{who}_cpu"
+        return f"{cpu} × 10^6 / (throughput × 10^9 / 8 / 1024)"
+    if not meter:
+        return _by_best_meter(result, bare)
+    account = accounts_of(result.plan.rows).get(meter)
+    if account is None:
+        return result.describe(metric).formula
+    if who == "system" and not (account.host_wide and all(result.shared.values())):
+        return f"sender_cpu.{meter} + receiver_cpu.{meter}"
+    return _of_account(account, "sender" if who == "system" else who)
+
+
+def _by_best_meter(result: Result, metric: str) -> str:
+    order = result.meters.get(metric, ())
+    there = [f"{metric}.{meter}" for meter in order if f"{metric}.{meter}" in result.metrics]
+    if not there:
+        return result.describe(metric).formula
+    return there[0] if len(there) == 1 else f"the first that there is of {', '.join(there)}"
+
+
+def _of_account(account: Account, who: str) -> str:
+    parts = []
+    for unit in dict.fromkeys(unit for _, unit in account.counters):
+        names = [f"{account.meter}.{name}" for name, each in account.counters if each == unit]
+        counted = f"({' + '.join(names)})" if len(names) > 1 else names[0]
+        parts.append(f"{counted}{_PER_SECOND[unit]}")
+    whole = f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
+    return f"{who}'s {whole} / {who}'s window"

@@ -1,0 +1,188 @@
+"""What a page holds of each run: its record as it was stored, its metrics, and its throughput over
+time. A page stays small: what does not fit is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from netbench.analysis.cells import metric_order
+from netbench.analysis.shown_levels import shown
+from netbench.errors import NetbenchError
+from netbench.json_lines import JsonLines
+from netbench.report.numbers import count, number
+from netbench.report.places import Places
+from netbench.report.source import Source
+
+MOST_RUNS = 1000
+RECORD_BYTES = 1_200_000
+"""Of all records on a page: with drawings and tables, 500 runs stay below 2 MB."""
+SAMPLE_BYTES = 4_000_000
+"""Of a run's file of samples: a larger one is not drawn."""
+STEPS = 40  # intervals of a drawing of samples
+_RUN = re.compile(rb'"run": ?(\d{1,18})[,}]')
+
+
+@dataclass(frozen=True)
+class RunPanel:
+    """One run: `cell` is the id of its cell on the page ("": a control), `said` what else is known
+    of it, `record` its line, `values` of RunPanels.metrics, `samples` as in samples_in_words.
+    """
+
+    number: int
+    cell: str
+    levels: tuple[str, ...]
+    block: int
+    boot: int
+    status: str
+    started: str
+    said: tuple[str, ...]
+    record: str
+    values: tuple[float, ...]
+    samples: str
+
+
+@dataclass(frozen=True)
+class RunPanels:
+    """The runs that a page holds, in order of execution, and what it leaves out, in words."""
+
+    keys: tuple[str, ...]
+    metrics: tuple[str, ...]
+    panels: Sequence[RunPanel]
+    left_out: str = ""
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        return frozenset(panel.number for panel in self.panels)
+
+    def of_cell(self, name: str) -> list[int]:
+        """The runs of a cell, by its id."""
+        return [panel.number for panel in self.panels if panel.cell == name]
+
+
+def run_panels(source: Source, places: Places) -> RunPanels:
+    """The runs of a result for its page; none where its files are gone."""
+    result = source.result
+    keys, metrics = source.keys, tuple(metric_order(result.metrics))
+    runs = pd.concat([result.runs, result.control_runs]) if len(result.control_runs) else result.runs
+    file = result.path / "records.jsonl"
+    try:
+        chosen = _chosen(runs, file.stat().st_size)
+        lines = _lines(file, set(chosen["run"].tolist()))
+    except (OSError, NetbenchError):
+        return RunPanels(keys, metrics, (), "Its records are gone, so no run has a panel here.")
+    panels = [
+        _panel(source, places, row, lines[row["run"]], metrics)
+        for row in chosen.to_dict("records")
+        if row["run"] in lines
+    ]
+    return RunPanels(keys, metrics, panels, _left_out(len(panels), len(runs), file))
+
+
+def _chosen(runs: pd.DataFrame, size: int) -> pd.DataFrame:
+    """The runs that a page has room for: first those that something is to be said of, at most a
+    fifth, then the first ones of each cell.
+    """
+    room = max(1, min(MOST_RUNS, int(RECORD_BYTES * len(runs) / max(size, 1))))
+    if len(runs) <= room:
+        return runs.sort_values("run")
+    doubtful = (runs["status"] != "ok") | (runs["engaged"] != "") | (runs["excluded"] != "")
+    first = runs[doubtful].head(room // 5)
+    rest = runs.drop(first.index)
+    rank = rest.groupby(["cell", "pair"], observed=True).cumcount()
+    rest = rest.loc[rank.sort_values(kind="stable").index].head(room - len(first))
+    return pd.concat([first, rest]).sort_values("run")
+
+
+def _lines(file: Path, wanted: set[int]) -> dict[int, str]:
+    """The lines of some runs, as far as there is room for them. Errors: StoreError."""
+    lines: dict[int, str] = {}
+    room = RECORD_BYTES * 5 // 4
+    for _, line in JsonLines(file):
+        found = _RUN.search(line)
+        if found is None or int(found[1]) not in wanted:
+            continue
+        room -= len(line)
+        if room < 0 and lines:
+            break
+        record = json.loads(line)
+        if record.get("run") == int(found[1]):
+            lines[int(found[1])] = line.decode("utf-8", "replace").rstrip("\n")
+        if len(lines) == len(wanted):
+            break
+    return lines
+
+
+def _left_out(here: int, runs: int, file: Path) -> str:
+    if here == runs:
+        return ""
+    return (
+        f"{count(here, 'run')} of {runs} are on this page, the first ones of each cell and some that"
+        f" are not ok; all are in {file.name}, one a line, and what is counted above is of all."
+    )
+
+
+def _panel(
+    source: Source,
+    places: Places,
+    row: Mapping[str, Any],
+    line: str,
+    metrics: Sequence[str],
+) -> RunPanel:
+    cell, pair = str(row["cell"]), str(row["pair"])
+    words = {"pair": pair, "cell": cell} | {
+        name: row[name] for name in source.result.factors if isinstance(row[name], str)
+    }
+    said = [row["reason"], row["engaged"], row["excluded"], row["noise"]]
+    return RunPanel(
+        int(row["run"]),
+        places.name(cell, pair),
+        tuple(shown(str(words.get(name, ""))) for name in source.keys),
+        int(row["block"]),
+        int(row["boot"]),
+        "control" if not places.name(cell, pair) and row["status"] == "ok" else row["status"],
+        "" if pd.isna(row["started"]) else f"{row['started']:%Y-%m-%d %H:%M:%S} UTC",
+        tuple(text for text in said if text),
+        line,
+        tuple(float(row.get(name, "nan")) for name in metrics),
+        samples_in_words(source.result.path / "samples" / f"{int(row['run']):06d}.jsonl"),
+    )
+
+
+def samples_in_words(file: Path) -> str:
+    """Throughput of each side over time, as `sender 50,35.9 100,36.2;receiver ...`: milliseconds
+    since the side's first sample, Gb/s since the sample before. "" where there is none, or none
+    that can be read.
+    """
+    try:
+        if file.stat().st_size > SAMPLE_BYTES:
+            return ""
+        by_side: dict[str, list[tuple[int, int]]] = {"sender": [], "receiver": []}
+        with file.open("rb") as lines:
+            for line in lines:
+                sample = json.loads(line)
+                moved = sample.get("flow", {}).get("bytes")
+                if "edge" not in sample and moved is not None:
+                    total = sum(moved) if isinstance(moved, list) else moved
+                    by_side[sample["side"]].append((int(sample["ns"]), int(total)))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return ""
+    parts = {side: " ".join(_rates(samples)) for side, samples in by_side.items()}
+    return ";".join(f"{side} {rates}" for side, rates in parts.items() if rates)
+
+
+def _rates(samples: Sequence[tuple[int, int]]) -> Iterable[str]:
+    """Mean throughput of at most STEPS intervals."""
+    every = -(-(len(samples) - 1) // STEPS) or 1
+    kept = samples[::every]
+    for (before, was), (at, now) in zip(kept, kept[1:], strict=False):
+        if at > before and now >= was:
+            milliseconds = (at - samples[0][0]) / 1e6
+            yield f"{milliseconds:.0f},{number((now - was) * 8 / (at - before))}"
