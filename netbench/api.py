@@ -43,6 +43,7 @@ __all__ = [
     "start",
     "transfer",
     "write_bundle",
+    "write_index",
     "write_report",
 ]
 
@@ -348,6 +349,20 @@ def query(sql: str, paths: Sequence[Path]) -> Answer:
 
     with Database(map(Source.of, paths)) as database:
         return database.query(sql)
+
+
+def write_index(results: Path, file: Path) -> None:
+    """Write a page of all results below a folder. Errors: RequestError, PlaceError."""
+    from netbench.report.index import render
+
+    if not results.is_dir():
+        raise RequestError(f"{results}: no such folder; name one that results are below")
+    text = render(results, file)
+    try:
+        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
+            out.write(text)
+    except OSError as error:
+        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
 
 
 FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}

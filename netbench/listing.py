@@ -12,7 +12,6 @@ from netbench.engine.worker import Worker
 from netbench.model import Host
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import known
-from netbench.store import count_records
 
 Row = dict[str, object]
 """One row, as `list --json` prints it."""
@@ -70,18 +69,22 @@ def settings() -> list[Row]:
         worker.close()
 
 
-def folders(results: Path) -> list[Path]:
-    """The result folders below `results`, newest first: their names begin with UTC."""
-    paths = [path.parent for path in results.glob("*/*/plan.json")]
-    return sorted(paths, key=lambda path: (path.name, path.parent.name), reverse=True)
-
-
 def results(folder: Path) -> list[Row]:
-    """Every result below a folder, newest first; `runs` is None where its records cannot be
-    read.
-    """
-    paths = folders(folder)
+    """Every result below a folder, newest first; `why` says what cannot be read of it."""
+    from netbench.report.index import entries  # half a second, for this list alone
+
     return [
-        {"name": path.parent.name, "folder": str(path), "runs": count_records(path)}
-        for path in paths
+        {
+            "name": each.overview.campaign,
+            "folder": str(each.overview.folder),
+            "status": each.status,
+            "date": each.overview.date,
+            "kernel": each.overview.kernel,
+            "runs": each.overview.runs,
+            "size": each.overview.size,
+            "finding": each.finding,
+            "why": each.why,
+            "page": None if each.page is None else str(each.page),
+        }
+        for each in entries(folder)
     ]

@@ -195,6 +195,15 @@ def format_size(size: int) -> str:
     return min(spellings, key=len)
 
 
+def rounded_size(size: int) -> str:
+    """A number of bytes in two or three digits: 184320 -> `180K`, 1300000 -> `1.2M`."""
+    for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
+        if size >= 1024**power:
+            rounded = size / 1024**power
+            return f"{rounded:.1f}{prefix}" if rounded < 10 else f"{rounded:.0f}{prefix}"
+    return str(size)
+
+
 def format_time(ns: int) -> str:
     """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120
     * 10**9 -> `2m`.

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netbench.cli.output import say, say_json, table
+from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import Verb, add_results
-from netbench.units import count
+from netbench.units import count, rounded_size
 
 KINDS = ("methods", "meters", "settings", "results")
 FLAGS = {
@@ -47,14 +47,23 @@ def _text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "no results here; --results DIR names their folder" if kind == "results" else "none"
     if kind == "results":
-        return table([(_runs(row["runs"]), row["folder"]) for row in rows])
+        return "\n".join(line for row in rows for line in _result(row))
     if kind == "settings":
         return table([(row["name"], f"{_about(row)} Levels: {row['levels']}.") for row in rows])
     return table([(row["kind"], row["name"], _about(row)) for row in rows])
 
 
-def _runs(runs: int | None) -> str:
-    return "unreadable" if runs is None else count(runs, "run")
+def _result(row: Mapping[str, Any]) -> list[str]:
+    """A result: what it is, where it is, what it found."""
+    runs = [] if row["runs"] is None else [count(row["runs"], "run")]
+    kernel = [f"kernel {row['kernel']}"] if row["kernel"] else []
+    facts = [row["date"], row["status"], *runs, rounded_size(row["size"]), *kernel]
+    told = ", ".join(fact for fact in facts if fact)
+    return [
+        fold(f"{row['name']}: {told}"),
+        f"  {row['folder']}",
+        fold(f"  {row['finding'] or row['why']}"),
+    ]
 
 
 def _about(row: Mapping[str, Any]) -> str:

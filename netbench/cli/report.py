@@ -24,6 +24,8 @@ LETTERS = {"plain": "letter", "lkp": "letter_lkp"}
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
+    if options.index or options.result is None:
+        return _index(options)
     forms = [form for form in ("letter", "ktap", "json") if getattr(options, form)]
     if len(forms) > 1:
         names = " and ".join(f"--{form}" for form in forms)
@@ -46,6 +48,23 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _index(options: argparse.Namespace) -> int:
+    """Write the page of all results below a folder."""
+    from netbench import api
+
+    others = ("markdown", "csv", "junit", "letter", "ktap", "json", "redact")
+    given = [f"--{name}" for name in others if getattr(options, name)]
+    if not options.index:
+        raise RequestError("report: name a result folder, or the folder of many with --index DIR")
+    if options.result or given:
+        what = " and ".join([*(["a result"] if options.result else []), *given])
+        raise RequestError(f"report: --index is of all results of a folder; leave out {what}")
+    file = options.html or options.index / "index.html"
+    api.write_index(options.index, file)
+    say(str(file))
+    return 0
+
+
 def render(report: Report, kind: str) -> str:
     """A report as `text`, `json`, `letter`, `letter_lkp` or `ktap`."""
     return str(import_module(f"netbench.report.{kind}").render(report))
@@ -62,11 +81,17 @@ def sections_text(report: Report, keys: Sequence[str]) -> str:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_result(parser)
+    add_result(parser, optional=True)
     for kind in FILES:
         parser.add_argument(
             f"--{kind}", type=Path, metavar="F", help=f"also write the report as {kind} to F"
         )
+    parser.add_argument(
+        "--index",
+        type=Path,
+        metavar="DIR",
+        help="write a page of all results below DIR instead, as DIR/index.html or to --html F",
+    )
     parser.add_argument(
         "--letter",
         nargs="?",

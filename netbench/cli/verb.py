@@ -69,7 +69,7 @@ def _latest(results: Path) -> Path:
     """The newest result, unless there is a folder of that name."""
     if Path(LATEST).exists():
         return Path(LATEST)
-    from netbench.listing import folders  # most verbs start without what reads results
+    from netbench.analysis.overview import folders  # most verbs start without it
 
     newest = next(iter(folders(results)), None)
     if newest is None:
@@ -87,11 +87,12 @@ def add_results(parser: argparse.ArgumentParser, help: str) -> None:
     )
 
 
-def add_result(parser: argparse.ArgumentParser, metavar: str = "R") -> None:
+def add_result(parser: argparse.ArgumentParser, metavar: str = "R", optional: bool = False) -> None:
     """A result folder."""
     parser.add_argument(
         "result",
         type=Path,
+        nargs="?" if optional else None,
         metavar=metavar,
         help=f"a result folder; {LATEST}: the newest below DIR",
     )

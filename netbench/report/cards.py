@@ -1,5 +1,5 @@
-"""A finding as a card: its sentence, a small drawing of its intervals, its verdict in a word, a shape
-and a colour, and the cautions that touch it.
+"""A finding as a card: its sentence, a small drawing of its intervals, its verdict in a word, a
+shape and a colour, and the cautions that touch it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def _span(span: Span, across: Any, y: int) -> Iterator[str]:
 
 
 def _end(value: float, reference: float | None, unit: str) -> str:
-    return f"{'+' if reference is not None and value > 0 else ''}{number(value)}{unit}"
+    if reference is None:
+        return f"{number(value)}{unit}"
+    return f"{value:+.{2 if abs(value) < 1 else 1}f}{unit}" if value else f"0{unit}"
 
 
 def _told(span: Span, reference: float | None, unit: str) -> str:

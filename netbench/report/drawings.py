@@ -15,19 +15,18 @@ from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
 from netbench.report.flame_graph import layer_colour
 from netbench.report.numbers import count, number
+from netbench.report.plotted_rows import Rows
 from netbench.report.profile_words import distinct_levels
 from netbench.report.source import Source
 
 if TYPE_CHECKING:
-    from netbench.report.plots import Axes, Rows
+    from netbench.report.plots import Axes
 
 CellUrl = Callable[[CellResult], str | None]
 
 
 def rows_of(source: Source, metric: str) -> Rows:
     """The cells that have the metric, in the table's order, with their runs."""
-    from netbench.report.plots import Rows
-
     ok = source.result.ok
     groups = rows_by_cell(ok)
     values = ok[metric].to_numpy(dtype=float)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -51,4 +52,4 @@ def _raw(text: str) -> Markup:
 
 def _values(values: Any) -> str:
     """Numbers between commas; nothing for what there is none of."""
-    return ",".join("" if value != value else f"{value:.5g}" for value in values)
+    return ",".join("" if math.isnan(value) else f"{value:.5g}" for value in values)

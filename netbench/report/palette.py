@@ -1,5 +1,5 @@
-"""Colours that drawings and pages share. On a page each is a variable of style.css, which has it for
-dark pages too.
+"""Colours that drawings and pages share. On a page each is a variable of style.css, which has it
+for dark pages too.
 
 Verdicts are told apart by people who see no red or green (Okabe and Ito's blue and vermilion,
 darkened for text on white), and have a shape and a word beside the colour.

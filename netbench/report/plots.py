@@ -12,7 +12,6 @@ import io
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +40,7 @@ from netbench.report.palette import (
     PAPER,
     VERDICTS,
 )
+from netbench.report.plotted_rows import Rows
 from netbench.report.svg import POINTS, Point, part_of_page
 
 LEGEND = 5  # names in a line above a plot
@@ -62,18 +62,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "axes.axisbelow": True,
 }
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a plot of means: a label, the values of its runs in their order, their numbers,
-    and mean with interval.
-    """
-
-    labels: Sequence[str]
-    cells: Sequence[CellResult]
-    values: Sequence[np.ndarray]
-    runs: Sequence[np.ndarray]
 
 
 def default_style() -> AbstractContextManager[None]:

@@ -1,5 +1,5 @@
-"""matplotlib's SVG as part of a page: colours that follow the page's, a title and a description, and
-points that are links.
+"""matplotlib's SVG as part of a page: colours that follow the page's, a title and a description,
+and points that are links.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ def part_of_page(svg: str, salt: str, title: str, about: str, points: Sequence[P
         lambda m: m[0] if _leads_out(m[2], made) else f"{m[1]}#{salt}-{m[2]}",
         svg,
     )
-    svg = re.sub(r"\n\s*", "\n", svg)
+    svg = re.sub(r" font-family: [^;\"]*;", "", re.sub(r"\n\s*", "\n", svg))
     svg = _COLOUR.sub(lambda m: f"var({VARIABLES[m[0]]})", svg)
     # What holds links is no image, of which a screen reader would not tell the parts.
     role = "group" if points or 'href="#cell-' in svg else "img"
-    names = f'<title id="{salt}-t">{escape(title)}</title><desc id="{salt}-d">{escape(about)}</desc>'
+    names = (
+        f'<title id="{salt}-t">{escape(title)}</title><desc id="{salt}-d">{escape(about)}</desc>'
+    )
     head = f'<svg role="{role}" aria-labelledby="{salt}-t" aria-describedby="{salt}-d"'
     return re.sub(r"<svg([^>]*)>", lambda m: f"{head}{m[1]}>{names}", svg, count=1)
 

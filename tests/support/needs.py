@@ -38,3 +38,8 @@ def skip_without(item: pytest.Item) -> None:
         pytest.skip("needs root")
     if item.get_closest_marker("guest") and (reason := guests.why_not()):
         pytest.skip(reason)
+    if item.get_closest_marker("browser"):
+        from tests.support import browser
+
+        if reason := browser.why_not():
+            pytest.skip(reason)

@@ -54,7 +54,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "settings": BELOW | {"settings", "hosts.base"},
     "engine": BASE_LAYER | {"engine"},
     "analysis": BELOW | {"analysis", "cache", "store"},
-    "report": REPORT,
+    "report": REPORT | {"__version__", "cache"},
     "results": REPORT | {"tables"},
     "tables": REPORT | {"tables"},
     "bundles": {"errors"},
@@ -88,7 +88,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "new_file",
         "starter",
     },
-    "listing": {"model", "store", "settings", "engine", "conductor"},
+    "listing": {"model", "settings", "engine", "conductor", "report"},
     "cli": BELOW
     | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}

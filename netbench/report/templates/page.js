@@ -210,10 +210,22 @@ function way(article) {
   }
   return make("nav", { "aria-label": "Around this run" }, ...links);
 }
-function layOut(article) {
+// Records that are packed, as lines.
+let unpacked;
+function unpack() {
+  unpacked ??= new Response(new Blob([Uint8Array.from(atob($("#packed").textContent), (c) => c.charCodeAt(0))])
+    .stream().pipeThrough(new DecompressionStream("deflate-raw"))).text().then((all) => all.split("\n"));
+  return unpacked;
+}
+async function layOut(article) {
   if (article.dataset.done) return;
   article.dataset.done = "yes";
-  const pre = $("pre", article), facts = JSON.parse($("#facts").textContent);
+  const facts = JSON.parse($("#facts").textContent);
+  if (article.dataset.packed !== undefined) {
+    const pre = make("pre", { tabindex: "0", "aria-label": "record" }, (await unpack())[Number(article.dataset.packed)]);
+    $(".packed", article).replaceWith(pre);
+  }
+  const pre = $("pre", article);
   let record;
   try { record = parse(pre.textContent); } catch { return; }
   const levels = Object.entries(record.factors || {}).flatMap(([name, level]) => [make("dt", {}, name), make("dd", {}, plain(level))]);
@@ -243,14 +255,14 @@ function listRuns(article) {
 }
 
 // Where a link leads is laid out when it is shown; the run is marked in the plots.
-function route() {
+async function route() {
   let target = null;
   try { target = document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* no address of this page */ }
   const run = /^#(run-\d+)/.exec(location.hash);
   const panel = run ? document.getElementById(run[1]) : target;
   if (!panel || !panel.classList.contains("panel")) return;
   if (panel.classList.contains("run")) {
-    layOut(panel);
+    await layOut(panel);
     for (const mark of $$("svg a.here")) mark.classList.remove("here");
     for (const mark of $$(`svg a[href="#${panel.id}"]`)) mark.classList.add("here");
   } else {
