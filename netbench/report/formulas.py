@@ -15,7 +15,7 @@ def formula(result: Result, metric: str) -> str:
     bare, _, meter = metric.partition(".")
     who, _, what = bare.partition("_")
     if what not in ("cpu", "demand") or who not in ("sender", "receiver", "system"):
-        return result.describe(metric).formula
+        return _of_both(result, metric)
     if what == "demand":
         cpu = f"{who}_cpu.{meter}" if meter else f"{who}_cpu"
         return f"{cpu} × 10^6 / (throughput × 10^9 / 8 / 1024)"
@@ -27,6 +27,15 @@ def formula(result: Result, metric: str) -> str:
     if who == "system" and not (account.host_wide and all(result.shared.values())):
         return f"sender_cpu.{meter} + receiver_cpu.{meter}"
     return _of_account(account, "sender" if who == "system" else who)
+
+
+def _of_both(result: Result, metric: str) -> str:
+    """What is as a side's own metric, where no side has one: both ends counted together."""
+    told = result.describe(metric).formula
+    of_side = told.removeprefix("as ").partition(",")[0]
+    if told == of_side or f"sender_{metric}" != of_side or of_side in result.metrics:
+        return told
+    return f"{result.describe(of_side).formula}; one kernel is both ends"
 
 
 def _by_best_meter(result: Result, metric: str) -> str:

@@ -1,0 +1,82 @@
+"""The page of all results below a folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from netbench.report import index
+from tests.support.paths import ROOT
+from tests.support.synthetic import Synth
+
+SAMPLE = next((ROOT / "results" / "sample").glob("*/"))
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sample, with a page of its own; a newer result whose records are damaged; an older one
+    without a plan that can be read.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "results"
+    shutil.copytree(SAMPLE, folder / "sample" / SAMPLE.name)
+    (folder / "sample" / SAMPLE.name / "report").mkdir()
+    (folder / "sample" / SAMPLE.name / "report" / "index.html").touch()
+    damaged = Synth(runs=2).write(folder / "other" / "20270101T000000Z-aaaaaa")
+    (damaged / "records.jsonl").write_text("{}\n")
+    broken = Synth(runs=2).write(folder / "third" / "20200101T000000Z-bbbbbb")
+    (broken / "plan.json").write_text("{")
+    return folder
+
+
+def test_each_result_has_its_row(results: Path) -> None:
+    damaged, sample, broken = index.entries(results)
+    assert sample.overview.campaign == "sample"
+    assert (sample.status, sample.overview.date) == ("finished", "2026-11-22 00:12")
+    assert (sample.overview.runs, sample.overview.kernel[:2]) == (48, "6.")
+    assert sample.finding.startswith("pin=none: send=sendfile moves 116.9% more")
+    assert sample.page is not None
+    assert (damaged.status, broken.status) == ("unreadable", "unreadable")
+    assert "records.jsonl:1" in damaged.why
+    assert "plan.json" in broken.why
+    made = index.render(results, results / "index.html")
+    assert f'href="sample/{SAMPLE.name}/report/index.html"' in made
+    assert made.count("<tr data-folder=") == 3
+    assert "records.jsonl:1" in made
+    elsewhere = index.render(results, results.parent / "page.html")
+    assert f'href="results/sample/{SAMPLE.name}/report/index.html"' in elsewhere
+
+
+def test_a_finding_is_computed_once(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = index.entries(results)
+    read: list[Path] = []
+    finding = index._finding
+    monkeypatch.setattr(index, "_finding", lambda path: read.append(path) or finding(path))
+    assert index.entries(results) == before
+    assert [path.parent.name for path in read] == ["other"], "what failed is tried again"
+    records = results / "sample" / SAMPLE.name / "records.jsonl"
+    records.write_bytes(b"".join(records.read_bytes().splitlines(True)[:-1]))
+    assert index.entries(results)[1].overview.runs == 47
+    assert len(read) == 3
+
+
+def test_a_cache_that_is_damaged_or_cannot_be_written_is_none(
+    results: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache" / "netbench"
+    cache.mkdir(parents=True)
+    for text in ("[", "[1]", '{"a": 1}'):
+        (cache / "findings.json").write_text(text)
+        assert index.entries(results)[1].finding
+    (cache / "findings.json").unlink()
+    (cache / "findings.json").mkdir()
+    assert index.entries(results)[1].finding
+
+
+def test_what_results_are_called_is_text(results: Path) -> None:
+    shutil.copytree(SAMPLE, results / "<b>x" / "20250101T000000Z-<i>")
+    made = index.render(results, results / "index.html")
+    assert "<b>x" not in made
+    assert "&lt;b&gt;x" in made
