@@ -30,9 +30,10 @@ def part_of_page(svg: str, salt: str, title: str, about: str, points: Sequence[P
     """An SVG document as part of an HTML page: ids unique on the page, no namespaces or metadata,
     which hold addresses. `salt` keeps ids apart on one page.
     """
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = _linked(svg, points) if points else svg
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = svg.replace(' target="_blank"', "")
     used = set(re.findall(r"""(?:href="|url\()#([\w.-]+)""", svg))
     made = {each.to[1:] for each in points}
     svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", svg)

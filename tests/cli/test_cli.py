@@ -457,3 +457,40 @@ def test_latest_is_the_newest_result_and_the_first_of_the_list(
     assert (done.returncode, "elsewhere/a/" in done.stderr) == (1, True)
     done = netbench("compare", "elsewhere/b/20260101T000000Z-aaaaaa", "latest")
     assert (done.returncode, "no results below results" in done.stderr) == (2, True)
+
+
+def test_a_page_of_all_results(netbench: Command, result: Path, tmp_path: Path) -> None:
+    shutil.copytree(result, tmp_path / "results" / "a" / "20260101T000000Z-aaaaaa")
+    damaged = shutil.copytree(result, tmp_path / "results" / "b" / "20260301T000000Z-bbbbbb")
+    (damaged / "records.jsonl").write_text("{}\n")
+    done = netbench("report", "--index", "results")
+    assert (done.returncode, done.stdout) == (0, "results/index.html\n")
+    page = (tmp_path / "results" / "index.html").read_text()
+    assert "records.jsonl:1" in page
+    done = netbench("list", "results")
+    assert "unreadable" in done.stdout
+    assert "finished" in done.stdout
+    assert "results/a/20260101T000000Z-aaaaaa" in done.stdout
+    first, second = json.loads(netbench("list", "results", "--json").stdout)
+    assert (first["status"], second["status"]) == ("unreadable", "finished")
+    assert second["finding"]
+    assert "records.jsonl:1" in first["why"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--index DIR"),
+        (("--index", "results", "latest"), "leave out a result"),
+        (("--index", "results", "--json"), "leave out --json"),
+        (("--index", "no-such-folder"), "no such folder"),
+    ],
+)
+def test_an_index_that_makes_no_sense_is_refused(
+    netbench: Command, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    sample = next((ROOT / "results" / "sample").glob("*/"))
+    shutil.copytree(sample, tmp_path / "results" / "sample" / sample.name)
+    done = netbench("report", *words)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())

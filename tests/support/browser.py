@@ -96,15 +96,21 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """The addresses that were requested since this was last asked."""
+        """The addresses that were requested since this was last asked, without those that the
+        page's policy had refused.
+        """
         messages = [
             json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
         ]
-        return [
-            each["params"]["request"]["url"]
+        asked = {
+            each["params"]["requestId"]: each["params"]["request"]["url"]
             for each in messages
             if each["method"] == "Network.requestWillBeSent"
-        ]
+        }
+        for each in messages:
+            if each["method"] == "Network.loadingFailed" and each["params"].get("blockedReason"):
+                asked.pop(each["params"]["requestId"], None)
+        return list(asked.values())
 
     def faults(self) -> list[str]:
         """What axe-core finds wrong of how a page can be read and used, serious faults alone."""

@@ -127,7 +127,7 @@ function tabular(caption, heads, rows) {
   })));
   const row = make("tr", {}, ...heads.map((h) => make("th", { scope: "col", ...(h.numeric ? { class: "n" } : {}) }, h.name)));
   const table = make("table", {}, make("caption", {}, caption), make("thead", {}, row), make("tbody", {}, ...body));
-  return make("div", { class: "wide", role: "region", tabindex: "0", "aria-label": caption }, table);
+  return make("div", { class: "wide", role: "group", tabindex: "0", "aria-label": caption }, table);
 }
 const head = (name, numeric = false) => ({ name, numeric });
 function counters(record, id, units) {
@@ -250,7 +250,7 @@ function listRuns(article) {
   for (const sorted of $$("[aria-sort]", table)) sorted.removeAttribute("aria-sort");
   table.tBodies[0].append(...rows.map((row) => row.cloneNode(true)));
   for (const row of $$("[hidden]", table)) row.hidden = false;
-  article.append(make("div", { class: "wide", role: "region", tabindex: "0", "aria-label": "Its runs" }, table));
+  article.append(make("div", { class: "wide", role: "group", tabindex: "0", "aria-label": "Its runs" }, table));
   wired(article);
 }
 

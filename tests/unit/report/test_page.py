@@ -118,8 +118,7 @@ def test_formulas_name_counters_that_records_have(sample: Report) -> None:
         more = {
             metric
             for metric in left - reached
-            if set(re.findall(r"[a-z_]\w*(?:\.\w+)*", formula(result, metric)))
-            & (known | reached)
+            if set(re.findall(r"[a-z_]\w*(?:\.\w+)*", formula(result, metric))) & (known | reached)
         }
         if not more:
             break
