@@ -5,22 +5,24 @@ shape and a colour, and the cautions that touch it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
 from markupsafe import Markup
 
 from netbench.analysis.comparison import VERDICTS
-from netbench.report.blocks import Finding, Levels, Span
+from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import number
 from netbench.report.palette import SYMBOLS
-from netbench.report.places import Link, Places
+from netbench.report.places import RUNS, Link, Places
 
-WIDTH, ROW, LEFT, RIGHT = 260, 18, 10, 250
+WIDTH, ROW, LEFT, RIGHT = 270, 18, 30, 240
+BESIDE = 55  # between the middles of two numbers
 MOST_SPANS = 6
 LONGEST = 42  # letters of a label
 MIXED = "mixed"
+Across = Callable[[float], float]
 _SHAPES = {
     "better": "M{x} {t}l5 9h-10z",
     "worse": "M{x} {b}l5 -9h-10z",
@@ -39,14 +41,24 @@ def card(finding: Finding, places: Places) -> dict[str, Any]:
         "symbol": SYMBOLS.get(verdict, "◆"),
         "drawing": _drawing(finding) if finding.spans else "",
         "more": max(0, len(finding.spans) - MOST_SPANS),
-        "links": _links(finding.places, places),
+        "links": _links(finding, places),
         "cautions": _touching(finding, places),
     }
 
 
-def _links(levels: Sequence[Levels], places: Places) -> list[Link]:
-    links = dict.fromkeys(places.of(each) for each in levels)
-    return list(links) if len(links) <= MOST_SPANS else [Link("#runs")]
+def _links(finding: Finding, places: Places) -> list[tuple[Link, str]]:
+    """Where the runs of each span are, and what that is called."""
+    links = [places.of(each) for each in finding.places]
+    if len(set(links)) == 1:
+        return [(links[0], "runs")]
+    if len(links) > MOST_SPANS or len(links) != len(finding.spans):
+        return [(Link(RUNS), "runs")] if links else []
+    names = (f"runs of {_short(span.label)}" for span in finding.spans)
+    return list(zip(links, names, strict=True))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
 
 
 def _touching(finding: Finding, places: Places) -> list[tuple[int, str]]:
@@ -89,22 +101,31 @@ def _drawing(finding: Finding) -> Markup:
         parts.append(f'<path class="axis" d="M{x} 0V{bottom}"/>')
     for at, span in enumerate(spans):
         if named:
-            label = span.label if len(span.label) <= LONGEST else f"{span.label[: LONGEST - 1]}…"
-            parts.append(f'<text x="{LEFT}" y="{at * step + 11}">{escape(label)}</text>')
+            parts.append(f'<text x="0" y="{at * step + 11}">{escape(_short(span.label))}</text>')
         parts += _span(span, across, (at + 1) * step - ROW // 2)
     unit = f" {finding.unit}" if finding.unit and finding.unit != "%" else finding.unit
-    ends = (low + gap, "start", LEFT), (high - gap, "end", RIGHT)
+    ends = [x for s in finding.spans[:MOST_SPANS] for x in (s.low, s.high, s.at)]
+    known = [x for x in ends if math.isfinite(x)]
     parts += [
-        f'<text class="end" x="{x}" y="{bottom + 12}" text-anchor="{anchor}">'
+        f'<text class="end" x="{across(value)}" y="{bottom + 12}" text-anchor="middle">'
         f"{escape(_end(value, reference, unit))}</text>"
-        for value, anchor, x in ends
+        for value in _ticks(known, reference, across)
     ]
     told = "; ".join(f"{s.label}: {_told(s, reference, unit)}" for s in spans)
     size = f'viewBox="0 0 {WIDTH} {bottom + 16}" width="{WIDTH}" height="{bottom + 16}"'
     return Markup(f'<svg role="img" {size}><title>{escape(told)}</title>{"".join(parts)}</svg>')
 
 
-def _span(span: Span, across: Any, y: int) -> Iterator[str]:
+def _ticks(known: Sequence[float], reference: float | None, across: Across) -> list[float]:
+    """What is written below: what all is held against, and the ends, as far as there is room."""
+    ticks: list[float] = []
+    for value in [*([] if reference is None else [reference]), max(known), min(known)]:
+        if all(abs(across(value) - across(other)) > BESIDE for other in ticks):
+            ticks.append(value)
+    return ticks
+
+
+def _span(span: Span, across: Across, y: int) -> Iterator[str]:
     kind = span.verdict if span.verdict in VERDICTS else "plain"
     if math.isfinite(span.low) and math.isfinite(span.high):
         yield f'<path class="line {kind}" d="M{across(span.low)} {y}H{across(span.high)}"/>'

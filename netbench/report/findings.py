@@ -15,10 +15,17 @@ def of_comparisons(sentence: str, family: Sequence[Comparison], several: bool) -
     """A sentence on comparisons of one metric; several: pairs of hosts, so that each says its
     own.
     """
+    levels = len({c.level for c in family}) > 1
     return Finding(
         sentence,
         tuple(
-            Span(_label(c, several), percent(c.ratio), percent(c.low), percent(c.high), c.verdict)
+            Span(
+                _label(c, several, levels),
+                percent(c.ratio),
+                percent(c.low),
+                percent(c.high),
+                c.verdict,
+            )
             for c in family
         ),
         "%",
@@ -48,6 +55,8 @@ def place_of(c: Comparison, several: bool) -> Levels:
     return {**pair, **levels, c.factor: f"{c.level}|{c.baseline}"}
 
 
-def _label(c: Comparison, several: bool) -> str:
-    words = ([c.pair] if several else []) + [shown(w) for w in c.context.values() if w]
-    return " · ".join([*words, shown(c.level)])
+def _label(c: Comparison, several: bool, levels: bool) -> str:
+    """What tells a comparison from others of its finding."""
+    words = [c.pair] if several else []
+    words += [f"{name}={shown(level)}" for name, level in c.context.items() if level]
+    return " ".join(words if words and not levels else [*words, f"{c.factor}={shown(c.level)}"])

@@ -108,7 +108,7 @@ def test_findings_come_first(browser: Browser, page: Path) -> None:
     }
     caution = browser.all(".card .from a[href^='#caution']")[0]
     kind = caution.text
-    caution.click()
+    browser.click(".card .from a[href^='#caution']")
     assert browser.one(browser.at()).text.lower().startswith(kind)
 
 

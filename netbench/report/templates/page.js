@@ -122,14 +122,14 @@ function between(edges) {
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 function tabular(caption, heads, rows) {
   const body = rows.map(({ id, cells }) => make("tr", id ? { id } : {}, ...cells.map((cell, at) => {
-    const is = heads[at].numeric ? "n" : at ? "w" : "k";
-    return make("td", { class: is }, ...(Array.isArray(cell) ? cell : [cell]));
+    const is = heads[at].numeric ? { class: "n" } : heads[at].wide ? { class: "w" } : {};
+    return make("td", is, ...(Array.isArray(cell) ? cell : [cell]));
   })));
   const row = make("tr", {}, ...heads.map((h) => make("th", { scope: "col", ...(h.numeric ? { class: "n" } : {}) }, h.name)));
   const table = make("table", {}, make("caption", {}, caption), make("thead", {}, row), make("tbody", {}, ...body));
   return make("div", { class: "wide", role: "group", tabindex: "0", "aria-label": caption }, table);
 }
-const head = (name, numeric = false) => ({ name, numeric });
+const head = (name, numeric = false, wide = false) => ({ name, numeric, wide });
 function counters(record, id, units) {
   const sides = ["sender", "receiver"].map((side) => record[side] || {}), names = new Map();
   const put = (name, at, value) => { if (!names.has(name)) names.set(name, []); names.get(name)[at] = value; };
@@ -141,7 +141,7 @@ function counters(record, id, units) {
   });
   const of = (value) => (Array.isArray(value) && value.length === 2
     ? [grouped(total(value[0])) + streams(value[0]), grouped(total(value[1])), grouped(between(value))]
-    : [value === undefined ? "" : plain(value), "", ""]);
+    : [value === undefined ? "" : grouped(value), "", ""]);
   const rows = [...names].map(([name, values]) => ({
     id: `${id}-${name}`,
     cells: [name, name === "time_ns" ? "ns" : units[name] || "", ...of(values[0]), ...of(values[1])],
@@ -168,7 +168,7 @@ function metrics(article, record, facts) {
   }
   const rows = facts.metrics.flatMap(([name, title, unit, formula], at) => (values[at]
     ? [{ id: `${id}-${name}`, cells: [title, values[at], unit, linked(formula, id, known)] }] : []));
-  return tabular("Metrics, and the counters that they follow from", [head("metric"), head("value", true), head("unit"), head("formula")], rows);
+  return tabular("Metrics, and the counters that they follow from", [head("metric"), head("value", true), head("unit"), head("formula", false, true)], rows);
 }
 function graph(samples) {
   const sides = samples.split(";").map((part) => {
@@ -178,8 +178,10 @@ function graph(samples) {
   const svg = $("svg", $("#graph").content).cloneNode(true), all = sides.flatMap(([, points]) => points);
   const most = Math.max(...all.map(([, rate]) => rate)) || 1, last = Math.max(...all.map(([at]) => at)) || 1;
   for (const [side, points] of sides) {
+    // Each rate is that of the time since the point before.
+    const y = (rate) => (120 - 110 * rate / most).toFixed(1);
     $(`.${side}`, svg).setAttribute("d", points.map(([at, rate], i) =>
-      `${i ? "L" : "M"}${(40 + 410 * at / last).toFixed(1)} ${(120 - 110 * rate / most).toFixed(1)}`).join(""));
+      `${i ? "V" : "M40 "}${y(rate)}H${(40 + 410 * at / last).toFixed(1)}`).join(""));
   }
   $(".top", svg).textContent = most;
   $(".last", svg).textContent = `${last} ms`;
@@ -199,14 +201,14 @@ function proof(record) {
 }
 function captures(record) {
   const rows = Object.entries(record.captures || {}).map(([name, found]) => ({ cells: [name, plain(found.value), plain(found.unit), plain(found.text)] }));
-  return rows.length ? [tabular("What the tool printed", [head("metric"), head("value", true), head("unit"), head("as printed")], rows)] : [];
+  return rows.length ? [tabular("What the tool printed", [head("metric"), head("value", true), head("unit"), head("as printed", false, true)], rows)] : [];
 }
 function way(article) {
   const panels = $$(".run"), at = panels.indexOf(article), links = [];
   if (at > 0) links.push(make("a", { href: `#${panels[at - 1].id}` }, "previous run"));
   if (at + 1 < panels.length) links.push(make("a", { href: `#${panels[at + 1].id}` }, "next run"));
   for (const figure of $$("figure[id]")) {
-    if ($(`a[href="#${article.id}"]`, figure)) links.push(make("a", { href: `#${figure.id}` }, `plot: ${$("figcaption", figure).textContent.split(":")[0]}`));
+    if ($(`a[href="#${article.id}"]`, figure)) links.push(make("a", { href: `#${figure.id}` }, `plot: ${$("figcaption", figure).textContent.split(/[,;]/)[0]}`));
   }
   return make("nav", { "aria-label": "Around this run" }, ...links);
 }
