@@ -25,7 +25,7 @@ from netbench.report.places import Places
 from netbench.report.source import Source
 
 MOST_RUNS = 2000
-"""A browser lays out a page of so many within a second."""
+"""A browser lays out a page of so many in about a second."""
 PLAIN_BYTES = 600_000
 """Of records that stand on a page as they are, to be read without a script."""
 PACKED_BYTES = 8_000_000
