@@ -53,7 +53,7 @@ def _before(wanted: Campaign, file: Path, results: Path) -> Iterator[str]:
     """What will be done, and what it will be able to show."""
     from netbench import api
     from netbench.analysis.boots import what_boots_buy
-    from netbench.listing import folders
+    from netbench.analysis.overview import folders
     from netbench.plan import Plan
     from netbench.units import count, format_duration
 

@@ -8,7 +8,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -159,7 +159,7 @@ def _left_out(here: int, runs: int, file: Path) -> str:
 def _panel(
     source: Source,
     places: Places,
-    row: Mapping[str, Any],
+    row: Mapping[Hashable, Any],
     line: str,
     metrics: Sequence[str],
     packed: int,

@@ -69,11 +69,11 @@ def test_two_results_are_compared(browser: Browser, results: Path) -> None:
     said = browser.one("#compare code")
     assert said.text == "choose two results"
     odd = next(box for box in browser.all("tbody input") if ODD in str(box.get_attribute("value")))
-    odd.click()
-    browser.all("tbody input")[0].click()
+    browser.press(odd)
+    browser.press(browser.all("tbody input")[0])
     quoted = str(odd.get_attribute("value")).replace("'", "'\\''")
     newest = results / "sample" / SAMPLE.name
     assert said.text == f"python -m netbench compare '{quoted}' {newest}"
-    browser.all("tbody input")[1].click()
+    browser.press(browser.all("tbody input")[1])
     assert not odd.is_selected(), "two at most"
     assert str(newest) in said.text

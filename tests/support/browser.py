@@ -56,9 +56,13 @@ class Browser:
         return [each.text for each in self.all(selector) if each.is_displayed()]
 
     def click(self, selector: str) -> None:
-        """Click what is there first, by way of the script: it may lie below a bar."""
-        self.run("arguments[0].scrollIntoView({block: 'center'})", self.all(selector)[0])
-        self.all(selector)[0].click()
+        """Click what is there first."""
+        self.press(self.all(selector)[0])
+
+    def press(self, element: WebElement) -> None:
+        """Click an element in the middle of the window: at its top it may lie below the bar."""
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
 
     def at(self) -> str:
         """The fragment of the address."""

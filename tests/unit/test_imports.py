@@ -54,7 +54,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "settings": BELOW | {"settings", "hosts.base"},
     "engine": BASE_LAYER | {"engine"},
     "analysis": BELOW | {"analysis", "cache", "store"},
-    "report": REPORT | {"__version__", "cache"},
+    "report": REPORT | {"cache"},
     "results": REPORT | {"tables"},
     "tables": REPORT | {"tables"},
     "bundles": {"errors"},

@@ -62,7 +62,9 @@ def proof(source: Source) -> Section | None:
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
     )
-    places = {(i, ROW): _place(source, *row[:2]) for i, row in enumerate(table)}
+    places = {
+        (i, ROW): _place(source, side, owner) for i, (side, owner, _) in enumerate(sorted(rows))
+    }
     blocks.append(Table("", columns, tuple(table), (note,), places=places))
     if lengths := _lengths(source):
         blocks.append(lengths)

@@ -78,7 +78,7 @@ def test_every_form_shows_the_matrix(report: Report) -> None:
     )
     page = html.render(report)
     assert 'id="matrix"' in page
-    assert "</span> †</td>" in page
+    assert "</span></a> †</td>" in page
     section = next(s for s in loads(json.render(report))["sections"] if s["key"] == "matrix")
     assert section["blocks"][0]["marked_values"] == [[2, 1]]
     assert "matrix" not in csv.render(report)
@@ -88,9 +88,10 @@ def test_the_heat_map_has_a_field_for_each_cell(report: Report) -> None:
     from netbench.report.drawings import draw
 
     plot = next(b for b in report.section("matrix").blocks if isinstance(b, Plot))
-    axes, dots = draw(report.source, plot)
+    drawing = draw(report.source, plot)
+    axes = drawing.axes
     words = [t.get_text() for t in axes.texts]
-    assert (dots, len(words)) == (9, 9)
+    assert (drawing.dots, len(words)) == (9, 9)
     assert [word for word in words if word.endswith("†")] == [words[6]]
     assert words[5] == "unsupported"
     assert [label.get_text() for label in axes.get_xticklabels()] == list(RECEIVES)
