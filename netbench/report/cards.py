@@ -119,7 +119,8 @@ def _drawing(finding: Finding) -> Markup:
 def _ticks(known: Sequence[float], reference: float | None, across: Across) -> list[float]:
     """What is written below: what all is held against, and the ends, as far as there is room."""
     ticks: list[float] = []
-    for value in [*([] if reference is None else [reference]), max(known), min(known)]:
+    ends = sorted((min(known), max(known)), key=lambda x: -abs(x - (reference or 0.0)))
+    for value in [*([] if reference is None else [reference]), *ends]:
         if all(abs(across(value) - across(other)) > BESIDE for other in ticks):
             ticks.append(value)
     return ticks

@@ -16,6 +16,7 @@ from netbench.report.cards import card
 from netbench.report.drawings import draw
 from netbench.report.formulas import formula
 from netbench.report.html_table import html_table
+from netbench.report.numbers import words
 from netbench.report.pages import render_page
 from netbench.report.places import Places
 from netbench.report.run_panels import RunPanels, run_panels
@@ -61,6 +62,11 @@ def _cells(source: Source, places: Places, runs: RunPanels) -> list[dict[str, An
             "id": places.name(c.cell, c.pair),
             "title": " · ".join(source.key(c)),
             "cell": c,
+            "means": [
+                f"{m.title} {words(c.intervals[m.name])} {m.unit}".strip()
+                for m in map(source.result.describe, source.metrics)
+                if m.name in c.intervals
+            ],
             "runs": runs.of_cell(places.name(c.cell, c.pair)),
         }
         for c in source.cells

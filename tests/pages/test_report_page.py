@@ -166,12 +166,18 @@ def test_from_a_number_to_a_raw_counter(browser: Browser, page: Path) -> None:
     assert row[5:] == [f"{n:,}" for n in (*edges, edges[1] - edges[0])]
 
 
-def test_every_number_of_a_cell_leads_to_runs(browser: Browser, page: Path) -> None:
-    """Of each table that has means: no row without a way to its runs."""
-    browser.open(page)
+@pytest.mark.parametrize("which", ["page", "large"])
+def test_every_number_leads_to_runs(
+    browser: Browser, which: str, request: pytest.FixtureRequest
+) -> None:
+    """No row with a number is without a way to its runs, and each way leads somewhere."""
+    browser.open(request.getfixturevalue(which))
     script = """return [...document.querySelectorAll('main table.data tbody tr')]
-        .filter(row => row.querySelector('.h') && !row.querySelector("a[href^='#cell-'], a[href^='#run']"))
+        .filter(row => row.querySelector('td.n') && !row.querySelector("a[href^='#cell-'], a[href^='#run']"))
         .map(row => row.textContent)"""
+    assert browser.run(script) == []
+    script = """return [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute('href'))
+        .filter(to => !document.getElementById(to.slice(1)))"""
     assert browser.run(script) == []
 
 

@@ -137,7 +137,9 @@ def _lengths(source: Source) -> Table | None:
         Column("share", "%"),
     )
     note = "A row begins at its length, and ends below the next power of two; all runs together."
-    return Table("Bytes that a call moved", columns, tuple(rows), (note,)) if rows else None
+    places = {(i, ROW): _place(source, *row[:2]) for i, row in enumerate(rows)}
+    table = Table("Bytes that a call moved", columns, tuple(rows), (note,), places=places)
+    return table if rows else None
 
 
 def _sentences(rows: dict[tuple[str, str, str], _Row]) -> Iterator[str]:
