@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from netbench.analysis.outlook import Outlook
     from netbench.conductor.conductor import Conclusion
     from netbench.conductor.finding import Finding
+    from netbench.conductor.seconds import Second
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -89,45 +90,47 @@ def check(campaign: Campaign) -> list[Finding]:
     from netbench.built_kernels import with_built_kernels
     from netbench.conductor.check import check
     from netbench.conductor.host_load import LOOK_SECONDS
-    from netbench.conductor.progress import for_terminal
+    from netbench.conductor.progress import Lines
     from netbench.conductor.worker_pool import WorkerPool
     from netbench.lab import campaign_hosts
 
-    built = with_built_kernels(campaign, for_terminal().say)
+    built = with_built_kernels(campaign, Lines().say)
     with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS)
 
 
-def start(campaign: Campaign, results: Path, jobs: int | None = None) -> Conclusion:
-    """Run a campaign, with progress on standard error; kernels from git are built first, `jobs`
-    compilers at a time (None: one for each CPU). Errors: RequestError before anything is run;
-    StoreError.
+def start(
+    campaign: Campaign, results: Path, jobs: int | None = None, plain: bool = False
+) -> Conclusion:
+    """Run a campaign, with progress on standard error: a view on a terminal, unless `plain`.
+    Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
+    RequestError before anything is run; StoreError.
     """
     from netbench.built_kernels import pinned, with_built_kernels
     from netbench.conductor import conductor
-    from netbench.conductor.progress import for_terminal
     from netbench.lab import campaign_hosts
+    from netbench.live.progress import for_terminal
 
-    progress = for_terminal()
+    progress = for_terminal(plain)
     built = with_built_kernels(pinned(campaign), progress.say, jobs)
     with campaign_hosts(built) as ready:
         return _announced(conductor.start(ready, results, progress))
 
 
-def resume(path: Path) -> Conclusion | None:
-    """Go on with a result's campaign; None when it is finished already. Errors: StoreError,
-    RequestError.
+def resume(path: Path, plain: bool = False) -> Conclusion | None:
+    """Go on with a result's campaign, with progress as of `start`; None when it is finished
+    already. Errors: StoreError, RequestError.
     """
     from netbench import campaign
     from netbench.built_kernels import with_built_kernels
     from netbench.conductor import conductor
-    from netbench.conductor.progress import for_terminal
     from netbench.conductor.resumable import refuse_another
     from netbench.lab import campaign_hosts
+    from netbench.live.progress import for_terminal
     from netbench.plan import Plan
     from netbench.store import Store
 
-    progress = for_terminal()
+    progress = for_terminal(plain)
     store = Store.open(path)
     begun = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
     if conductor.is_finished(path, begun):
@@ -178,12 +181,18 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     return conclusion
 
 
-def transfer(*words: str, results: Path | str | None = None, **keys: object) -> Results:
+def transfer(
+    *words: str,
+    results: Path | str | None = None,
+    seconds: Callable[[Second], None] | None = None,
+    **keys: object,
+) -> Results:
     """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
     `transfer("repeat.min=5")`.
 
     The result is kept below `results`, or in a temporary folder, from which everything is read
-    before it is removed. Errors: CampaignError, RequestError; NetbenchError with the reason when
+    before it is removed. `seconds` is told what a run moves while it lasts, about each second of
+    it. Errors: CampaignError, RequestError; NetbenchError with the reason when
     the run failed.
     """
     from netbench import campaign
@@ -194,7 +203,7 @@ def transfer(*words: str, results: Path | str | None = None, **keys: object) -> 
     with ExitStack() as stack:
         cell = stack.enter_context(campaign_hosts(one_cell))
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        conclusion = conductor.start(cell, Path(folder))
+        conclusion = conductor.start(cell, Path(folder), seconds=seconds)
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         result = load(conclusion.path)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tqdm import tqdm
-
 from netbench import campaign
 from netbench.control_characters import escape_controls
 from netbench.kernels.compile import Told, build
 from netbench.kernels.revision import commit_of
 from netbench.model import Campaign, Kernel
+from netbench.terminal import Painter, is_drawable
 
 EVERY = 30.0  # seconds between two lines of a build, where there is no terminal
+AT_LEAST = 0.1  # between two drawings on one
 WIDTH = 79
 
 
@@ -59,11 +59,23 @@ def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:
 @contextmanager
 def _told(say: Callable[[str], None]) -> Iterator[Told]:
     """The last line of a build: in one place of a terminal, else now and then."""
-    if sys.stderr.isatty():
-        with tqdm(bar_format="{desc}", leave=False) as last:
-            yield Told(say, lambda line: last.set_description_str(escape_controls(line)[:WIDTH]))
-        return
     said = time.monotonic()
+    if is_drawable(sys.stderr):
+        painter = Painter(sys.stderr)
+
+        def say_above(line: str) -> None:
+            painter.clear()
+            say(line)
+
+        def in_place(line: str) -> None:
+            nonlocal said
+            if time.monotonic() - said > AT_LEAST:
+                said = time.monotonic()
+                painter.draw([escape_controls(line).replace("\t", " ")[:WIDTH]])
+
+        yield Told(say_above, in_place)
+        painter.clear()
+        return
 
     def now_and_then(line: str) -> None:
         nonlocal said

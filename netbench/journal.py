@@ -196,6 +196,16 @@ def parse_entry(line: bytes, where: object) -> Entry:
     return codec.read(ENTRIES[kind], line, where, what)
 
 
+def entry_end(line: bytes, where: object) -> tuple[str, str] | None:
+    """How and when a controller ended, of a line that says so; None for others. Errors: as of
+    parse_entry.
+    """
+    entry = parse_entry(line, where)
+    if not isinstance(entry, Ended):
+        return None
+    return entry.why, codec.read(_Head, plain(line), where, "an entry of the journal").time
+
+
 class Journal:
     """journal.jsonl of a result folder, read and written by any thread. Errors: StoreError.
 

@@ -47,9 +47,10 @@ enum nb_frame_type {
 		     of each stream */
 	NB_STOP,  /* stop moving data, drain, send the result */
 	NB_ABORT, /* give the run up; answered by NB_ERROR with code NB_ERR_ABORTED */
-	NB_RESULT,  /* vectors: everything that was counted */
-	NB_SAMPLES, /* vectors: interval samples, before NB_RESULT, in as many frames as it takes */
-	NB_ERROR,   /* struct nb_error; the worker is idle again */
+	NB_RESULT,    /* vectors: everything that was counted */
+	NB_SAMPLES,   /* vectors: interval samples, before NB_RESULT, in as many frames as it takes;
+			 with the option `report` also while the window is open */
+	NB_ERROR,     /* struct nb_error; the worker is idle again */
 	NB_HEARTBEAT, /* nothing: I am alive */
 	NB_OP,	      /* values: read or change something of the host */
 	NB_OP_DONE,   /* vectors: what was read before and after */

@@ -247,6 +247,10 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 	if (run->sample_at && now >= run->sample_at) {
 		run->sample_at = now + run->job.sample;
 		nb_window_sample(&run->window, now);
+		if (run->report_at && now >= run->report_at) {
+			run->report_at = now + run->job.report;
+			return NB_EVENT_SAMPLES;
+		}
 	}
 	return NB_EVENT_NONE;
 }

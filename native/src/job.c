@@ -49,6 +49,8 @@ const struct nb_field nb_job_options[] = {
 	  AT(warmup) },
 	{ "sample", "interval between samples, 0 for none", .flags = NB_USER, .type = NB_TIME,
 	  AT(sample) },
+	{ "report", "how often samples are sent while the window is open, 0 for after it",
+	  .type = NB_TIME, AT(report) },
 	{ "source", "where bytes come from", WORD(source, "memory zero file files") },
 	{ "source_path", "file to send, or directory of the files", TEXT(source_path) },
 	{ "source_files", "number of files to make and send", AT(source_files), .maximum = 100000 },

@@ -55,6 +55,7 @@ struct nb_job {
 	uint64_t duration;
 	uint64_t warmup;
 	uint64_t sample;
+	uint64_t report; /* how often samples are sent while the window is open; 0: after it */
 	uint64_t source;
 	char source_path[4096];
 	uint64_t source_files;

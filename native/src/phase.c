@@ -37,6 +37,8 @@ static void set_times(struct nb_run *run)
 		run->close_at = opened + run->job.duration;
 	if (run->window.samples_room)
 		run->sample_at = opened + run->job.sample;
+	if (run->sample_at && run->job.report)
+		run->report_at = opened + run->job.report;
 }
 
 /* Streams that stopped after their warm-up go on. */

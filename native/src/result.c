@@ -208,17 +208,17 @@ static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns,
 	return at;
 }
 
-int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *writer)
+int nb_run_samples(struct nb_run *run, struct nb_writer *writer)
 {
 	const struct nb_window *window = &run->window;
 
-	while (*next < window->samples_count && writer->used < 256 * 1024) {
-		const uint64_t *at = window->samples + (*next)++ * (1 + window->sampled);
+	while (run->samples_sent < window->samples_count && writer->used < 256 * 1024) {
+		const uint64_t *at = window->samples + run->samples_sent++ * (1 + window->sampled);
 		uint64_t ns = *at++;
 
 		for (size_t i = 0; i < window->readings_count; i++)
 			if (nb_sampled(&window->readings[i]))
 				at = put_sample(&window->readings[i], ns, at, writer);
 	}
-	return *next < window->samples_count;
+	return run->samples_sent < window->samples_count;
 }

@@ -46,6 +46,8 @@ struct nb_run {
 	uint64_t warm_at; /* times of the next events, set by phase.c; 0: none */
 	uint64_t close_at;
 	uint64_t sample_at;
+	uint64_t report_at; /* when samples are sent next; 0: with the result */
+	size_t samples_sent;
 	uint64_t silence; /* the longest time in which the controller sent nothing, in ns */
 	struct nb_residence residence;
 	/* of each stream: so many must have arrived before the window opens */
@@ -60,7 +62,8 @@ enum nb_event {
 	NB_EVENT_CLOSE = 2,
 	NB_EVENT_WARM = 4,
 	NB_EVENT_DONE = 8,
-	NB_EVENT_PRINTED = 16
+	NB_EVENT_PRINTED = 16,
+	NB_EVENT_SAMPLES = 32
 };
 
 /* Prepare the run of a decoded job: 0, or a negative code with the error filled; nb_run_free is due
@@ -107,7 +110,8 @@ void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
 void nb_run_printed(struct nb_run *run, struct nb_writer *writer);
 /* The result of a finished run. */
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
-/* Write samples from *next on until the payload is large enough; returns whether there are more. */
-int nb_run_samples(const struct nb_run *run, size_t *next, struct nb_writer *writer);
+/* Write samples that were not sent until the payload is large enough; returns whether there are
+ * more. */
+int nb_run_samples(struct nb_run *run, struct nb_writer *writer);
 
 #endif

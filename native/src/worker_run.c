@@ -80,18 +80,25 @@ void nb_worker_start_run(struct nb_worker *worker, uint16_t tag, const unsigned 
 	nb_reply(worker, NB_READY, tag, &writer);
 }
 
+static void send_samples(struct nb_worker *worker)
+{
+	struct nb_run *run = worker->run;
+	struct nb_writer writer = { 0 };
+	int more = run->window.samples_count > run->samples_sent;
+
+	while (more) {
+		more = nb_run_samples(run, &writer);
+		nb_reply(worker, NB_SAMPLES, run->tag, &writer);
+	}
+}
+
 static void finish_run(struct nb_worker *worker)
 {
 	struct nb_run *run = worker->run;
 	struct nb_writer writer = { 0 };
 	struct nb_error error;
-	size_t next = 0;
-	int more = run->window.samples_count > 0;
 
-	while (more) {
-		more = nb_run_samples(run, &next, &writer);
-		nb_reply(worker, NB_SAMPLES, run->tag, &writer);
-	}
+	send_samples(worker);
 	if (nb_run_result(run, &writer, &error)) {
 		nb_writer_free(&writer);
 		fail_run(worker, run->tag, &error);
@@ -113,6 +120,8 @@ static void send_events(struct nb_worker *worker, int events)
 		send_edge(worker, tag, NB_EDGE_OPEN);
 	if (events & NB_EVENT_CLOSE)
 		send_edge(worker, tag, NB_EDGE_CLOSE);
+	if (events & NB_EVENT_SAMPLES)
+		send_samples(worker);
 	if (events & NB_EVENT_DONE)
 		finish_run(worker);
 }

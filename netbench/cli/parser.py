@@ -27,6 +27,7 @@ from netbench.cli import (
     restore,
     schema,
     transfer,
+    watch,
 )
 from netbench.cli.output import say
 from netbench.cli.run import RESUME, RUN
@@ -39,6 +40,7 @@ VERBS = (
     plan.VERB,
     RUN,
     RESUME,
+    watch.VERB,
     report.VERB,
     compare.VERB,
     bundle.VERB,
@@ -74,6 +76,7 @@ def run(argv: list[str]) -> int:
         top.error(f"unrecognized arguments: {' '.join(more)}")
     if more:  # argparse ends a list of words at the first option
         options.paths += map(Path, more)
+    options.first()
     find_latest(options)
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
@@ -91,7 +94,7 @@ def build() -> argparse.ArgumentParser:
     for verb in VERBS:
         about = f"{verb.about[0].upper()}{verb.about[1:]}."
         parser = parsers.add_parser(verb.name, help=verb.about, description=about)
-        parser.set_defaults(verb=verb.run)
+        parser.set_defaults(verb=verb.run, first=verb.first)
         if verb.to_json:
             parser.add_argument("--json", action="store_true", help="print JSON, for programs")
         verb.add_arguments(parser)

@@ -13,7 +13,7 @@ from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
-    conclusion = api.start(load_campaign(options), options.results, options.jobs)
+    conclusion = api.start(load_campaign(options), options.results, options.jobs, options.plain)
     _say_summary(conclusion.path)
     return conclusion.exit_code
 
@@ -21,7 +21,7 @@ def _run(options: argparse.Namespace) -> int:
 def _resume(options: argparse.Namespace) -> int:
     from netbench import api
 
-    conclusion = api.resume(options.result)
+    conclusion = api.resume(options.result, options.plain)
     if conclusion is None:  # nothing has changed: a summary would read all records again
         _say_place(options.result)
         return 0
@@ -48,11 +48,26 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="compilers at a time, for kernels from git"
     )
+    _add_plain(parser)
+
+
+def _add_resume_arguments(parser: argparse.ArgumentParser) -> None:
+    add_result(parser)
+    _add_plain(parser)
+
+
+def _add_plain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plain", action="store_true", help="lines instead of a view, on a terminal too"
+    )
 
 
 RUN = Verb(
     "run", "run a campaign; prints its summary and last the result folder", _run, _add_run_arguments
 )
 RESUME = Verb(
-    "resume", "continue a campaign where it stopped, in the same order", _resume, add_result
+    "resume",
+    "continue a campaign where it stopped, in the same order",
+    _resume,
+    _add_resume_arguments,
 )

@@ -30,6 +30,7 @@ from netbench.conductor.recorder import Recorder
 from netbench.conductor.resumable import name_doubts, refuse_another
 from netbench.conductor.run_history import RunHistory, described, is_finished, made_sinks
 from netbench.conductor.runner import Runner
+from netbench.conductor.seconds import Told
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.unit_steps import UnitSteps
@@ -77,9 +78,10 @@ def start(
     results: Path,
     progress: Progress | None = None,
     channels: ChannelFactory = open_channel,
+    seconds: Told | None = None,
 ) -> Conclusion:
-    """Run a campaign into a new folder below `results`. Errors: RequestError before anything is
-    run; StoreError.
+    """Run a campaign into a new folder below `results`. `seconds`: who is told what a run moves
+    while it lasts. Errors: RequestError before anything is run; StoreError.
     """
     progress = progress or Silent()
     plan = Plan(campaign)
@@ -92,7 +94,7 @@ def start(
             progress.say(f"{store.why_unsigned}: `resume` refuses a result without it")
         store.lock()
         try:
-            return Conductor(store, plan, pool, progress).conduct()
+            return Conductor(store, plan, pool, progress, seconds).conduct()
         finally:
             store.close()
 
@@ -149,7 +151,14 @@ def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progres
 class Conductor:
     """Executes a plan on hosts whose workers are there: block by block, boot by boot."""
 
-    def __init__(self, store: Store, plan: Plan, pool: WorkerPool, progress: Progress) -> None:
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        pool: WorkerPool,
+        progress: Progress,
+        seconds: Told | None = None,
+    ) -> None:
         campaign = plan.campaign
         self._plan = plan
         self._campaign = campaign
@@ -164,7 +173,7 @@ class Conductor:
         self._steps = UnitSteps(
             pool,
             UnitSettings(campaign, self._held),
-            Runner(campaign, pool, sinks, self._idle),
+            Runner(campaign, pool, sinks, self._idle, seconds),
             ProfileRunner(campaign, pool, sinks),
             self._recorder,
             store,
@@ -216,7 +225,7 @@ class Conductor:
         ledger = self._recorder.ledger
         for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
             self._progress.say(line)
-        self._progress.begin(ledger.size, self._plan.runs_total)
+        self._progress.begin(self._plan, ledger, self._store.path)
         self._store.note(
             f"campaign {self._campaign.name}: {ledger.size} cells, seed {self._campaign.seed},"
             f" block {ledger.block}"

@@ -5,7 +5,7 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, KeysView, Mapping
 from functools import partial
 
 from netbench.analysis.accounts import Account
@@ -15,7 +15,8 @@ from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.stopping import Assessment
-from netbench.analysis.tally import Ratio, Running, Tally
+from netbench.analysis.tally import SHOWN, Ratio, Running, Tally
+from netbench.conductor.trail import Trail
 from netbench.plan import Key, Plan, Unit
 from netbench.record import Record
 from netbench.result_files import Hosts
@@ -101,6 +102,8 @@ class Ledger:
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
+        self.trail = Trail()
+        self.hosts = hosts or {}
 
     def go_on_with(self, later: Ledger) -> bool:
         """Take over what `later`, which has no records, knows of the hosts. Returns False where it
@@ -110,7 +113,7 @@ class Ledger:
             return False
         if not later._epochs.extend(self._epochs):
             return False
-        self._epochs = later._epochs
+        self._epochs, self.hosts = later._epochs, later.hosts
         self._latest.go_on_with(later._epochs)
         return True
 
@@ -120,6 +123,7 @@ class Ledger:
             self.next_block()
         key = record.cell, record.pair
         self.runs = max(self.runs, record.run)
+        self.trail.add(record)
         account = self._accounts.get(key)
         if account is None or record.status == "interrupted":
             return
@@ -144,6 +148,8 @@ class Ledger:
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
         account.tally(epoch).add(record.block, record.boot, metrics, self._repeat.metrics)
+        if SHOWN in metrics:
+            self.trail.recent.append(metrics[SHOWN])
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""
@@ -170,6 +176,17 @@ class Ledger:
         """Where a unit stands."""
         return self._running(self._accounts[key]).alone(self._repeat, self._dependences[key[1]])
 
+    def status(self, key: Key) -> str:
+        """`open`, why a unit is closed (`converged`, `max`), or what it was given up as (`failed`,
+        `refused`, `unsupported`).
+        """
+        account = self._accounts[key]
+        return account.given_up or ("open" if self.is_open(key) else self._tally(account).closed)
+
+    def tally(self, key: Key) -> Tally:
+        """What counts of a unit now."""
+        return self._tally(self._accounts[key])
+
     def _running(self, account: _Account) -> Running:
         tally = self._tally(account)
         return Running(
@@ -182,10 +199,10 @@ class Ledger:
             tally=tally,
             block=self.block,
             against=partial(account.against, tally),
-            rounds=self._rounds,
+            rounds=self.rounds,
         )
 
-    def _rounds(self) -> Rounds:
+    def rounds(self) -> Rounds:
         """The rounds of boots by the compared factor's levels."""
         by_level: dict[str | None, set[int]] = {}
         for account in self._accounts.values() if self._compare else ():
@@ -249,6 +266,11 @@ class Ledger:
     def finished(self) -> bool:
         """Whether nothing is left to be run."""
         return not self._open or (self._blocks is not None and self.block >= self._blocks)
+
+    @property
+    def keys(self) -> KeysView[Key]:
+        """All units, controls too."""
+        return self._accounts.keys()
 
     @property
     def open_keys(self) -> list[Key]:

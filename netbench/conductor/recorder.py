@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.profile_runner import Profiled
-from netbench.conductor.progress import Progress, standing
+from netbench.conductor.progress import Progress
 from netbench.conductor.run_history import RunHistory
 from netbench.conductor.runner import RunResult, empty_record
 from netbench.conductor.time_left import TimeLeft
@@ -31,7 +31,6 @@ class Recorder:
     boot: int
 
     def __init__(self, plan: Plan, history: RunHistory, progress: Progress) -> None:
-        self._metrics = plan.repeat.metrics
         self._history = history
         self._store = history.store
         self._progress = progress
@@ -115,5 +114,4 @@ class Recorder:
         assessment = ledger.assessment(unit.key)
         self._time_left.measured(unit.key, assessment, ledger.is_open(unit.key))
         left = self._time_left.seconds(ledger.block, ledger)
-        text = standing(assessment, self._metrics)
-        self._progress.ran(record.run, cell, text, ledger.open_count, left)
+        self._progress.ran(record, ledger, left)

@@ -26,13 +26,13 @@ class RunHistory:
     def __init__(self, store: Store, plan: Plan, rows: Iterable[Row]) -> None:
         self.store = store
         self._plan = plan
-        self._rows = tuple(rows)
+        self._rows = described(rows)
 
     def ledger(self, hosts: Hosts, present: Ledger | None = None) -> Ledger:
         """A ledger that stands where the records end: the present one, where what is known of hosts
         by now says nothing else of its runs. `hosts`: facts.json. Errors: StoreError.
         """
-        ledger = _ledger(self._plan, hosts, self._rows)
+        ledger = new_ledger(self._plan, hosts, self._rows)
         if present is not None and present.go_on_with(ledger):
             return present
         _replay(self.store, ledger)
@@ -84,7 +84,7 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     if not hosts:
         return False
     plan = Plan(campaign)
-    ledger = _ledger(plan, hosts, local().rows)
+    ledger = new_ledger(plan, hosts, described(local().rows))
     _replay(store, ledger)
     while (
         plan.boots
@@ -97,11 +97,12 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     return ledger.finished and not profiles_due(store, plan)
 
 
-def _ledger(plan: Plan, hosts: Hosts, rows: Iterable[Row]) -> Ledger:
+def new_ledger(plan: Plan, hosts: Hosts, rows: Iterable[EngineRow]) -> Ledger:
+    """A ledger without records. `hosts`: facts.json; `rows`: those of plan.json."""
     ticks = {name: entries[-1].clock_ticks for name, entries in hosts.items()}
     ids = {name: entries[-1].boot_id for name, entries in hosts.items()}
     shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
-    return Ledger(plan, ticks, shared, accounts_of(described(rows)), hosts)
+    return Ledger(plan, ticks, shared, accounts_of(rows), hosts)
 
 
 def _replay(store: Store, ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ from netbench.conductor.ends import EndFinder, Ends
 from netbench.conductor.external_tool import ToolFailed
 from netbench.conductor.idle_counts import IdleCounts
 from netbench.conductor.measurement import Measurement
+from netbench.conductor.seconds import REPORT_NS, Told, told
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.binding import Code
@@ -45,14 +46,22 @@ class Interrupted(Exception):
 
 
 class Runner:
-    """Runs units on the workers of their pairs."""
+    """Runs units on the workers of their pairs. `seconds`: who is told what a run moves while it
+    lasts.
+    """
 
     def __init__(
-        self, campaign: Campaign, pool: WorkerPool, sinks: MadeSinks, idle: IdleCounts
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        sinks: MadeSinks,
+        idle: IdleCounts,
+        seconds: Told | None = None,
     ) -> None:
         self._campaign = campaign
         self._pool = pool
         self._sinks = sinks
+        self._seconds = seconds
         self._ends = EndFinder(campaign, pool, idle)
 
     def run(self, step: Run, number: int) -> RunResult:
@@ -88,7 +97,10 @@ class Runner:
     def _measure(self, unit: Unit, ends: Ends, number: int) -> Measurement:
         if unit.cell.transfer.tool.external:
             return external_tool.measure(unit.cell.transfer, ends, self._sinks, number)
-        return transfer.measure(unit.cell.transfer, ends, self._sinks)
+        if self._seconds is None:
+            return transfer.measure(unit.cell.transfer, ends, self._sinks)
+        with told(ends.sender, number, unit.cell.transfer.sample, self._seconds):
+            return transfer.measure(unit.cell.transfer, ends, self._sinks, report=REPORT_NS)
 
     def why_unverified(self, unit: Unit) -> str:
         """Why what arrives cannot be looked at; "" where it can, or need not. Errors: Lost."""

@@ -32,10 +32,16 @@ DISTRUST = "leave the method out here, and report it to the maintainers of this 
 
 
 def measure(
-    transfer: Transfer, ends: Ends, sinks: MadeSinks, watch: Watch | None = None
+    transfer: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    watch: Watch | None = None,
+    report: int = 0,
 ) -> Measurement:
-    """Move data once. `watch`: what else is done then. Errors: EngineError; TimeoutError; Lost."""
-    done = _execute(transfer, ends, sinks, watch=watch)
+    """Move data once. `watch`: what else is done then; `report`: how often, in ns, the workers send
+    samples meanwhile, 0: after it. Errors: EngineError; TimeoutError; Lost.
+    """
+    done = _execute(transfer, ends, sinks, {"report": report} if report else None, watch)
     sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
     sender, receiver = (_readbacks(*side) for side in sides)
     counters = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +55,8 @@ class Worker:
         self._room: bounds.SampleRoom | None = None  # for samples of the present run
         self._began = 0  # the present run, by bounds.now_ns
         self._holds = False  # whether the host is changed
+        self.sampled: Callable[[Sequence[Vector]], None] | None = None
+        """Who is told samples as they arrive."""
         try:
             self.hello, self.catalogue = self._exchange_hellos()
         except BaseException:
@@ -102,7 +104,10 @@ class Worker:
             if self._room is None:
                 raise ProtocolError(f"the worker sent samples of no run{binding.SAME}")
             self._room.take(len(payload))
-        self._samples += self._vectors(payload)
+        vectors = self._vectors(payload)
+        self._samples += vectors
+        if self.sampled:
+            self.sampled(vectors)
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
         """The payload of the next frame of that kind for the present request; answers to earlier

@@ -28,8 +28,8 @@ from netbench.plan import Plan
 from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT
 
-VERBS = "check plan run resume report list transfer meter schema compare export restore lab".split()
-HEAVY = ("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi")
+VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
+HEAVY = ("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich")
 
 
 @pytest.fixture(scope="module")

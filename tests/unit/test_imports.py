@@ -12,7 +12,16 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BASE_LAYER = {"control_characters", "errors", "units", "model", "facts", "json_lines"}
+BASE_LAYER = {
+    "control_characters",
+    "interrupts",
+    "terminal",
+    "errors",
+    "units",
+    "model",
+    "facts",
+    "json_lines",
+}
 # Who may be believed.
 TRUST = {"ownership", "signing"}
 # What a result folder holds: types that pydantic checks.
@@ -35,6 +44,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "units": set(),
     "control_characters": set(),
     "interrupts": set(),
+    "terminal": {"interrupts"},
     "facts": set(),
     "model": set(),
     "codec": {"errors"},
@@ -73,8 +83,10 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "conductor": BELOW
     | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"}
     | {"tools"},
+    "live": BELOW | {"campaign", "plan", "store", "analysis", "conductor", "report.numbers"},
     "api": BELOW
     | {
+        "live",
         "plan",
         "campaign",
         "store",
@@ -90,7 +102,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     },
     "listing": {"model", "settings", "engine", "conductor", "report"},
     "cli": BELOW
-    | {"__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
+    | {"live", "__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
     | {"starter", "tables"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
@@ -102,6 +114,7 @@ ONLY = {
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("link", "transport", "authentication")},
     "matplotlib": {"report/plots.py"},
     "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "files")},
+    "rich": {"live/screen.py"},
     "netbench.engine._native": {"engine/binding.py"},
     "cffi": {"engine/build_native.py"},
 }

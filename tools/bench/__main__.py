@@ -22,6 +22,7 @@ PARTS = (
     "peers",
     "orchestration",
     "ledger",
+    "watch",
     "lab",
     "kernels",
     "instructions",

@@ -1,0 +1,52 @@
+"""`watch`: a campaign while it runs, by a process of its own that only reads."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+from netbench.cli.output import say, say_json
+from netbench.cli.verb import Verb, add_result
+from netbench.terminal import is_drawable
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        _watch(options)
+    except KeyboardInterrupt:  # the campaign goes on whatever becomes of this process
+        return 0
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> None:
+    from netbench.live import watch
+    from netbench.live.screen import render
+
+    if options.json:
+        say_json(watch.snapshot(options.result).to_json())
+    elif is_drawable(sys.stdout):
+        say(watch.follow(options.result))
+    else:
+        view = watch.snapshot(options.result)
+        lines = render(view, max(40, shutil.get_terminal_size().columns))
+        say("\n".join([*lines, "", watch.ending(options.result, view.state)]))
+
+
+def give_way() -> None:
+    """Run only where nothing else wants a CPU: before anything is imported or read."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (OSError, AttributeError):  # a container may refuse it
+        os.nice(19)
+
+
+VERB = Verb(
+    "watch",
+    "watch a campaign while it runs: reads its result, changes nothing",
+    _run,
+    add_result,
+    to_json=True,
+    first=give_way,
+)

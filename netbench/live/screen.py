@@ -1,0 +1,337 @@
+"""An overview as lines for a terminal, or for a file: what matters most where there is little room.
+The one file that imports rich. Text of a result is escaped before it is laid out, and never read as
+markup.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.intervals import Interval
+from netbench.analysis.shown_levels import shown
+from netbench.analysis.words import bounds, signed
+from netbench.control_characters import escape_controls
+from netbench.live.overview import STATES, Overview, chosen, in_words, unit_of
+from netbench.report.numbers import column_parts, joined, number, share
+from netbench.units import count, format_duration
+
+BARS = "▁▂▃▄▅▆▇█"
+STYLES = {
+    **{"failed": "bold red", "refused": "red", "unsupported": "yellow", "max": "yellow"},
+    **{"converged": "green", "better": "bold green", "worse": "bold red", "equivalent": "green"},
+}
+STATE_STYLES = {"running": "bold green", "done": "bold green"}
+LABEL_LEAST, LABEL_MOST = 14, 60
+NARROW = 60  # columns, below which words are left out
+FOLDED = 2  # lines that a caution takes at most, where there is little room
+GAP = "  "
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the screen: a title, and rows of one line each. `wants`: how many rows it gets in
+    each round of sharing out. `keep`: which rows to show where there is room for so many; `more`:
+    what stands for the others.
+    """
+
+    title: list[str]
+    rows: list[str]
+    wants: tuple[int, int, int]
+    more: Callable[[Sequence[int]], str]
+    keep: Callable[[int], Sequence[int]] = range
+
+    def height(self, rows: int) -> int:
+        """Lines that it takes with so many rows: an empty one before it, and the title."""
+        return 1 + len(self.title) + min(rows, len(self.rows)) if self.rows else 0
+
+    def lines(self, height: int) -> list[str]:
+        """The part in so many lines; nothing where they are too few."""
+        room = height - 1 - len(self.title)
+        if room < min(len(self.rows), 2) or not self.rows:
+            return []
+        kept = self.keep(room if room >= len(self.rows) else room - 1)
+        shown = [self.rows[i] for i in kept if i < len(self.rows)]
+        more = self.more(kept)
+        return ["", *self.title, *shown, *([more] if more else [])]
+
+
+def render(
+    view: Overview, width: int = 80, height: int | None = None, colour: bool = False
+) -> list[str]:
+    """The lines of an overview, `height` of them at most; None: all that there is to say."""
+    page = _Page(view, width, colour)
+    head = page.head()
+    foot = [page.line(Text(escape_controls(view.note), "dim"))] if view.note else []
+    parts = [page.cells(), page.comparisons(), page.cautions(height is None), page.log()]
+    heights = [part.height(len(part.rows)) for part in parts]
+    if height is not None:
+        heights = _shared(parts, height - len(head) - len(foot))
+    body = [line for part, lines in zip(parts, heights, strict=True) for line in part.lines(lines)]
+    return [*head, *body, *foot][:height]
+
+
+def _shared(parts: Sequence[_Part], room: int) -> list[int]:
+    """How many lines each part gets of so many: in three rounds, so that each has something to say
+    before any says all.
+    """
+    heights = [0] * len(parts)
+    for turn in range(3):
+        for i, part in enumerate(parts):
+            wanted = part.height(part.wants[turn]) if part.wants[turn] else 0
+            more = min(max(wanted - heights[i], 0), room)
+            if heights[i] or part.lines(more):
+                heights[i] += more
+                room -= more
+    return heights
+
+
+class _Page:
+    """The parts of an overview, in lines of a width."""
+
+    def __init__(self, view: Overview, width: int, colour: bool) -> None:
+        self.view, self.width = view, width
+        self._console = Console(
+            file=io.StringIO(),
+            width=width,
+            force_terminal=colour,
+            color_system="standard" if colour and not os.environ.get("NO_COLOR") else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def line(self, *parts: str | Text) -> str:
+        """One line, cut where it is too long."""
+        text = Text("", overflow="ellipsis", no_wrap=True)
+        for part in parts:
+            text.append_text(part if isinstance(part, Text) else Text(part))
+        text.truncate(self.width, overflow="ellipsis")
+        return self._lines(text)[0]
+
+    def _lines(self, renderable: Text | Table) -> list[str]:
+        with self._console.capture() as captured:
+            self._console.print(renderable, no_wrap=True, overflow="ellipsis", crop=True)
+        return [line.rstrip() for line in captured.get().split("\n")][:-1] or [""]
+
+    def head(self) -> list[str]:
+        """The campaign, how far it is, and its throughput."""
+        view = self.view
+        state = Text(STATES[view.state], STATE_STYLES.get(view.state, "bold red"))
+        left = "" if view.left is None else f", about {format_duration(view.left)} left"
+        cells = f"{count(sum(view.statuses.values()), 'cell')}: {in_words(view.statuses)}"
+        done = [
+            self.line(Text(escape_controls(view.name), "bold"), GAP, state, left, GAP, cells),
+            self.line(f"{_runs(view)}; {_block(view)}{_after(view.boot)}", _after(view.last)),
+        ]
+        return [*done, *([self.line(*self._sparkline())] if len(view.recent) > 1 else [])]
+
+    def _sparkline(self) -> Iterable[str | Text]:
+        """Throughput of the last runs, as many as there is room for."""
+        title = "throughput, Gb/s, last {} runs: " if self.width >= NARROW else "Gb/s: "
+        ends = len(title) + 2 + 2 * 7
+        values = self.view.recent[-max(8, self.width - ends) :]
+        low, high = min(values), max(values)
+        step = (high - low) / len(BARS) or 1.0
+        bars = "".join(BARS[min(int((value - low) / step), len(BARS) - 1)] for value in values)
+        yield title.format(len(values)) + number(low) + " "
+        yield Text(bars, "cyan")
+        yield " " + number(high)
+
+    def cells(self) -> _Part:
+        """Each cell's runs, means and status; as many metrics as there is room for."""
+        view, metrics = self.view, self.view.repeat.metrics
+        labels = _aligned([[escape_controls(word) for word in cell.levels] for cell in view.cells])
+        title = ", ".join(view.factors)
+        wanted = min(max(map(len, (*labels, title))), LABEL_MOST)
+        number, table = len(metrics), self._cell_table(title, labels, metrics, wanted)
+        while number > 1 and self._width_of(table) > self.width:
+            number -= 1
+            table = self._cell_table(title, labels, metrics[:number], wanted)
+        if (over := self._width_of(table) - self.width) > 0:
+            table = self._cell_table(
+                title, labels, metrics[:number], max(wanted - over, LABEL_LEAST)
+            )
+        header, *rows = self._lines(table)
+        return _Part(
+            [self.line(Text(_asked(view), "dim")), header],
+            rows,
+            (3, 6, 1000),
+            self._more_cells,
+            lambda room: chosen([cell.status for cell in view.cells], room),
+        )
+
+    def _cell_table(
+        self, title: str, labels: Sequence[str], metrics: Sequence[str], width: int
+    ) -> Table:
+        table = _table()
+        table.add_column(Text(title), max_width=width, no_wrap=True, overflow="ellipsis")
+        table.add_column("runs", justify="right", no_wrap=True)
+        for name in metrics:
+            title = f"{name} {unit_of(name)}".rstrip()
+            table.add_column(Text(title), justify="right", no_wrap=True)
+            table.add_column("±%", justify="right", no_wrap=True)
+        table.add_column("status", no_wrap=True)
+        columns = [self._metric(name) for name in metrics]
+        for i, cell in enumerate(self.view.cells):
+            failed = f" -{cell.failed}" if cell.failed else ""
+            numbers = [text for column in columns for text in column[i]]
+            status = Text(cell.status, STYLES.get(cell.status, ""))
+            table.add_row(Text(labels[i]), f"{cell.runs}{failed}", *numbers, status)
+        return table
+
+    def _width_of(self, table: Table) -> int:
+        """The columns that a table wants."""
+        wide = self._console.options.update(max_width=10_000)
+        return Measurement.get(self._console, wide, table).maximum
+
+    def _metric(self, name: str) -> list[tuple[Text, Text]]:
+        """A metric of each cell: mean with half-width, and that in percent of the mean."""
+        intervals = [cell.intervals.get(name, Interval(0)) for cell in self.view.cells]
+        texts = [joined(parts) for parts in column_parts(intervals)]
+        return [
+            (Text(text), self._width(name, i)) for text, i in zip(texts, intervals, strict=True)
+        ]
+
+    def _width(self, name: str, interval: Interval) -> Text:
+        if not interval.known:
+            return Text("-")
+        style = "green" if self.view.reached(name, interval) else "yellow"
+        return Text(f"{min(interval.precision, 9.99):.1%}", style)
+
+    def _more(self, n: int, noun: str) -> str:
+        return self.line(f"… and {count(n, f'more {noun}')}") if n > 0 else ""
+
+    def _more_cells(self, kept: Sequence[int]) -> str:
+        view = self.view
+        hidden = dict(view.hidden)
+        for i, cell in enumerate(view.cells):
+            if i not in kept:
+                hidden[cell.status] = hidden.get(cell.status, 0) + 1
+        n = sum(hidden.values())
+        return self.line(f"… and {n} more cell{'s' * (n > 1)}: {in_words(hidden)}") if n else ""
+
+    def comparisons(self) -> _Part:
+        """The verdicts so far; what they are of and what they say before how many runs they
+        have.
+        """
+        view = self.view
+        words = [(c.level, *_context(view, c)) for c in view.comparisons]
+        labels = _aligned([[escape_controls(shown(word)) for word in each] for each in words])
+        tables = (self._comparison_table(labels, columns) for columns in (5, 4, 3))
+        fitting = (table for table in tables if self._width_of(table) <= self.width)
+        rows = self._lines(next(fitting, None) or self._comparison_table(labels, 3))
+        title = f"compared: {escape_controls(view.compared)}; intervals allow for looking early"
+        return _Part(
+            [self.line(Text(title, "dim"))],
+            rows if labels else [],
+            (2, 4, 12),
+            lambda kept: self._more(len(rows) - len(kept), "comparison"),
+        )
+
+    def _comparison_table(self, labels: Sequence[str], columns: int) -> Table:
+        """With level, metric and verdict, then change with its interval, then n."""
+        table = _table(header=False)
+        for justify in ("left", "left", "left", "right", "left", "left")[: columns + 1]:
+            table.add_column(justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+        for label, c in zip(labels, self.view.comparisons, strict=True):
+            told = Text(label), Text(c.metric), *_said(c)
+            table.add_row(*told[: columns + 1])
+        return table
+
+    def cautions(self, whole: bool) -> _Part:
+        """Runs that are not ok, and what else is in doubt."""
+        view = self.view
+        bad = [f"run {each.run}: {each.cell}: {each.status}: {each.reason}" for each in view.bad]
+        rows = []
+        for words in (*reversed(bad), *view.cautions):
+            plain = " ".join(escape_controls(words).split())
+            lines = textwrap.wrap(plain, self.width, initial_indent="! ", subsequent_indent="  ")
+            if not whole and len(lines) > FOLDED:
+                lines = [
+                    *lines[: FOLDED - 1],
+                    " ".join(each.strip() for each in lines[FOLDED - 1 :]),
+                ]
+                lines[-1] = f"  {lines[-1]}"
+            rows += [self.line(Text(line, "yellow")) for line in lines]
+        title = [self.line(Text("cautions", "dim"))]
+        return _Part(title, rows, (1, 2, 8), lambda kept: self._more(len(rows) - len(kept), "line"))
+
+    def log(self) -> _Part:
+        """The last lines of log.txt."""
+        rows = [self.line(Text(escape_controls(line[11:19] + line[27:]))) for line in self.view.log]
+        last = len(rows)
+        return _Part(
+            [self.line(Text("log", "dim"))],
+            rows,
+            (0, 2, 6),
+            lambda kept: "",
+            lambda room: range(max(0, last - room - (room < last)), last),
+        )
+
+
+def _table(header: bool = True) -> Table:
+    return Table(
+        box=None, show_header=header, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The words of each row joined, as columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        GAP.join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _runs(view: Overview) -> str:
+    """`37 of 40 to 120 runs (2 failed)`."""
+    ok = view.runs.get("ok", 0)
+    bounds = f"{view.least} to {view.most}" if view.most > view.least else f"{view.most}"
+    bad = {status: n for status, n in view.runs.items() if status != "ok"}
+    return f"{ok} of {bounds} runs" + (f" ({in_words(bad)})" if bad else "")
+
+
+def _asked(view: Overview) -> str:
+    """What closes a cell."""
+    repeat = view.repeat
+    if repeat.until == "verdict" and view.compared:
+        return "cells: mean ± half-width; run until each comparison has a verdict"
+    what = "ratio" if view.compared else "mean"
+    return f"cells: mean ± half-width; run until each {what} is known to ±{share(repeat.precision)}"
+
+
+def _context(view: Overview, c: Comparison) -> tuple[str, ...]:
+    pair = (c.pair,) if "pair" in view.factors else ()
+    return (*pair, *c.context.values())
+
+
+def _said(c: Comparison) -> tuple[Text, Text, Text, Text]:
+    """Verdict, change, interval and n of a comparison."""
+    verdict = Text(c.verdict + "?" * bool(c.flags), STYLES.get(c.verdict, ""))
+    n = Text(count(c.n, c.unit))
+    if not c.ratio > 0:
+        return Text("no verdict"), Text("-"), Text(escape_controls(c.why)), n
+    change = Text(f"{signed(c.ratio)}%")
+    interval = bounds(c.low, c.high) if c.low > 0 else escape_controls(c.why)
+    return verdict, change, Text(interval), n
+
+
+def _block(view: Overview) -> str:
+    """The block that is being run, or how many were."""
+    return count(view.block, "block") if view.state == "done" else f"block {view.block + 1}"
+
+
+def _after(text: str) -> str:
+    return f"; {escape_controls(text)}" if text else ""

@@ -1,0 +1,79 @@
+"""`watch`: looks at a result once a second, and shows it where something is new."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from netbench.live.keys import Keys, listening
+from netbench.live.overview import Overview
+from netbench.live.screen import render
+from netbench.live.watched import Watched
+from netbench.terminal import Painter
+from netbench.units import count
+
+LOOK_SECONDS = 1.0
+QUIT = "qQ\x04"
+ENDING_LINES = 5  # that are left for how the campaign has ended
+KEYS_NOTE = "q ends watching, not the campaign"
+
+
+def snapshot(folder: Path) -> Overview:
+    """Where a result stands now. Errors: ReportError, CampaignError, StoreError."""
+    watched = Watched(folder)
+    watched.look(patient=False)
+    while watched.behind:
+        watched.look(patient=False)
+    return watched.overview()
+
+
+def follow(folder: Path) -> str:
+    """Show a result on the terminal of standard output until its campaign has ended, or the user
+    has seen enough. How it ended, in words. Errors: as snapshot.
+    """
+    watched, painter = Watched(folder), Painter(sys.stdout)
+    with listening() as keys, suppress(KeyboardInterrupt):
+        _follow(watched, painter, keys)
+    painter.leave()
+    return ending(folder, watched.state)
+
+
+def _follow(watched: Watched, painter: Painter, keys: Keys) -> None:
+    drawn = False
+    while True:
+        changed = watched.look()
+        if watched.behind and not drawn:
+            read = count(watched.records_read, "record")
+            painter.draw([f"reading {read} of {watched.folder}"[: painter.size.columns - 1]])
+            if set(keys.wait(0)) & set(QUIT):
+                return
+            continue
+        if changed or keys.resized or not drawn:
+            if keys.resized:
+                keys.resized = False
+                painter.wipe()
+            columns, rows = painter.size
+            is_last = watched.state != "running"
+            view = watched.overview(rows, "" if is_last else KEYS_NOTE)
+            room = rows - (ENDING_LINES if is_last else 1)
+            painter.draw(render(view, columns - 1, room, colour=True))
+            drawn = True
+        if watched.state != "running" and not watched.behind:
+            return
+        if set(keys.wait(LOOK_SECONDS)) & set(QUIT):
+            return
+
+
+def ending(folder: Path, state: str) -> str:
+    """What became of a campaign, and what to do."""
+    resume = f"`python -m netbench resume {folder}` continues it"
+    return {
+        "running": f"no longer watched; the campaign goes on: {folder}",
+        "done": f"the campaign is done: python -m netbench report {folder}",
+        "limit": f"the campaign reached its limit; {resume}",
+        "interrupted": f"the campaign was interrupted; {resume}",
+        "lost": f"the campaign ended early, log.txt says why; {resume}",
+        "dead": f"no controller has {folder} open here, and its journal does not say how the last"
+        f" one ended: it was killed, or runs where its lock cannot be seen; {resume}",
+    }[state]

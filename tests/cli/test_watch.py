@@ -1,0 +1,332 @@
+"""`watch`, and the view of `run`, as users see them on real terminals; what they must not do to a
+campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.report.source import Source
+from tests.support.local import call, netbench_argv
+from tests.support.running import Running, stored_records, wait_for
+from tests.support.screen import Screen
+
+KILLS = 8  # at random; `make bench PARTS=watch` has 50
+COMPARED = """\
+netbench: 1
+name: compared
+about: Which way is cheaper?
+verify: off
+transfer: {duration: 40ms, warmup: 10ms, sample: 10ms, congestion: cubic}
+sweep: {send: [write, sendfile, splice], chunk: [16K, 64K]}
+compare: {factor: send, baseline: write, control: off}
+repeat: {min: 4, max: 4, metrics: [throughput, system_cpu]}
+"""
+LONG = COMPARED.replace("min: 4, max: 4", "min: 40, max: 40")
+OPENED = re.compile(r'open(?:at)?\((?:AT_FDCWD, )?"([^"]+)", (\S+?)[,)]')
+WRITING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
+OnTerminal = Callable[..., Screen]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished result of COMPARED."""
+    folder = tmp_path_factory.mktemp("watch")
+    (folder / "c.yaml").write_text(COMPARED)
+    done = call("run", folder / "c.yaml", "--results", folder / "r")
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def on_terminal() -> Iterator[OnTerminal]:
+    """Starts a program on a terminal."""
+    screens: list[Screen] = []
+
+    def start(*words: str | Path, **options: Any) -> Screen:
+        screens.append(Screen(netbench_argv(words), **options))
+        return screens[-1]
+
+    yield start
+    for screen in screens:
+        screen.close()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    """A campaign that has begun, and takes some 20 s."""
+    campaign = Running(tmp_path, tmp_path / "r", LONG)
+    campaign.await_records(1)
+    yield campaign
+    with suppress(ProcessLookupError):
+        campaign.process.send_signal(signal.SIGINT)
+    campaign.end()
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file with its time of change and its bytes."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_without_a_terminal_it_prints_where_the_campaign_stands(finished: Path) -> None:
+    before = contents(finished)
+    done = call("watch", finished)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "compared  done" in done.stdout
+    assert "6 cells" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80 + len(str(finished))
+    assert f"python -m netbench report {finished}" in " ".join(done.stdout.split())
+    assert contents(finished) == before
+
+
+def test_its_numbers_are_those_of_the_report(finished: Path) -> None:
+    """Means, intervals, statuses and verdicts: one rule, whoever asks."""
+    shown = json.loads(call("watch", "--json", finished).stdout)
+    source = Source.of(finished)
+    assert [cell["cell"] for cell in shown["cells"]] == [cell.cell for cell in source.cells]
+    for cell, reported in zip(shown["cells"], source.cells, strict=True):
+        assert (cell["runs"], cell["failed"]) == (reported.n, 0)
+        for metric in ("throughput", "system_cpu"):
+            interval = reported.intervals[metric]
+            mine = cell["metrics"][metric]
+            assert mine["mean"] == pytest.approx(interval.mean)
+            assert mine["precision"] == pytest.approx(interval.precision)
+    reported = [c for family in source.comparisons.values() for c in family]
+    wanted = {(c.metric, c.level, *c.context.values()): c for c in reported}
+    assert len(shown["comparisons"]) == 8
+    for c in shown["comparisons"]:
+        same = wanted[c["metric"], c["level"], *c["context"].values()]
+        assert (c["verdict"], c["n"], c["sentence"]) == (same.verdict, same.n, same.sentence)
+        assert (c["ratio"], c["low"], c["high"]) == pytest.approx((same.ratio, same.low, same.high))
+
+
+def test_it_opens_nothing_for_writing_and_locks_nothing(finished: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    calls = "trace=open,openat,flock,fcntl,unlink,unlinkat,rename,renameat2,mkdir,mkdirat"
+    argv = ["strace", "-f", "-e", calls, "-o", trace, *netbench_argv(["watch", finished])]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run(list(map(str, argv)), check=True, capture_output=True, env=env)
+    text = trace.read_text()
+    opened = OPENED.findall(text)
+    assert any(name == str(finished / "records.jsonl") for name, _ in opened)
+    written = [name for name, flags in opened if any(word in flags for word in WRITING)]
+    assert [name for name in written if not name.startswith("/dev/")] == []
+    assert (
+        re.findall(r"\b(flock|F_SETLK\w*|F_OFD_SETLK\w*|unlink\w*|rename\w*|mkdir\w*)\b", text)
+        == []
+    )
+
+
+def test_a_campaign_is_followed_to_its_end(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    campaign = Running(
+        tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 8, max: 8")
+    )
+    campaign.await_records(1)
+    screen = on_terminal("watch", campaign.folder)
+    screen.await_text("running, about")
+    assert screen.end() == 0
+    assert "48 of 48 runs" in screen.text
+    assert "the campaign is done: python -m netbench report" in " ".join(screen.lines)
+    assert campaign.end()[0] == 0
+
+
+def test_what_matters_most_fits_in_80_columns_and_24_lines(
+    on_terminal: OnTerminal, running: Running
+) -> None:
+    screen = on_terminal("watch", running.folder)
+    screen.await_text("compared: send, against write")
+    wait_for(lambda: "system_cpu" in screen.text)
+    for part in ("compared  running", "of 240 runs", "throughput Gb/s", "ends watching"):
+        assert part in screen.text, screen.text
+    screen.resize(60, 12)
+    screen.await_text("more cells")
+    assert len(screen.lines) <= 12
+    screen.press("q")
+    assert screen.end() == 0
+    assert "no longer watched; the campaign goes on" in " ".join(screen.text.split())
+    assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("key", ["q", "\x03"])
+def test_q_and_ctrl_c_end_it_and_leave_the_terminal_as_it_was(
+    on_terminal: OnTerminal, running: Running, key: str
+) -> None:
+    screen = on_terminal("watch", running.folder)
+    screen.await_text("compared  running")
+    assert not screen.is_echoing()
+    screen.press(key)
+    assert screen.end() == 0
+    assert screen.is_echoing()
+    assert "Traceback" not in screen.text
+    assert running.process.poll() is None
+
+
+def test_it_runs_where_nothing_else_wants_a_cpu(on_terminal: OnTerminal, running: Running) -> None:
+    screen = on_terminal("watch", running.folder)
+    screen.await_text("compared  running")
+    assert os.sched_getscheduler(screen.process.pid) == os.SCHED_IDLE
+
+
+def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
+    on_terminal: OnTerminal, tmp_path: Path
+) -> None:
+    campaign = Running(
+        tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 12, max: 12")
+    )
+    campaign.await_records(1)
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    for _ in range(KILLS):
+        screen = on_terminal("watch", campaign.folder)
+        with suppress(subprocess.TimeoutExpired):
+            screen.process.wait(chance.uniform(0.0, 1.5))
+        screen.process.kill()
+    assert campaign.end()[0] == 0
+    assert [record["run"] for record in campaign.records()] == list(range(1, 73))
+    assert {record["status"] for record in campaign.records()} == {"ok"}
+
+
+def test_a_dead_campaign_is_said_to_be_dead(running: Running) -> None:
+    running.process.kill()
+    running.process.wait()
+    done = call("watch", running.folder)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0
+    assert "no controller" in said
+    assert f"`python -m netbench resume {running.folder}` continues it" in said
+
+
+def test_one_that_was_interrupted_is_said_to_be(running: Running) -> None:
+    running.process.send_signal(signal.SIGINT)
+    assert running.end()[0] == 130
+    done = call("watch", running.folder)
+    assert "the campaign was interrupted" in done.stdout
+    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == "interrupted"
+
+
+def test_latest_and_a_folder_that_is_no_result(finished: Path, tmp_path: Path) -> None:
+    done = call("watch", "latest", "--results", finished.parent.parent)
+    assert "compared  done" in done.stdout
+    done = call("watch", tmp_path)
+    assert done.returncode == 2
+    assert "is not a result folder" in done.stderr
+
+
+def test_a_record_that_is_being_written_is_left_for_later(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    whole = (copy / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (copy / "records.jsonl").write_bytes(b"".join(whole[:10]) + whole[10][:100])
+    assert json.loads(call("watch", "--json", copy).stdout)["runs"]["ok"] == 10
+
+
+# The view of `run`
+
+
+def results_of(folder: Path) -> Path:
+    """The one result below a folder."""
+    (found,) = folder.glob("*/[!.]*")
+    return found
+
+
+def test_run_shows_the_same_view_on_a_terminal(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(COMPARED.replace("min: 4, max: 4", "min: 15, max: 15"))
+    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r"]
+    screen = on_terminal(*words, stdout=subprocess.PIPE)
+    assert screen.process.stdout
+    printed = screen.process.stdout.read().decode()
+    assert screen.end() == 0
+    assert "throughput Gb/s" in screen.seen.decode()
+    assert "compared: send, against write" in screen.seen.decode()
+    assert "throughput Gb/s" not in screen.text  # it is removed at the end
+    assert "\x1b" not in printed
+    assert printed.splitlines()[-1] == str(results_of(tmp_path / "r"))
+
+
+def test_run_plain_prints_lines_on_a_terminal_too(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(COMPARED)
+    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r", "--plain"]
+    screen = on_terminal(*words, stdout=subprocess.DEVNULL)
+    assert screen.end() == 0
+    assert "\x1b" not in screen.seen.decode()
+    assert "6 cells, at least 24 runs" in screen.text
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_ctrl_c_under_the_view(on_terminal: OnTerminal, tmp_path: Path, interrupts: int) -> None:
+    """The first ends the campaign in order, the second at once; either leaves a usable terminal."""
+    (tmp_path / "c.yaml").write_text(LONG)
+    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r"]
+    screen = on_terminal(*words, stdout=subprocess.PIPE)
+    screen.await_text("compared  running")
+    screen.press("\x03")
+    if interrupts == 2:
+        with suppress(subprocess.TimeoutExpired):
+            screen.process.wait(0.6)  # a second one that comes at once counts as the same
+        screen.press("\x03")
+    screen.process.communicate(timeout=60)
+    # The second may find Python on its way out, which no handler of ours hears any more.
+    assert screen.end() in ((130,) if interrupts == 1 else (130, -signal.SIGINT))
+    assert screen.is_echoing()
+    assert not screen.display.cursor.hidden
+    assert "Traceback" not in screen.seen.decode()
+    if interrupts == 1:
+        assert "netbench: interrupted" in screen.text
+    assert all(record["run"] for record in stored_records(results_of(tmp_path / "r")))
+
+
+def test_a_message_stays_above_the_view(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    """Runs of a level fail, each of which is told; the view stays whole and says it too."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = f"port: [15000-15999, {taken.getsockname()[1]}]"
+        text = LONG.replace("chunk: [16K, 64K]", port).replace("compare:", "# compare:")
+        (tmp_path / "c.yaml").write_text(text)
+        words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r"]
+        screen = on_terminal(*words, lines=50, stdout=subprocess.DEVNULL)
+        screen.await_text("9 failed")
+        assert screen.text.count("compared  running") == 1
+        assert screen.text.index("failed: here:") < screen.text.index("compared  running")
+        assert "! run " in screen.text
+        screen.process.send_signal(signal.SIGINT)
+        screen.end()
+
+
+# `transfer`
+
+
+def test_transfer_shows_each_second_on_standard_error() -> None:
+    done = call("transfer", "duration=2300ms", "warmup=0", "congestion=cubic")
+    lines = re.findall(
+        r"^ *([\d.]+)- *([\d.]+) s +([\d.]+) GB +([\d.]+) Gb/s  retransmits \d+$", done.stderr, re.M
+    )
+    assert len(lines) >= 2, done.stderr
+    for (_, end, *_), (begin, *_) in pairwise(lines):
+        assert end == begin
+    assert float(lines[0][1]) < 2  # it did not come at the end
+    assert all(float(rate) > 0 for *_, rate in lines)
+    assert "Gb/s  retransmits" not in done.stdout
+
+
+def test_a_short_transfer_shows_no_second() -> None:
+    done = call("transfer", "duration=200ms", "congestion=cubic", "--json")
+    assert done.stderr == ""
+    assert json.loads(done.stdout)
