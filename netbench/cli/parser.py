@@ -76,7 +76,6 @@ def run(argv: list[str]) -> int:
         top.error(f"unrecognized arguments: {' '.join(more)}")
     if more:  # argparse ends a list of words at the first option
         options.paths += map(Path, more)
-    options.first()
     find_latest(options)
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
@@ -94,7 +93,7 @@ def build() -> argparse.ArgumentParser:
     for verb in VERBS:
         about = f"{verb.about[0].upper()}{verb.about[1:]}."
         parser = parsers.add_parser(verb.name, help=verb.about, description=about)
-        parser.set_defaults(verb=verb.run, first=verb.first)
+        parser.set_defaults(verb=verb.run)
         if verb.to_json:
             parser.add_argument("--json", action="store_true", help="print JSON, for programs")
         verb.add_arguments(parser)

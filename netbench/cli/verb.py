@@ -22,7 +22,7 @@ LATEST = "latest"
 @dataclass(frozen=True)
 class Verb:
     """`run` gets the parsed options and returns the exit status. `about` is one line of help;
-    `to_json`: the verb has the option --json. `first` is called before anything else is.
+    `to_json`: the verb has the option --json.
     """
 
     name: str
@@ -30,7 +30,6 @@ class Verb:
     run: Callable[[argparse.Namespace], int]
     add_arguments: Callable[[argparse.ArgumentParser], None]
     to_json: bool = False
-    first: Callable[[], None] = lambda: None
 
 
 def add_campaign(parser: argparse.ArgumentParser) -> None:

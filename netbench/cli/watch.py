@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 
@@ -34,19 +33,10 @@ def _watch(options: argparse.Namespace) -> None:
         say("\n".join([*lines, "", watch.ending(options.result, view.state)]))
 
 
-def give_way() -> None:
-    """Run only where nothing else wants a CPU: before anything is imported or read."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    except (OSError, AttributeError):  # a container may refuse it
-        os.nice(19)
-
-
 VERB = Verb(
     "watch",
     "watch a campaign while it runs: reads its result, changes nothing",
     _run,
     add_result,
     to_json=True,
-    first=give_way,
 )

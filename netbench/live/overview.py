@@ -8,9 +8,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netbench.analysis.comparison import Comparison
 from netbench.analysis.intervals import Interval
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.shown_levels import shown
@@ -19,6 +18,9 @@ from netbench.conductor.ledger import Ledger
 from netbench.conductor.trail import Bad
 from netbench.model import Repeat
 from netbench.plan import Plan, Unit
+
+if TYPE_CHECKING:  # it imports pandas, which only a comparison needs
+    from netbench.analysis.comparison import Comparison
 
 RANK = ("failed", "refused", "open", "unsupported", "max", "converged")
 """Statuses of cells: those that somebody may have to act on first."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from netbench.analysis.comparison import Comparison
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.progress import Lines, Progress
 from netbench.errors import StoreError
@@ -18,6 +18,9 @@ from netbench.live.seldom import Seldom
 from netbench.plan import Plan
 from netbench.record import Record
 from netbench.terminal import Painter, is_drawable
+
+if TYPE_CHECKING:
+    from netbench.analysis.comparison import Comparison
 
 LEAST_SECONDS = 1.0  # between two drawings
 SHARE = 0.02  # of the time, that drawing may take
@@ -87,9 +90,10 @@ class View(Lines):
         return overview(plan, ledger, around, room)
 
     def _compare(self, plan: Plan, ledger: Ledger) -> None:
-        from netbench.live.standings import comparisons
+        if plan.campaign.compare:
+            from netbench.live.standings import comparisons
 
-        self._comparisons = comparisons(plan, ledger)
+            self._comparisons = comparisons(plan, ledger)
 
     def end(self) -> None:
         self._painter.clear()

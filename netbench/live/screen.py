@@ -10,13 +10,13 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from netbench.analysis.comparison import Comparison
 from netbench.analysis.intervals import Interval
 from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import bounds, signed
@@ -24,6 +24,9 @@ from netbench.control_characters import escape_controls
 from netbench.live.overview import STATES, Overview, chosen, in_words, unit_of
 from netbench.report.numbers import column_parts, joined, number, share
 from netbench.units import count, format_duration
+
+if TYPE_CHECKING:
+    from netbench.analysis.comparison import Comparison
 
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from netbench.live.watched import Watched
 from netbench.terminal import Painter
 from netbench.units import count
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0  # between two looks, at least
+SHARE = 0.02  # of a CPU, that looking and drawing may take
 QUIT = "qQ\x04"
 ENDING_LINES = 5  # that are left for how the campaign has ended
 KEYS_NOTE = "q ends watching, not the campaign"
@@ -42,6 +44,7 @@ def follow(folder: Path) -> str:
 def _follow(watched: Watched, painter: Painter, keys: Keys) -> None:
     drawn = False
     while True:
+        begun = time.process_time()
         changed = watched.look()
         if watched.behind and not drawn:
             read = count(watched.records_read, "record")
@@ -61,7 +64,8 @@ def _follow(watched: Watched, painter: Painter, keys: Keys) -> None:
             drawn = True
         if watched.state != "running" and not watched.behind:
             return
-        if set(keys.wait(LOOK_SECONDS)) & set(QUIT):
+        spent = time.process_time() - begun
+        if set(keys.wait(max(LOOK_SECONDS, spent / SHARE))) & set(QUIT):
             return
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from netbench import campaign
-from netbench.analysis.comparison import Comparison
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.run_history import new_ledger
 from netbench.conductor.time_left import TimeLeft
@@ -18,13 +18,15 @@ from netbench.json_lines import cannot_read
 from netbench.live.cautions import Noise, cautions
 from netbench.live.overview import Around, Overview, overview
 from netbench.live.seldom import Seldom
-from netbench.live.standings import comparisons
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
 from netbench.plan import Key, Plan
 from netbench.record import parse_record
 from netbench.result_files import EngineRow, read_facts, read_plan
 from netbench.store import no_result
+
+if TYPE_CHECKING:
+    from netbench.analysis.comparison import Comparison
 
 LOG_LINES = 50
 SHARE = 0.05  # of the time, that comparisons may take
@@ -157,7 +159,11 @@ class Watched:
         return overview(self.plan, ledger, around, room)
 
     def _compare(self) -> None:
-        self._comparisons = comparisons(self.plan, self._ledger)
+        if self.plan.campaign.compare:
+            # It imports pandas, a quarter of what `watch` would take to start.
+            from netbench.live.standings import comparisons
+
+            self._comparisons = comparisons(self.plan, self._ledger)
         self._is_stale = False
 
 

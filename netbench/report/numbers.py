@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from netbench.analysis.intervals import Interval
-from netbench.report.blocks import Value
 from netbench.units import count as count
+
+if TYPE_CHECKING:  # it imports pandas
+    from netbench.report.blocks import Value
 
 MISSING = "-"
 
