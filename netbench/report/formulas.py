@@ -6,8 +6,15 @@ from __future__ import annotations
 
 from netbench.analysis.accounts import Account, accounts_of
 from netbench.analysis.result import Result
+from netbench.analysis.soak import SOAK
 
 _PER_SECOND = {"ns": " / 10^9", "us": " / 10^6", "ticks": " / clock ticks a second"}
+
+_SOAKED = (
+    "{who}'s soak.cpus × (t - i) / (1 - i), where t is soak.taken_ns / (window × soak.cpus) and i is"
+    " soak.idle_taken_ns / (soak.idle_time_ns × soak.idle_cpus), without what a hypervisor took"
+    " (soak.stolen_ns, soak.idle_stolen_ns)"
+)
 
 
 def formula(result: Result, metric: str) -> str:
@@ -22,11 +29,13 @@ def formula(result: Result, metric: str) -> str:
     if not meter:
         return _by_best_meter(result, bare)
     account = accounts_of(result.plan.rows).get(meter)
-    if account is None:
+    if account is None and meter != SOAK:
         return result.describe(metric).formula
-    if who == "system" and not (account.host_wide and all(result.shared.values())):
+    host_wide = account is None or account.host_wide
+    if who == "system" and not (host_wide and all(result.shared.values())):
         return f"sender_cpu.{meter} + receiver_cpu.{meter}"
-    return _of_account(account, "sender" if who == "system" else who)
+    side = "sender" if who == "system" else who
+    return _of_account(account, side) if account else _SOAKED.format(who=side)
 
 
 def _of_both(result: Result, metric: str) -> str:
