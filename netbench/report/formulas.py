@@ -11,8 +11,8 @@ from netbench.analysis.soak import SOAK
 _PER_SECOND = {"ns": " / 10^9", "us": " / 10^6", "ticks": " / clock ticks a second"}
 
 _SOAKED = (
-    "{who}'s soak.cpus × (t - i) / (1 - i), where t is soak.taken_ns / (window × soak.cpus) and i is"
-    " soak.idle_taken_ns / (soak.idle_time_ns × soak.idle_cpus), without what a hypervisor took"
+    "{who}'s soak.cpus × (t - i) / (1 - i), where t is soak.taken_ns / (window × soak.cpus) and i"
+    " is soak.idle_taken_ns / (soak.idle_time_ns × soak.idle_cpus), without what a hypervisor took"
     " (soak.stolen_ns, soak.idle_stolen_ns)"
 )
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import zlib
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -124,6 +125,14 @@ def test_formulas_name_counters_that_records_have(sample: Report) -> None:
             break
         reached |= more
     assert left == reached
+
+
+def test_the_formula_of_a_soaker_names_its_counters(sample: Report) -> None:
+    result = replace(sample.source.result, shared={"a>b": False})
+    assert formula(result, "system_cpu.soak") == "sender_cpu.soak + receiver_cpu.soak"
+    assert formula(result, "receiver_cpu.soak").startswith("receiver's soak.cpus")
+    together = replace(result, shared={"a>a": True})
+    assert "soak.idle_taken_ns" in formula(together, "system_cpu.soak")
 
 
 def test_what_does_not_fit_is_left_out_and_said(
