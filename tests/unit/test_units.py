@@ -21,6 +21,7 @@ from netbench.units import (
     parse_share,
     parse_size,
     parse_time,
+    rounded_size,
     said_of,
 )
 
@@ -230,6 +231,14 @@ def test_no_word_is_read_that_the_schema_refuses(parse: object, pattern: str, wo
 )
 def test_size_in_words(number: int, expected: str) -> None:
     assert expected == format_size(number)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, "0"), (1023, "1023"), (184320, "180K"), (1_300_000, "1.2M"), (30 << 30, "30G")],
+)
+def test_size_for_people(size: int, expected: str) -> None:
+    assert rounded_size(size) == expected
 
 
 @pytest.mark.parametrize(
