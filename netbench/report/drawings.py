@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netbench.analysis.cells import CellResult, rows_by_cell
+from netbench.analysis.intervals import Numbers
 from netbench.analysis.layers import ORDER
+from netbench.analysis.metrics import Metric
 from netbench.analysis.pivot import pivots
 from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
@@ -66,13 +68,10 @@ def _means(source: Source, plot: Plot, _: CellUrl) -> Drawing:
     from netbench.report import plots
 
     rows, metric = rows_of(source, plot.metric), source.result.describe(plot.metric)
-    dots = [
-        (int(run), f"{number(value)} {metric.unit}")
-        for runs, values in zip(rows.runs, rows.values, strict=True)
-        for run, value in zip(runs, values, strict=True)
-    ]
-    about = f"{count(len(dots), 'run')} of {count(len(rows.cells), 'cell')}, a row each."
-    return Drawing(plots.means(rows, metric), len(dots), about, dots)
+    dots = sum(map(len, rows.values))
+    about = f"{count(dots, 'run')} of {count(len(rows.cells), 'cell')}, a row each."
+    runs = _named(np.concatenate([*rows.runs, []]), np.concatenate([*rows.values, []]), metric)
+    return Drawing(plots.means(rows, metric), dots, about, runs)
 
 
 def _order(source: Source, plot: Plot, _: CellUrl) -> Drawing:
@@ -80,12 +79,21 @@ def _order(source: Source, plot: Plot, _: CellUrl) -> Drawing:
 
     runs, metric = source.result.ok, source.result.describe(plot.metric)
     used = runs.dropna(subset=[plot.metric])
-    dots = [
+    about = f"{count(len(used), 'run')} from the first on the left to the last on the right."
+    named = _named(used["run"].to_numpy(), used[plot.metric].to_numpy(), metric)
+    return Drawing(plots.order(runs, metric), len(runs), about, named)
+
+
+def _named(runs: Numbers, values: Numbers, metric: Metric) -> list[tuple[int, str]]:
+    """Runs with their values in words; none of more than a drawing names."""
+    from netbench.report import plots
+
+    if len(runs) > plots.VECTOR_DOTS:
+        return []
+    return [
         (int(run), f"{number(value)} {metric.unit}")
-        for run, value in zip(used["run"], used[plot.metric], strict=True)
+        for run, value in zip(runs, values, strict=True)
     ]
-    about = f"{count(len(dots), 'run')} from the first on the left to the last on the right."
-    return Drawing(plots.order(runs, metric), len(runs), about, dots)
 
 
 def _ratios(source: Source, plot: Plot, _: CellUrl) -> Drawing:

@@ -31,7 +31,7 @@ def test_lengths_are_of_the_method_that_counted_them() -> None:
         for cell, each in counted.items()
         for name, total in each.items()
     }
-    result: Any = SimpleNamespace(proofs=proofs, plan=SimpleNamespace(rows=rows), factors=())
+    result: Any = SimpleNamespace(factors=(), proofs=proofs, plan=SimpleNamespace(rows=rows))
     table = _lengths(cast("Source", SimpleNamespace(result=result)))
     assert table is not None
     assert [row[1:5] for row in table.rows] == [
