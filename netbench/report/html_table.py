@@ -6,7 +6,7 @@ from typing import Any
 
 from netbench.report.blocks import Table
 from netbench.report.numbers import column_parts
-from netbench.report.places import Places
+from netbench.report.places import Link, Places
 
 
 def html_table(table: Table, places: Places | None) -> dict[str, Any]:
@@ -26,14 +26,15 @@ def html_table(table: Table, places: Places | None) -> dict[str, Any]:
     ]
     marked = {(i, last) for i in table.marked} | table.marked_values
 
-    def link(i: int, j: int) -> Any:
-        if places is None:
+    def link(i: int, j: int, text: str) -> Link | None:
+        if places is None or not text:
             return None
         return places.of_row(table, i) if j == first else places.of_value(table, i, j)
 
     rows = [
         [
-            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in marked, "link": link(i, j)}
+            heads[j]
+            | {"mean": mean, "half": half, "mark": (i, j) in marked, "link": link(i, j, mean)}
             for j, (mean, half) in enumerate(row)
         ]
         for i, row in enumerate(zip(*columns, strict=True))
