@@ -9,7 +9,7 @@ from netbench.campaign.schema.tools import COLUMNS
 from netbench.errors import CampaignError
 from netbench.model import Tool
 from netbench.plan import Plan
-from netbench.results import LEADING, TRAILING
+from netbench.tables.frames import OUTCOME, RUN
 
 HEAD = "netbench: 1\nname: t\n"
 RATE = "captures: {throughput: '(?P<rate>.*)'}"
@@ -136,7 +136,7 @@ KEYS = [
 
 
 def test_no_metric_of_a_tool_has_the_name_of_a_column() -> None:
-    assert {*LEADING, *TRAILING} <= {*COLUMNS}
+    assert {*RUN, *OUTCOME} <= {*COLUMNS}
 
 
 @pytest.mark.parametrize(("tools", "message"), KEYS)
