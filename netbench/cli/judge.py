@@ -53,7 +53,6 @@ def _before(wanted: Campaign, file: Path, results: Path) -> Iterator[str]:
     """What will be done, and what it will be able to show."""
     from netbench import api
     from netbench.analysis.boots import what_boots_buy
-    from netbench.analysis.overview import folders
     from netbench.plan import Plan
     from netbench.units import count, format_duration
 
@@ -67,11 +66,18 @@ def _before(wanted: Campaign, file: Path, results: Path) -> Iterator[str]:
         confidence=repeat.confidence,
     )
     yield f"{gain.lines[0]}: {format_duration(plan.seconds()[1])} once both kernels are built"
-    earlier = next(iter(folders(results / wanted.name)), None)
+    earlier = _newest(results, wanted.name)
     if earlier is not None:
         yield from power_lines.lines(api.power(wanted, earlier), earlier)
     else:
         yield _without_pilot(repeat.boots, repeat.confidence)
+
+
+def _newest(results: Path, name: str) -> Path | None:
+    """The newest result of a campaign."""
+    from netbench.analysis.overview import folders
+
+    return next((folder for folder in folders(results) if folder.parent.name == name), None)
 
 
 def _without_pilot(boots: int, confidence: float) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign, judge
+from netbench.cli.judge import _before as before
 from netbench.errors import PlaceError, RequestError
 from netbench.judge import Question
 from netbench.new_file import write_new
 from netbench.plan import Plan
 from tests.support.kernel_repository import Repository
 from tests.support.local import call
+from tests.support.synthetic import Synth
 
 QUESTION = Question("v6.12", "series", Path("/src/linux"), "lab", "bulk", 3600.0)
 HOSTS = """\
@@ -52,6 +54,20 @@ def test_more_time_buys_boots_before_blocks() -> None:
     assert found == sorted(found)
     assert len(set(found)) > 2
     assert found[-1] == (8, 8)
+
+
+def test_an_earlier_result_of_the_campaign_says_what_it_can_show(tmp_path: Path) -> None:
+    """The newest of that name, whatever other campaigns have."""
+    wanted = campaign.parse(judge.written(QUESTION), "judge")
+    begins = [line for line in before(wanted, Path("f"), tmp_path) if str(tmp_path) in line]
+    assert not begins
+    kernels = {"kernel": ("base", "patched")}
+    for name, stamp in ((wanted.name, "20260301"), (wanted.name, "20260302"), ("x", "20260303")):
+        Synth(kernels, boots=4, runs=16).write(tmp_path / name / f"{stamp}T000000Z-aaaaaa")
+    told = "\n".join(before(wanted, Path("f"), tmp_path))
+    assert str(tmp_path / wanted.name / "20260302T000000Z-aaaaaa") in told
+    assert "20260301" not in told
+    assert "20260303" not in told
 
 
 def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:
