@@ -12,6 +12,7 @@ import pandas as pd
 from netbench.analysis.cells import tidy
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, holds
+from netbench.analysis.effects import effects_of
 from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
@@ -162,6 +163,34 @@ class Results:
             )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
         return pd.DataFrame([_comparison(c) for c in family])
+
+    def effects(self, metric: str = "throughput") -> pd.DataFrame:
+        """What each swept factor does to a metric, and two together, over complete blocks of
+        crossed cells: one row a level and pair. Empty where no two factors are crossed.
+
+        Columns: pair, effect (`send`, `send × tso`), level, baseline, ratio low high (of two
+        factors: of the ratios), p, n, unit, share share_low share_high (of the variance, fractions;
+        the same in all rows of an effect). `.attrs`: `notes` on what is not part of it, `runs` the
+        share from run to run by pair. Errors: ReportError.
+        """
+        if metric not in self.source.result.metrics:
+            raise ReportError(f"no metric {metric!r} here; there are {', '.join(self.units)}")
+        found = effects_of(self.source.result, metric)
+        frame = pd.DataFrame(
+            [
+                {"pair": each.pair, "effect": effect.name, "level": c.level}
+                | {"baseline": c.baseline, "ratio": c.ratio, "low": c.low, "high": c.high}
+                | {"p": c.p, "n": c.n, "unit": c.unit, "share": effect.share.value}
+                | {"share_low": effect.share.low, "share_high": effect.share.high}
+                for each in found
+                for effect in each.effects
+                for c in effect.contrasts
+            ]
+        )
+        frame.attrs["notes"] = [line for e in found for line in (*e.notes, e.why) if line]
+        frame.attrs["runs"] = {each.pair: each.runs for each in found if each.effects}
+        frame.attrs["label"] = self.label
+        return frame
 
     def controls(self, metric: str = "throughput") -> pd.DataFrame:
         """Each control against its baseline: one row a context and pair; none where the campaign

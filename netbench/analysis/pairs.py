@@ -11,7 +11,7 @@ count as their mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -64,6 +64,44 @@ def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[
     if boots > 1 or len(set(boot.tolist())) > 1:
         return by_unit(boot, log_differences, mine.builds)
     return "block", log_differences
+
+
+def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, Numbers]:
+    """The unit, as of differences, and the logarithms of all cells, a row a unit that each of them
+    has.
+    """
+    shared = set.intersection(*(set(series.boot.tolist()) for series in cells))
+    if not shared:
+        found = [_by_round(series, order) for series in cells]
+        places, table = _common(found)
+        builds = [_of_rounds(series, order) for series in cells]
+        return _rows_by_unit(places, table, builds[0] if all(builds) else NO_BUILDS)
+    width = 1 + max(int(series.block.max()) for series in cells)
+    places, table = _common(
+        [(series.boot * width + series.block, np.log(series.values)) for series in cells]
+    )
+    boot = places // width
+    if boots > 1 or len(set(boot.tolist())) > 1:
+        return _rows_by_unit(boot, table, cells[0].builds)
+    return "block", table
+
+
+def _common(cells: Sequence[tuple[Places, Numbers]]) -> tuple[Places, Numbers]:
+    """The places that all cells have, and a row of values of each."""
+    places = cells[0][0]
+    for other, _ in cells[1:]:
+        places = np.intersect1d(places, other)
+    columns = []
+    for mine, values in cells:
+        _, at, _ = np.intersect1d(mine, places, return_indices=True)
+        columns.append(values[at])
+    return np.unique(places), np.stack(columns, axis=1)
+
+
+def _rows_by_unit(boots: Places, table: Numbers, builds: Builds) -> tuple[str, Numbers]:
+    """As by_unit, of a table with a row a boot or a block of it."""
+    columns = [by_unit(boots, column, builds) for column in table.T]
+    return columns[0][0], np.stack([values for _, values in columns], axis=1)
 
 
 def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Numbers]:

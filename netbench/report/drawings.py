@@ -132,10 +132,23 @@ def _matrix(source: Source, plot: Plot, cell_url: CellUrl) -> Drawing:
     return Drawing(axes, len(pivot.cells), about)
 
 
+def _interaction(source: Source, plot: Plot, _: CellUrl) -> Drawing:
+    from netbench.report import plots
+    from netbench.report.sections.effects import axes_of
+
+    each = source.effects[plot.metric][plot.number]
+    across, lines = axes_of(each)
+    means = each.means(across, lines)
+    axes = plots.interaction(means, (across, lines), source.result.describe(plot.metric))
+    about = f"The means of {count(len(means), 'pair')} of levels: a line for each of {lines}."
+    return Drawing(axes, 0, about)
+
+
 _KINDS = {
     "means": _means,
     "order": _order,
     "ratios": _ratios,
     "layers": _layers,
     "matrix": _matrix,
+    "interaction": _interaction,
 }

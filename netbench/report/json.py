@@ -11,6 +11,7 @@ from netbench import codec
 from netbench.analysis.cells import finite
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import holds
+from netbench.analysis.effects import Effects
 from netbench.analysis.intervals import Interval
 from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
@@ -18,11 +19,12 @@ from netbench.report.build import Report
 from netbench.report.label import label_of
 
 SCHEMA = 1
+CONTRAST = ("ratio", "low", "high", "p")
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, label, cells, comparisons, controls, cautions, hosts, sections}`; what
-    there is none of is null.
+    """`{schema, name, about, label, cells, comparisons, controls, effects, cautions, hosts,
+    sections}`; what there is none of is null.
 
     `label` is what must stand beside every number (emulated: facts, not speed; virtual machine:
     costs are those of a VM), "" for hardware; a cell says it of its pair.
@@ -57,6 +59,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "controls": [
             control(c) for family in source.comparisons.values() for c in source.controls(family)
         ],
+        "effects": [
+            effects(each) for found in source.effects.values() for each in found if each.effects
+        ],
         "cautions": [
             asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
         ],
@@ -79,6 +84,32 @@ def control(c: Comparison) -> dict[str, Any]:
     keys = ("factor", "baseline", "context", "pair", "metric", "n", "unit", "ratio", "low", "high")
     told = {key: plain(getattr(c, key)) for key in (*keys, "p", "why")}
     return told | {"holds": None if math.isnan(c.low) else holds(c)}
+
+
+def effects(each: Effects) -> dict[str, Any]:
+    """The effects on a metric on one pair, as an object."""
+    return {
+        "metric": each.metric,
+        "pair": each.pair,
+        "unit": each.unit,
+        "n": each.n,
+        "levels": {name: list(levels) for name, levels in each.crossed.levels.items()},
+        "constant": dict(each.crossed.constant),
+        "effects": [
+            {
+                "factors": list(effect.factors),
+                "share": {k: plain(v) for k, v in asdict(effect.share).items()},
+                "contrasts": [
+                    {k: plain(getattr(c, k)) for k in ("level", "baseline", *CONTRAST)}
+                    for c in effect.contrasts
+                ],
+            }
+            for effect in each.effects
+        ],
+        "higher": plain(each.higher),
+        "runs": plain(each.runs),
+        "notes": list(each.notes),
+    }
 
 
 def interval(i: Interval) -> dict[str, Any]:

@@ -22,11 +22,14 @@ import pandas as pd
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
 from matplotlib.style.core import STYLE_BLACKLIST
+from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from netbench.analysis.cells import CellResult
 from netbench.analysis.comparison import Comparison
+from netbench.analysis.intervals import Interval
 from netbench.analysis.metrics import Metric
 from netbench.analysis.pivot import Pivot
+from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import percent
 from netbench.report.numbers import words
 from netbench.report.palette import (
@@ -293,6 +296,50 @@ def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
     axes.set_ylabel(metric)
     if axes.lines:
         axes.legend(frameon=False)
+    return axes
+
+
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
+MARKERS = "osD^vPX*"
+
+
+def interaction(
+    means: Mapping[tuple[str, str], Interval],
+    factors: tuple[str, str],
+    metric: Metric,
+    axes: Axes | None = None,
+) -> Axes:
+    """The mean at each level of the first factor, a line for each level of the second, each with
+    its interval. Lines that are not parallel show an interaction; the axis is logarithmic, so that
+    equal ratios are parallel.
+    """
+    axes = axes or new_axes(FLAT + 0.6)
+    down, lines = (list(dict.fromkeys(place[at] for place in means)) for at in (0, 1))
+    axes.set_yscale("log")
+    for at, level in enumerate(lines):
+        found = [means[each, level] for each in down]
+        middle = np.array([i.mean for i in found])
+        bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in found]).T
+        axes.errorbar(
+            np.arange(len(down)) + 0.04 * (at - (len(lines) - 1) / 2),
+            middle,
+            yerr=np.maximum(bars, 0),
+            fmt=MARKERS[at % len(MARKERS)] + "-",
+            ms=5,
+            lw=1.4,
+            capsize=3,
+            color=LINES[at % len(LINES)],
+            label=f"{factors[1]}={shown(level)}",
+        )
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(range(len(down)), [shown(level) for level in down])
+    axes.set_xlim(-0.5, len(down) - 0.5)
+    axes.set_xlabel(factors[0])
+    axes.set_ylabel(f"{metric.title} [{metric.unit}]" if metric.unit else metric.title)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return axes
 
 

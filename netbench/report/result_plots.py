@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from netbench.analysis.cells import metric_order
+from netbench.analysis.effects import effects_of
 from netbench.errors import ReportError
 from netbench.report import plots
 from netbench.report.drawings import rows_of
@@ -72,6 +73,30 @@ class Plots:
         steps = together.groupby("side")[["flow.bytes", "seconds"]].diff()
         together["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
         return self._titled(plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT)))
+
+    def interaction(
+        self,
+        a: str,
+        b: str,
+        metric: str = "throughput",
+        ax: Axes | None = None,
+        pair: str | None = None,
+    ) -> Axes:
+        """The mean at each level of factor `a`, a line for each level of `b`, over the levels of
+        the other crossed factors; of the first pair of hosts by default. Errors: ReportError for
+        what is not there.
+        """
+        found = effects_of(self._source.result, self._known(metric))
+        mine = [each for each in found if pair in (None, each.pair)]
+        if not mine or mine[0].table is None or not {a, b} <= set(mine[0].crossed.factors):
+            known = ", ".join(mine[0].crossed.factors) if mine else ""
+            raise ReportError(
+                f"{a} and {b} are not crossed here{f' on {pair}' if pair else ''}; crossed factors:"
+                f" {known or (mine[0].why if mine else 'none')}"
+            )
+        unit = self._source.result.describe(metric)
+        axes = ax or plots.shown_axes(plots.FLAT)
+        return self._titled(plots.interaction(mine[0].means(a, b), (a, b), unit, axes))
 
     def _titled(self, axes: Axes) -> Axes:
         return plots.titled(axes, label_of(self._source.result))

@@ -15,6 +15,7 @@ from netbench.analysis.cells import CellResult, cells_of
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, in_places_of, marked
+from netbench.analysis.effects import Effects, effects_of
 from netbench.analysis.load import Observer, load
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
@@ -112,6 +113,18 @@ class Source:
             if kept := {name: family for name, family in families.items() if family}:
                 found[factor] = kept
         return found
+
+    @cached_property
+    def effects(self) -> Mapping[str, list[Effects]]:
+        """By metric that the campaign asked for, what each swept factor does, and two together: an
+        entry a pair. Throughput that a rate fixes everywhere is left out.
+        """
+        result, asked = self.result, self.result.repeat.metrics
+        named = [name for name in asked if name in result.metrics]
+        if not offered.free(result, self.cells):
+            named = [name for name in named if name != offered.METRIC]
+        found = {name: effects_of(result, name) for name in named}
+        return {name: each for name, each in found.items() if each}
 
     def compare(
         self,

@@ -19,6 +19,7 @@ SECTIONS = (
     "comparison",
     "boots",
     "factors",
+    "effects",
     "promise",
     "cautions",
     "netperf",

@@ -1,0 +1,220 @@
+"""Which factor matters: what each swept factor does to a metric, and two of them together, with the
+share of the metric's variance that is theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.effects import AND, TOGETHER, Effect, Effects
+from netbench.analysis.shown_levels import shown
+from netbench.analysis.words import bounds, percent, signed
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
+from netbench.report.numbers import share
+from netbench.report.source import Source
+from netbench.report.titles import title
+
+MOST = 3  # levels that a sentence tells one by one; of more, the least and the greatest change
+RUNS, HIGHER = "from run to run", "three and more together"
+
+
+def effects(source: Source) -> Section | None:
+    """A sentence an effect, tables and the plot of the strongest interaction, for each metric that
+    the campaign asked for; None where fewer than two factors were swept.
+    """
+    several = len(source.result.plan.pairs) > 1
+    blocks: list[Block] = []
+    whys: dict[str, None] = {}
+    for metric, found in source.effects.items():
+        known = [each for each in found if each.effects]
+        whys |= {
+            f"{_at(each, several)}{title(metric, source.result)}: {each.why}.": None
+            for each in found
+            if each.why
+        }
+        if not known:
+            continue
+        what = title(metric, source.result)
+        lines = [line for each in known for line in sentences(each, what, several)]
+        blocks.append(Prose(tuple(lines), bullets=True))
+        blocks += [_shares(known, what, several), _contrasts(known, what, several)]
+        for number, each in enumerate(found):
+            if each.interactions:
+                a, b = axes_of(each)
+                caption = f"{_at(each, several)}{what} at the levels of {a} and {b}"
+                blocks.append(Plot("interaction", metric, caption, "", number))
+    if not blocks:
+        return None
+    notes = dict.fromkeys(
+        f"{_at(each, several)}{_upper(note)}."
+        for found in source.effects.values()
+        for each in found
+        for note in each.notes
+    )
+    told = (*_how(source), *notes, *whys)
+    return Section("effects", "Which factor matters", (*blocks, Prose(told)))
+
+
+def axes_of(each: Effects) -> tuple[str, str]:
+    """The two factors of the strongest interaction: that with more levels along the axis."""
+    a, b = each.interactions[0].factors
+    return (b, a) if len(each.crossed.levels[b]) > len(each.crossed.levels[a]) else (a, b)
+
+
+def sentences(each: Effects, what: str, several: bool) -> Iterator[str]:
+    """One an effect, factors before what two do together, the largest share first.
+
+    what: the metric in words.
+    """
+    where = _at(each, several)
+    for place, effect in enumerate(each.main):
+        head = f"{effect.name} {_rank(each.main, what)}" if place == 0 else f"{effect.name}:"
+        yield f"{where}{head} {_told(effect, what if place == 0 else '')}; {_changes(effect)}."
+    for effect in each.interactions:
+        yield f"{where}{effect.name} together: {_told(effect, '')}; {_differs(each, effect)}."
+
+
+def _rank(main: Sequence[Effect], what: str) -> str:
+    """What can be said of the effect with the largest share."""
+    first, *rest = main
+    others = [effect.share.high for effect in rest]
+    clear = all(first.share.low > high for high in others)  # never of NaN
+    return "matters most:" if clear else "comes first, though not clearly:"
+
+
+def _told(effect: Effect, what: str) -> str:
+    """`61% of the variance of throughput (55 to 66%)`."""
+    of = f" of the variance of {what}" if what else ""
+    s = effect.share
+    if math.isnan(s.value):
+        return "an unknown share"
+    if math.isnan(s.low):
+        return f"{_percent(s.value)}%{of}"
+    return f"{_percent(s.value)}%{of} ({_percent(s.low)} to {_percent(s.high)}%)"
+
+
+def _percent(fraction: float) -> str:
+    """A share in percent: `61`, `0.4`, `<0.1`."""
+    number = 100 * fraction
+    if 0 < number < 0.05:
+        return "<0.1"
+    return f"{number:.0f}" if number >= 9.95 or number == 0 else f"{number:.1f}"
+
+
+def _changes(effect: Effect) -> str:
+    """What the levels of a factor do: `sendfile +84.1% against write (80.2 to 88.1% more)`."""
+    told = [_change(c) for c in _few(effect.contrasts)]
+    return f"{', '.join(told)} against {shown(effect.contrasts[0].baseline)}"
+
+
+def _few(contrasts: Sequence[Comparison]) -> Sequence[Comparison]:
+    """All contrasts, or of many the least and the greatest."""
+    if len(contrasts) <= MOST:
+        return contrasts
+    in_order = sorted(contrasts, key=lambda c: c.ratio)
+    return in_order[0], in_order[-1]
+
+
+def _change(c: Comparison) -> str:
+    return f"{shown(c.level)} {signed(c.ratio)}% ({bounds(c.low, c.high)})"
+
+
+def _differs(each: Effects, effect: Effect) -> str:
+    """What the last factor does at the levels of the first, where that differs."""
+    first, last = effect.factors
+    seen = [c for c in effect.contrasts if c.low > 1 or c.high < 1]
+    c = max(seen or effect.contrasts, key=lambda c: abs(math.log(c.ratio)))
+    if not seen:
+        return f"what {last} does is not seen to differ between levels of {first} ({_ratio(c)})"
+    (low, base), (high, level) = c.baseline.split(AND), c.level.split(AND)
+    at = " and ".join(
+        f"{signed(effect.alone[place, level])}% at {shown(place)}" for place in (low, high)
+    )
+    return (
+        f"what {last} does differs between levels of {first}: {shown(level)} against"
+        f" {shown(base)} is {at}, apart by {_ratio(c)}"
+    )
+
+
+def _ratio(c: Comparison) -> str:
+    return f"{signed(c.ratio)}%, {bounds(c.low, c.high)}"
+
+
+def _shares(found: Sequence[Effects], what: str, several: bool) -> Table:
+    """Shares of variance: a row an effect, then what is left."""
+    keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
+    columns = (*keys, Column("share", "%"), Column("interval"))
+    rows: list[tuple[Value, ...]] = []
+    for each in found:
+        pair = [each.pair] if several else []
+        for effect in (*each.main, *each.interactions):
+            s = effect.share
+            interval = None if math.isnan(s.low) else f"{_percent(s.low)} to {_percent(s.high)}"
+            rows.append((*pair, effect.name, _share(s.value), interval))
+        if len(each.crossed.factors) > 2:
+            rows.append((*pair, HIGHER, _share(each.higher), ""))
+        rows.append((*pair, RUNS, _share(each.runs), ""))
+    return Table(f"{what}: shares of variance", columns, tuple(rows))
+
+
+def _share(fraction: float) -> Value:
+    return None if math.isnan(fraction) else _percent(fraction)
+
+
+def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
+    """Each contrast with its interval."""
+    keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
+    columns = (*keys, Column("change", "%"), Column("interval"), Column("p"), Column("n"))
+    rows = tuple(
+        (
+            *([each.pair] if several else []),
+            _levels(effect, c.level, TOGETHER),
+            f"{percent(c.ratio):+.1f}",
+            bounds(c.low, c.high),
+            "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}",
+            c.n,
+        )
+        for each in found
+        for effect in (*each.main, *each.interactions)
+        for c in effect.contrasts
+    )
+    against = dict.fromkeys(
+        _levels(effect, effect.contrasts[0].baseline, " ") for each in found for effect in each.main
+    )
+    note = f"Against {', '.join(against)}."
+    return Table(f"{what}: effects", columns, rows, (note,))
+
+
+def _levels(effect: Effect, words: str, between: str) -> str:
+    """`send=sendfile`, `send=sendfile × tso=on`."""
+    levels = words.split(AND) if len(effect.factors) > 1 else [words]
+    named = zip(effect.factors, levels, strict=True)
+    return between.join(f"{name}={shown(level)}" for name, level in named)
+
+
+def _how(source: Source) -> Iterator[str]:
+    """How to read it."""
+    each = next(e for found in source.effects.values() for e in found if e.effects)
+    at = f", at {each.crossed.where}" if each.crossed.where else ""
+    levels = [f"{len(v)} levels of {k}" for k, v in each.crossed.levels.items()]
+    confidence = share(source.result.repeat.confidence)
+    yield (
+        f"Of logarithms, over {each.n} {each.unit}s in which all {len(each.crossed.cells)} crossed"
+        f" cells ran ({', '.join(levels)}{at}). A factor's change is the mean over the levels of"
+        " the others; the change of two together is a ratio of ratios."
+    )
+    yield (
+        f"Intervals of changes are paired by {each.unit} and corrected for all rows of their metric"
+        f" (Holm, {confidence}), p is uncorrected; those of shares ({confidence}) are each of their"
+        " own. A share is of these levels: levels further apart would have a larger one."
+    )
+
+
+def _at(each: Effects, several: bool) -> str:
+    return f"{each.pair}: " if several else ""
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

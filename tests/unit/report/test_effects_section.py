@@ -1,0 +1,118 @@
+"""Which factor matters, as the report says it: sentences, tables, JSON, the plot, and what notebooks
+get.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from netbench.errors import ReportError
+from netbench.report import html, markdown, text
+from netbench.report import json as report_json
+from netbench.report.build import Report, build
+from netbench.results import load
+from tests.support.synthetic import Synth
+
+mpl.use("agg")
+FACTORS = {"send": ("readwrite", "sendfile"), "tso": ("off", "on")}
+
+
+def truth(factors: Mapping[str, str]) -> tuple[float, float, float]:
+    fast = factors["send"] == "sendfile"
+    more = 1.0 if factors["tso"] == "off" else 1.14 if fast else 1.01
+    return (30.0 if fast else 18.0) * more, 0.5, 0.6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Synth(FACTORS, truth=truth, pairs=("snd>rcv",), runs=12)
+    return made.write(tmp_path_factory.mktemp("effects") / "r")
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Report:
+    return build(folder)
+
+
+def lines(report: Report, width: int = 999) -> list[str]:
+    return list(text.section_lines(report.section("effects"), width))
+
+
+def test_one_sentence_an_effect(report: Report) -> None:
+    (each,) = report.source.effects["throughput"]
+    send, tso, both = (effect.share for effect in each.effects)
+    first, second, third = (line for line in lines(report) if line.startswith("- "))
+    assert first.startswith(
+        f"- send matters most: {send.value:.0%} of the variance of throughput ({send.low:.0%} to"
+        f" {send.high:.0%}); sendfile +7".replace("% to", " to")
+    )
+    assert second.startswith(f"- tso: {100 * tso.value:.1f}% (")
+    assert third.startswith(f"- send × tso together: {100 * both.value:.1f}% (")
+    assert "what tso does differs between levels of send: on against off is +" in third
+    assert "% at readwrite and +1" in third
+
+
+def test_a_lead_that_is_not_clear_is_not_called_one(tmp_path: Path) -> None:
+    made = Synth(FACTORS, truth=lambda _: (20.0, 0.5, 0.6), pairs=("snd>rcv",))
+    first, *_, last = (
+        line for line in lines(build(made.write(tmp_path / "r"))) if line.startswith("- ")
+    )
+    assert "comes first, though not clearly" in first
+    assert "is not seen to differ between levels of send" in last
+
+
+def test_tables_fit_a_terminal(report: Report) -> None:
+    told = lines(report, 80)
+    assert max(map(len, told)) <= 80
+    row = next(line for line in told if line.startswith("send=sendfile × tso=on"))
+    assert row.split()[-1] == "12"
+    assert any(line.startswith("Against send=readwrite, tso=off.") for line in told)
+
+
+def test_every_form_has_it(report: Report) -> None:
+    assert "Which factor matters" in markdown.render(report)
+    page = html.render(report)
+    assert "throughput at the levels of send and tso" in page
+    (found,) = json.loads(report_json.render(report))["effects"]
+    assert found["levels"] == {"send": ["readwrite", "sendfile"], "tso": ["off", "on"]}
+    both = found["effects"][2]
+    assert both["factors"] == ["send", "tso"]
+    (contrast,) = both["contrasts"]
+    assert contrast["low"] < 1.14 / 1.01 < contrast["high"]
+
+
+def test_a_rate_leaves_throughput_out(tmp_path: Path) -> None:
+    folder = Synth(
+        FACTORS,
+        truth=lambda _: (1.0, 0.5, 0.6),
+        spread=0.001,
+        pairs=("snd>rcv",),
+        repeat={"metrics": ["throughput", "sender_cpu"]},
+    ).write(tmp_path / "r")
+    with (folder / "campaign.yaml").open("a") as file:
+        file.write("transfer: {rate: 1Gb/s}\n")
+    assert list(build(folder).source.effects) == ["sender_cpu"]
+
+
+def test_notebooks_get_a_frame_and_a_plot(folder: Path) -> None:
+    results = load(folder)
+    frame = results.effects("throughput")
+    assert frame["effect"].tolist() == ["send", "tso", "send × tso"]
+    assert frame["level"].tolist() == ["sendfile", "on", "sendfile & on"]
+    assert (frame["low"] < frame["ratio"]).all()
+    assert frame["share"].sum() + frame.attrs["runs"]["snd>rcv"] == pytest.approx(1, abs=1e-6)
+    axes = results.plot.interaction("tso", "send")
+    means = results.runs.groupby(["tso", "send"], observed=True)["throughput"].mean()
+    for line, send in zip(axes.containers, FACTORS["send"], strict=True):
+        drawn = line.lines[0].get_ydata()
+        assert list(drawn) == pytest.approx([means["off", send], means["on", send]], rel=0.001)
+    assert results.plot.interaction("tso", "send", ax=axes) is axes
+    with pytest.raises(ReportError, match="no factor|not crossed"):
+        results.plot.interaction("tso", "pin")
+    with pytest.raises(ReportError, match="no metric"):
+        results.effects("goodput")
