@@ -232,13 +232,16 @@ def compare(
     gates: Sequence[str] = (),
     history: Path | None = None,
     force: bool = False,
+    more: Sequence[Path] = (),
+    abab: bool = False,
 ) -> Compared:
-    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
-    throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
-    results their verdicts; `force`: gates are judged without it. Errors: RequestError.
+    """Two results, or the levels of a factor of one; `abab`: two states measured in turns, with
+    `more` results A2, B2 and so on. `margin` and `gates` are words: 1%, throughput<-2%. `history`:
+    a folder with earlier results of A's campaign, whose spread gives two results their verdicts;
+    `force`: gates are judged without it. Errors: RequestError.
     """
     from netbench.analysis.gates import known_metric, parse
-    from netbench.report.question import of_factor, of_two
+    from netbench.report.question import of_factor, of_turns, of_two
     from netbench.report.source import Source
     from netbench.units import parse_share
 
@@ -247,8 +250,10 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
+    paths = [path for path in (result, other, *more) if path is not None]
+    _refuse_turns(paths, abab, history, force)
     _refuse_history(history, force, other)
-    sources = [Source.of(path) for path in (result, other) if path is not None]
+    sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
         within = parse_share(margin) if margin is not None else None
@@ -260,6 +265,8 @@ def compare(
         raise RequestError(
             f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
         )
+    if abab:
+        return of_turns(sources, within, chosen, parsed)
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
     return of_two(sources[0], sources[1], within, chosen, parsed, history, force)
@@ -283,6 +290,28 @@ def _refuse_history(history: Path | None, force: bool, other: Path | None) -> No
     if history is not None and not history.is_dir():
         raise RequestError(
             f"compare: --history {history}: no such folder; name one that earlier results are below"
+        )
+
+
+def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
+    if not abab and len(paths) > 2:
+        raise RequestError(
+            f"compare: {len(paths)} results; of two states measured in turns say so:"
+            " `compare A B A2 B2 --abab`"
+        )
+    if not abab:
+        return
+    if len(paths) < 4 or len(paths) % 2:
+        raise RequestError(
+            f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
+            " least, `compare A B A2 B2 --abab`"
+        )
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise RequestError("compare: --abab: a result is named twice; each campaign counts once")
+    if history is not None or force:
+        raise RequestError(
+            "compare: --history and --force are of two results; with --abab the campaigns"
+            " themselves tell how far campaigns lie apart"
         )
 
 

@@ -81,7 +81,7 @@ def for_factor(
             str(cell.get(factor))
         )
     lost = failed_by_cell(failed, ["pair", *others, factor])
-    pairings: list[_Pairing] = []
+    pairings: list[Pairing] = []
     for words, by_level in contexts.items():
         context = dict(zip(others, words[1:], strict=True))
         empty = Comparison(
@@ -103,7 +103,7 @@ def for_factor(
             for level in levels
             if level != baseline and level in planned_levels | by_level.keys()
         ):
-            pairing = _paired(
+            pairing = paired_runs(
                 replace(empty, level=level), by_level.get(level), base, repeat.boots, known
             )
             failures = lost.get((*words, level)), lost.get((*words, baseline))
@@ -111,7 +111,7 @@ def for_factor(
     dependences = _dependences(all_series, pairings)
     flips = sign_flips([p.differences for p in pairings], seed)
     estimated = [
-        replace(_estimated(p, dependences[p.comparison.pair]), sign_flip=flip)
+        replace(estimated_ratio(p, dependences[p.comparison.pair]), sign_flip=flip)
         for p, flip in zip(pairings, flips, strict=True)
     ]
     planned_boots = in_boots(repeat, factors)
@@ -123,7 +123,7 @@ def for_factor(
     flagged = [_flagged(c, dependences[c.pair], apart[c.pair]) for c in comparisons]
 
     def again(c: Comparison, mine: Series, base: Series) -> Comparison:
-        return _estimated(_paired(c, mine, base, repeat.boots, known), dependences[c.pair])
+        return estimated_ratio(paired_runs(c, mine, base, repeat.boots, known), dependences[c.pair])
 
     return [
         withstood(c, p.mine, p.base, p.failed, partial(again, c)) if p.mine and p.base else c
@@ -132,7 +132,7 @@ def for_factor(
 
 
 @dataclass(frozen=True)
-class _Pairing:
+class Pairing:
     """A comparison that is not estimated yet, the series of its cells, those of their failed runs
     (without values), and their log differences, one a unit.
     """
@@ -190,23 +190,23 @@ def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[s
     return dict(by_cell(failed.assign(failed=0.0), keys, "failed"))
 
 
-def _paired(
+def paired_runs(
     empty: Comparison, mine: Series | None, base: Series | None, boots: int, order: Rounds
-) -> _Pairing:
+) -> Pairing:
     """Pair the runs of both levels."""
     if mine is None:
-        return _Pairing(replace(empty, why=f"{empty.level} has no run here"))
+        return Pairing(replace(empty, why=f"{empty.level} has no run here"))
     if base is None:
-        return _Pairing(replace(empty, why=f"the baseline {empty.baseline} has no run here"))
+        return Pairing(replace(empty, why=f"the baseline {empty.baseline} has no run here"))
     if (mine.values <= 0).any() or (base.values <= 0).any():
-        return _Pairing(replace(empty, why=ZERO))
+        return Pairing(replace(empty, why=ZERO))
     unit, log_differences = differences(mine, base, boots, order)
     filled = replace(empty, n=len(log_differences), unit=unit)
-    return _Pairing(filled, mine, base, differences=log_differences)
+    return Pairing(filled, mine, base, differences=log_differences)
 
 
 def _dependences(
-    cells: Mapping[str, Sequence[Series]], pairings: Sequence[_Pairing]
+    cells: Mapping[str, Sequence[Series]], pairings: Sequence[Pairing]
 ) -> dict[str, Dependence]:
     """How far blocks follow each other in the comparisons of each pair of hosts."""
     found = {}
@@ -227,7 +227,7 @@ def _log_variance(series: Series | None) -> float:
     return float(np.log(series.values).var()) if series is not None else 0.0
 
 
-def _estimated(pairing: _Pairing, dependence: Dependence) -> Comparison:
+def estimated_ratio(pairing: Pairing, dependence: Dependence) -> Comparison:
     """The comparison with ratio, p and error, as far as its differences tell them."""
     filled = pairing.comparison
     if filled.why:

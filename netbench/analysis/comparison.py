@@ -20,6 +20,9 @@ FLAGS = {
     WITHIN_CONTROL: "no larger than what the control shows",
 }
 """What puts a verdict in doubt, in words."""
+CAMPAIGN = "campaign"  # the unit where each result is one value
+RESULT = "result"
+"""The factor of a comparison of results, or of states: its levels name themselves."""
 VERDICTS = ("better", "worse", "equivalent", "inconclusive")
 
 
@@ -28,9 +31,9 @@ class Comparison:
     """One level against the baseline, in one context (levels of the other factors) and pair.
 
     `ratio`, `low`, `high`: level over baseline; NaN when unknown. `p`: two-sided, of ratio 1,
-    uncorrected. `n` pairs of `unit` (`block`, `boot` or `build`); where nothing is paired, `n` and
-    `against` are the units (`run`, `boot` or `build`) of level and of baseline. `error` is the
-    standard error of the mean log difference, with `freedom` degrees; `sd` the deviation that it
+    uncorrected. `n` pairs of `unit` (`block`, `boot`, `build` or `campaign`); where nothing is
+    paired, `n` and `against` are the units (`run`, `boot` or `build`) of level and of baseline.
+    `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the deviation that it
     comes from. `needed`: the range of total n (of each, if not paired) at which the interval of an
     inconclusive one would be as narrow as asked, None where the data cannot tell. `why`: why there
     is no interval. Of two results, `earlier` is the number of earlier results whose spread is in
@@ -79,7 +82,7 @@ class Comparison:
     @property
     def names(self) -> tuple[str, str]:
         """Level and baseline in words, with the factor; those of two results say enough."""
-        if self.against is not None:
+        if self.factor == RESULT:
             return self.level, self.baseline
         return f"{self.factor}={self.level}", f"{self.factor}={self.baseline}"
 

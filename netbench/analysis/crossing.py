@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from netbench.analysis.shown_levels import shown
 from netbench.result_files import PlannedCell
 from netbench.units import count, listed
 
@@ -111,7 +112,7 @@ def _left_out(
             " (`exclude`, `include`, or beside a cell that is missing)"
         )
     if empty:
-        yield f"without two runs, so left out: {listed(empty, NAMED)}"
+        yield f"without two runs, so left out: {listed([shown(cell) for cell in empty], NAMED)}"
 
 
 def _missing(
@@ -119,7 +120,7 @@ def _missing(
 ) -> Iterator[str]:
     """The levels that had to be dropped."""
     dropped = [
-        f"{name}={level}"
+        f"{name}={shown(level)}"
         for at, name in enumerate(swept)
         for level in dict.fromkeys(levels[at] for levels in words)
         if level not in grid[at]

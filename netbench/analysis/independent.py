@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from netbench.analysis.compare import ZERO, by_cell, failed_by_cell, withstood
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import RESULT, Comparison
 from netbench.analysis.history import FEWEST, History, Level, spread, units
 from netbench.analysis.intervals import Numbers, sequential_confidence, welch_error
 from netbench.analysis.matching import A, B, Match, Matching
@@ -59,7 +59,7 @@ def compared(
         for m in matching.matches
     ]
     empty = Comparison(
-        "result", B, A, {}, "", metric, 0, "run", confidence=repeat.confidence, against=0
+        RESULT, B, A, {}, "", metric, 0, "run", confidence=repeat.confidence, against=0
     )
     empty = replace(empty, margin=margin, better=better, earlier=0)
     family = [_independent(empty, sample, *sample.series) for sample in samples]

@@ -20,11 +20,12 @@ from dataclasses import replace
 from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.analysis.boots import BOOTED
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import CAMPAIGN, Comparison
 from netbench.analysis.intervals import ratio_confidence
 from netbench.analysis.metrics import describe
 from netbench.model import Repeat
 
+FIXED = (*BOOTED, CAMPAIGN)  # units whose number nobody chooses by looking at results
 MOST_RUNS = 10_000  # no larger number of runs is named as what would reach a width
 ENOUGH_FREEDOM = 25  # of a deviation from which a number of runs is told
 RANGE = (0.05, 0.95)  # upper tails of chi-squared: the range of a deviation that holds 90%
@@ -60,7 +61,7 @@ def _levels(family: Sequence[Comparison], p: Sequence[float], repeat: Repeat) ->
     known = sorted((i for i, each in enumerate(p) if not math.isnan(each)), key=lambda i: p[i])
     left, failed = len(known), False
     for i in known:
-        by_boot = family[i].unit in BOOTED  # their number is not chosen by looking
+        by_boot = family[i].unit in FIXED  # their number is not chosen by looking
         levels[i] = (
             1 - (1 - repeat.confidence) / left if by_boot else ratio_confidence(repeat, left)
         )
@@ -135,7 +136,7 @@ def _needed(c: Comparison, family: Sequence[Comparison], repeat: Repeat) -> tupl
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
     freedom, boots or builds as units, or beyond MOST_RUNS.
     """
-    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in BOOTED or not c.sd > 0:
+    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
         return None
     sd, freedom = _pooled(c, family)
     room = math.log1p(repeat.precision)

@@ -1,4 +1,4 @@
-"""`compare`: two results, or the levels of a factor of one."""
+"""`compare`: two results, the levels of a factor of one, or two states measured in turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from netbench.cli.output import WIDTH, say, say_json
 from netbench.cli.verb import Verb, add_result
 from netbench.errors import RequestError
 
-OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force")
+OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force", "abab")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -17,7 +17,8 @@ def _run(options: argparse.Namespace) -> int:
     from netbench.report import text
 
     chosen = {name: getattr(options, name) for name in OPTIONS}
-    compared = api.compare(options.result, options.other, **chosen)
+    other, *more = options.others or [None]
+    compared = api.compare(options.result, other, more=more, **chosen)
     if options.json:
         say_json(compared.to_json())
     else:
@@ -31,7 +32,17 @@ def _run(options: argparse.Namespace) -> int:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_result(parser, "A")
     parser.add_argument(
-        "other", type=Path, nargs="?", metavar="B", help="a second one, to compare with A"
+        "others",
+        type=Path,
+        nargs="*",
+        metavar="B",
+        help="a second one, to compare with A; with --abab B, A2, B2 and so on",
+    )
+    parser.add_argument(
+        "--abab",
+        action="store_true",
+        help="A B A2 B2 ... are campaigns of two states, measured in turns: the campaign is the"
+        " unit, and each A is paired with the B beside it",
     )
     parser.add_argument(
         "--factor", metavar="F", help="compare the levels of F (default: the factor of `compare:`)"

@@ -101,8 +101,8 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix, interaction); renderers without
-    pictures leave it out.
+    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix, interaction);
+    renderers without pictures leave it out.
 
     `label` is its title; `number` says which of several matrices it is of.
     """

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from netbench.analysis.alternating import Turns
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.differing import Difference
 from netbench.analysis.gates import Gate, Outcome, judge
@@ -29,6 +30,15 @@ UNPAIRED = (
     "The two ran at different times, so nothing is paired: each result is an independent sample"
     " (Welch), and what else changed between the two times is part of the difference."
 )
+IN_TURNS = (
+    "The two states were measured in turns ({order}), a campaign each: each A is paired with the B"
+    " beside it, so that what drifts from pair to pair cancels. The campaign is the unit."
+)
+NO_TURNS = (
+    "The campaigns took no turns: in order of time they are {order}. What drifts from one campaign"
+    " to the next is part of every difference, so there are no intervals. Measure A, B, A and B in"
+    " turns."
+)
 ALONE = (
     "Two campaigns of the same differ although nothing was changed, and their own runs do not tell"
     " by how much. So there are intervals, but no verdicts. `compare A B --history DIR` takes the"
@@ -44,7 +54,8 @@ class Compared:
     `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
     results differ in; `profiles`: which functions' costs changed; `asked`: metrics that were named;
     `offered`: what a rate did to throughput; `history`: earlier results; `forced`: gates are judged
-    without them; `controls`: by metric, those beside its comparisons.
+    without them; `controls`: by metric, those beside its comparisons; `turns`: where two states
+    were measured in turns, the campaigns of each.
     """
 
     title: str
@@ -59,6 +70,7 @@ class Compared:
     history: History | None = None
     forced: bool = False
     controls: Families = field(default_factory=dict)
+    turns: Turns | None = None
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -75,13 +87,22 @@ class Compared:
             if not o.fell and not o.held and any(c.lacks_history for c in o.unjudged)
         ]
         if not unanswered:
-            return ""
+            return self._refused_turns
         a = self.results[A]
         return (
             f"cannot judge {listed(unanswered, NAMED)}: {self._history_said}. Run {a.name} a few"
             " times more and name a folder with these results:"
             f" `compare A B --history {a.path.parent}`; --force judges the intervals as they are"
         )
+
+    @property
+    def _refused_turns(self) -> str:
+        """Why gates of campaigns in turns are not answered; "" where they are."""
+        unanswered = [o for o in self.outcomes if not o.fell and not o.held and o.unjudged]
+        if self.turns is None or not unanswered:
+            return ""
+        names = listed([o.gate.text for o in unanswered], NAMED)
+        return f"cannot judge {names}: {unanswered[0].unjudged[0].why}; measure A, B, A, B in turns"
 
     @property
     def _history_said(self) -> str:
@@ -109,8 +130,7 @@ class Compared:
         head = explained(self.label)
         if len(self.results) > 1:
             head += [f"{name}: {_described(result)}" for name, result in self.results.items()]
-            head.append(UNPAIRED)
-            head += self._history_lines()
+            head += self._how_paired()
         head += [self.offered] if self.offered else []
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
@@ -142,6 +162,12 @@ class Compared:
             lines = tuple(gate_line(outcome, several) for outcome in self.outcomes)
             sections.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
         return [labelled(section, self.label) for section in sections]
+
+    def _how_paired(self) -> list[str]:
+        """What the results have to do with each other."""
+        if self.turns is None:
+            return [UNPAIRED, *self._history_lines()]
+        return [(IN_TURNS if self.turns.alternate else NO_TURNS).format(order=self.turns.order)]
 
     def _history_lines(self) -> list[str]:
         """What earlier results there are, and what lacks them."""
@@ -200,7 +226,7 @@ class Compared:
             "title": self.title,
             "label": self.label,
             "results": {name: str(result.path) for name, result in self.results.items()},
-            "paired": len(self.results) == 1,
+            "paired": len(self.results) == 1 or self.turns is not None,
             "comparisons": [comparison(c) for family in self.families.values() for c in family],
             "controls": [control(c) for each in self.controls.values() for c in each],
             "notes": list(self.notes),
@@ -223,6 +249,9 @@ class Compared:
                 "results": [str(result.path) for result in self.history.results],
                 "notes": list(self.history.notes),
             },
+            "turns": None
+            if self.turns is None
+            else {"order": self.turns.order, "alternate": self.turns.alternate},
             "forced": self.forced,
             "refusal": self.refusal,
         }

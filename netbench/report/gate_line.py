@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.analysis.comparison import FLAGS, Comparison
+from netbench.analysis.comparison import FLAGS, RESULT, Comparison
 from netbench.analysis.gates import Outcome
 from netbench.analysis.words import bounds, change
 from netbench.report.numbers import share
@@ -49,6 +49,6 @@ def with_interval(c: Comparison, several: bool) -> str:
 
 def _of(c: Comparison, several: bool) -> str:
     """The level and place before what is said of it; "" where there is one thing alone."""
-    level = [f"{c.factor}={c.level}"] if c.against is None else []
+    level = [f"{c.factor}={c.level}"] if c.factor != RESULT else []
     words = " ".join([*level, *([where(c, several)] if where(c, several) else [])])
     return f"{words}: " if words else ""

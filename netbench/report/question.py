@@ -1,21 +1,25 @@
-"""What `compare` is asked: two levels of one result, or two results; with its answer."""
+"""What `compare` is asked: two levels of one result, two results, or two states measured in turns;
+with its answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.analysis import differing, independent, matching, offered
+from netbench.analysis import alternating, differing, independent, matching, offered
 from netbench.analysis.cells import metric_order
 from netbench.analysis.gates import Gate
 from netbench.analysis.history import find
+from netbench.analysis.matching import NAMED
 from netbench.analysis.offered import METRIC
 from netbench.analysis.result import Result
 from netbench.errors import ReportError
 from netbench.report.compared import Compared
 from netbench.report.sections.profile import changes, changes_of_results
 from netbench.report.source import Source
+from netbench.units import listed
 
 
 def of_factor(
@@ -122,6 +126,76 @@ def of_two(
         earlier,
         force,
     )
+
+
+def of_turns(
+    sources: Sequence[Source],
+    margin: float | None = None,
+    metrics: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
+) -> Compared:
+    """Two states measured in turns, A B A B: campaigns of both, two at least of each. Errors:
+    ReportError where they have no cell or not the metric in common.
+    """
+    by_path = {source.result.path: source for source in sources}
+    taken = alternating.turns(*([s.result for s in sources[at::2]] for at in (0, 1)))
+    cells, places = alternating.matched(taken)
+    if not cells.matches:
+        why = "; ".join(cells.notes) or "their factors have no level in common"
+        raise ReportError(f"the {len(sources)} results have no cell in common: {why}")
+    named = _named(metrics, gates)
+    held = [
+        {(c.cell, c.pair) for c in by_path[r.path].cells if offered.holds(r, c)} for r in taken.all
+    ]
+    free = [
+        m
+        for m in cells.matches
+        if not all(there[m.a] in h for there, h in zip(places, held, strict=True))
+    ]
+    families = {
+        name: alternating.compared(
+            taken,
+            free if name == METRIC and name not in named else cells.matches,
+            places,
+            name,
+            margin,
+        )
+        for name in _metrics(sources, metrics, gates)
+    }
+    a, b = taken.a[0], taken.b[0]
+    return Compared(
+        f"{b.name} (B) compared with {a.name} (A), {len(taken.a)} campaigns of each",
+        _numbered(taken),
+        {name: family for name, family in families.items() if family},
+        gates,
+        (*cells.notes, *_changed(taken)),
+        differing.differences(a, b),
+        tuple(metrics),
+        " ".join(dict.fromkeys(s.offered for s in sources if s.offered)),
+        turns=taken,
+    )
+
+
+def _numbered(taken: alternating.Turns) -> dict[str, Result]:
+    """A, B, A2, B2 and so on to their results."""
+    both = zip(taken.a, taken.b, strict=True)
+    return {
+        f"{state}{number if number > 1 else ''}": result
+        for number, pair in enumerate(both, 1)
+        for state, result in zip(alternating.STATES, pair, strict=True)
+    }
+
+
+def _changed(taken: alternating.Turns) -> Iterator[str]:
+    """What campaigns of one state differ in: it is part of the spread."""
+    for state, (first, *others) in zip(alternating.STATES, (taken.a, taken.b), strict=True):
+        for other in others:
+            names = list(dict.fromkeys(d.what for d in differing.differences(first, other)))
+            if names:
+                yield (
+                    f"{other.path} differs from the first {state} in {listed(names, NAMED)}, though"
+                    " they are to be one state"
+                )
 
 
 def _free(cells: matching.Matching, a: Source, b: Source) -> matching.Matching:

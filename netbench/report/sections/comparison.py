@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from netbench.analysis.comparison import FLAGS, Comparison, numbers
+from netbench.analysis.comparison import FLAGS, RESULT, Comparison, numbers
 from netbench.analysis.control import holds
 from netbench.analysis.metrics import describe
 from netbench.analysis.sign_flip import EXACT, draws_of
@@ -70,8 +70,8 @@ def table(
     others = [name for name, levels in words.items() if len(levels) > 1]
     common = [f"{name}={level}" for name, (level, *more) in words.items() if level and not more]
     what = f"{what} ({' '.join(common)})" if common else what
-    paired = first.against is None
-    keys = [*(["pair"] if several else []), *others, *([first.factor] if paired else [])]
+    paired, levels = first.against is None, first.factor != RESULT
+    keys = [*(["pair"] if several else []), *others, *([first.factor] if levels else [])]
     columns = [
         *(Column(k, kind="key") for k in keys or ["cell"]),
         Column("change", "%"),
@@ -108,11 +108,11 @@ def _control_row(c: Comparison, others: Sequence[str], several: bool) -> tuple[V
 
 
 def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ...]:
-    paired = c.against is None
+    paired, levels = c.against is None, c.factor != RESULT
     keys = (
         ([c.pair] if several else [])
         + [c.context.get(name, "") for name in others]
-        + ([c.level] if paired else [])
+        + ([c.level] if levels else [])
     )
     change = None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}"
     ps = [_probability(c.p), *([_probability(c.sign_flip)] if paired else [])]
