@@ -33,13 +33,14 @@ class Comparison:
     `ratio`, `low`, `high`: level over baseline; NaN when unknown. `p`: two-sided, of ratio 1,
     uncorrected. `n` pairs of `unit` (`block`, `boot`, `build` or `campaign`); where nothing is
     paired, `n` and `against` are the units (`run`, `boot` or `build`) of level and of baseline.
-    `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the deviation that it
-    comes from. `needed`: the range of total n (of each, if not paired) at which the interval of an
-    inconclusive one would be as narrow as asked, None where the data cannot tell. `why`: why there
-    is no interval. Of two results, `earlier` is the number of earlier results whose spread is in
-    the interval, `between` the standard deviation of their mean logarithms. `unsettled`: why an
-    interval gives no verdict, where more runs would not. `sign_flip`: p of the exact test over
-    units (sign_flip.py). `failures`: of both levels, where any run failed.
+    `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the
+    deviation that it comes from. `needed`: the range of total n (of each, if not paired) at which
+    the interval of an inconclusive one would be as narrow as asked, None where the data cannot
+    tell. `why`: why there is no interval. Of two results, `earlier` is the number of earlier
+    results whose spread is in the interval, `between` the standard deviation of their mean
+    logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
+    `sign_flip`: p of the exact test over units (sign_flip.py). `failures`: of both levels, where
+    any run failed.
     """
 
     factor: str

@@ -17,6 +17,7 @@ SECTIONS = (
     "matrix",
     "cells",
     "comparison",
+    "published",
     "boots",
     "factors",
     "effects",
