@@ -51,6 +51,11 @@ _API = (
 )  # a name that is not here never imports the API (`from netbench import plan` asks for it first)
 
 
+def __dir__() -> list[str]:
+    """The API, as a notebook's completion shows it."""
+    return sorted([*_API, "__version__"])
+
+
 def __getattr__(name: str) -> object:
     """A name of netbench.api. Errors: AttributeError."""
     if name in _API:

@@ -18,14 +18,14 @@ from netbench.report.source import Source
 
 class Plots:
     """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless
-    `axes` is given.
+    `ax` is given.
     """
 
     def __init__(self, source: Source, samples: Callable[[], pd.DataFrame]) -> None:
         """samples: gives the frame of samples.samples_of."""
         self._source, self._samples = source, samples
 
-    def means(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
+    def means(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
         """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric
         that is not there.
         """
@@ -34,21 +34,21 @@ class Plots:
             plots.means(
                 rows,
                 self._source.result.describe(metric),
-                axes or plots.shown_axes(plots.height_of(len(rows.labels))),
+                ax or plots.shown_axes(plots.height_of(len(rows.labels))),
             )
         )
 
-    def order(self, metric: str = "throughput", axes: Axes | None = None) -> Axes:
+    def order(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
         """Runs in order of execution against their cell's mean. Errors: as means."""
         return self._titled(
             plots.order(
                 self._source.result.ok,
                 self._source.result.describe(self._known(metric)),
-                axes or plots.shown_axes(plots.FLAT),
+                ax or plots.shown_axes(plots.FLAT),
             )
         )
 
-    def samples(self, run: int, counter: str | None = None, axes: Axes | None = None) -> Axes:
+    def samples(self, run: int, counter: str | None = None, ax: Axes | None = None) -> Axes:
         """Interval samples of one run.
 
         A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors:
@@ -68,11 +68,11 @@ class Plots:
         if counter is not None:
             if rows["stream"].any():
                 rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
-            return self._titled(plots.samples(rows, counter, axes or plots.shown_axes(plots.FLAT)))
+            return self._titled(plots.samples(rows, counter, ax or plots.shown_axes(plots.FLAT)))
         together: pd.DataFrame = rows.groupby(["side", "seconds"])["flow.bytes"].sum().reset_index()
         steps = together.groupby("side")[["flow.bytes", "seconds"]].diff()
         together["Gb/s"] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
-        return self._titled(plots.samples(together, "Gb/s", axes or plots.shown_axes(plots.FLAT)))
+        return self._titled(plots.samples(together, "Gb/s", ax or plots.shown_axes(plots.FLAT)))
 
     def interaction(
         self,

@@ -136,10 +136,17 @@ def test_plots_are_axes(result: netbench.Results, monkeypatch: pytest.MonkeyPatc
     means = result.plot.means("throughput")
     assert means.get_yticklabels()[0].get_text() == "readwrite · none"
     assert len(means.lines[0].get_xdata()) == 31  # every ok run is a dot
-    assert result.plot.means("throughput", axes=means) is means
+    assert result.plot.means("throughput", ax=means) is means
     with pytest.raises(ReportError, match="no metric 'speed'"):
         result.plot.means("speed")
     pyplot.close("all")
+
+
+def test_dir_shows_the_api() -> None:
+    shown = dir(netbench)
+    assert {"Results", "load", "transfer"} <= set(shown)
+    assert all(hasattr(netbench, name) for name in shown)
+    assert "os" not in shown
 
 
 def test_words_and_previews(result: netbench.Results) -> None:
