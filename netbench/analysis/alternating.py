@@ -29,7 +29,7 @@ from netbench.analysis.dependence import INDEPENDENT
 from netbench.analysis.matching import A, B, Match, Matching, Place, match
 from netbench.analysis.pairs import NO_BUILDS, Series
 from netbench.analysis.result import Result
-from netbench.analysis.sign_flip import sign_flip_p
+from netbench.analysis.sign_flip import sign_flips
 from netbench.analysis.verdicts import corrected
 
 STATES = (A, B)
@@ -120,7 +120,8 @@ def compared(
             ratio = float(np.exp(pairing.differences.mean()))
             return replace(named, ratio=ratio, why=f"the campaigns took no turns ({taken.order})")
         found = estimated_ratio(replace(pairing, comparison=named), INDEPENDENT)
-        return replace(found, sign_flip=sign_flip_p(pairing.differences, 1))
+        (flip,) = sign_flips([pairing.differences], 1)
+        return replace(found, sign_flip=flip)
 
     family, samples = [], []
     for m in matches:

@@ -136,7 +136,8 @@ class _Squares:
         n = len(self.each) - 1
         if n < 2:
             return np.full(n + 1, NAN)
-        return np.maximum(self.each.sum() - self.each - n * self.others, 0.0) / (n - 1)
+        spreads: Numbers = np.maximum(self.each.sum() - self.each - n * self.others, 0.0) / (n - 1)
+        return spreads
 
     def variances_without(self) -> Numbers:
         """As variance, without each unit in turn."""

@@ -301,7 +301,7 @@ def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
 
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
-MARKERS = "osD^vPX*"
+SHAPES = "osD^vPX*"
 
 
 def interaction(
@@ -325,7 +325,7 @@ def interaction(
             np.arange(len(down)) + 0.04 * (at - (len(lines) - 1) / 2),
             middle,
             yerr=np.maximum(bars, 0),
-            fmt=MARKERS[at % len(MARKERS)] + "-",
+            fmt=SHAPES[at % len(SHAPES)] + "-",
             ms=5,
             lw=1.4,
             capsize=3,

@@ -167,7 +167,7 @@ def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     """Each contrast with its interval."""
     keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
     columns = (*keys, Column("change", "%"), Column("interval"), Column("p"), Column("n"))
-    rows = tuple(
+    rows: tuple[tuple[Value, ...], ...] = tuple(
         (
             *([each.pair] if several else []),
             _levels(effect, c.level, TOGETHER),
