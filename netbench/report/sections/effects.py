@@ -11,7 +11,7 @@ from netbench.analysis.comparison import Comparison
 from netbench.analysis.effects import AND, TOGETHER, Effect, Effects
 from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import bounds, percent, signed
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
+from netbench.report.blocks import ROW, Block, Column, Levels, Plot, Prose, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
 from netbench.report.titles import title
@@ -156,7 +156,13 @@ def _shares(found: Sequence[Effects], what: str, several: bool) -> Table:
         if len(each.crossed.factors) > 2:
             rows.append((*pair, HIGHER, _share(each.higher), ""))
         rows.append((*pair, RUNS, _share(each.runs), ""))
-    return Table(f"{what}: shares of variance", columns, tuple(rows))
+    places = {(i, ROW): _pair(row[0] if several else None) for i, row in enumerate(rows)}
+    return Table(f"{what}: shares of variance", columns, tuple(rows), places=places)
+
+
+def _pair(pair: Value) -> Levels:
+    """All cells, of a pair where there are several."""
+    return {"pair": str(pair)} if pair is not None else {}
 
 
 def _share(fraction: float) -> Value:
@@ -167,6 +173,12 @@ def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     """Each contrast with its interval."""
     keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
     columns = (*keys, Column("change", "%"), Column("interval"), Column("p"), Column("n"))
+    contrasts = [
+        (each, effect, c)
+        for each in found
+        for effect in (*each.main, *each.interactions)
+        for c in effect.contrasts
+    ]
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (
             *([each.pair] if several else []),
@@ -176,22 +188,30 @@ def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
             "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}",
             c.n,
         )
-        for each in found
-        for effect in (*each.main, *each.interactions)
-        for c in effect.contrasts
+        for each, effect, c in contrasts
     )
     against = dict.fromkeys(
         _levels(effect, effect.contrasts[0].baseline, " ") for each in found for effect in each.main
     )
     note = f"Against {', '.join(against)}."
-    return Table(f"{what}: effects", columns, rows, (note,))
+    places = {
+        (i, ROW): {
+            **_pair(each.pair if several else None),
+            **dict(zip(effect.factors, _words(effect, c.level), strict=True)),
+        }
+        for i, (each, effect, c) in enumerate(contrasts)
+    }
+    return Table(f"{what}: effects", columns, rows, (note,), places=places)
 
 
 def _levels(effect: Effect, words: str, between: str) -> str:
     """`send=sendfile`, `send=sendfile × tso=on`."""
-    levels = words.split(AND) if len(effect.factors) > 1 else [words]
-    named = zip(effect.factors, levels, strict=True)
+    named = zip(effect.factors, _words(effect, words), strict=True)
     return between.join(f"{name}={shown(level)}" for name, level in named)
+
+
+def _words(effect: Effect, words: str) -> list[str]:
+    return words.split(AND) if len(effect.factors) > 1 else [words]
 
 
 def _how(source: Source) -> Iterator[str]:

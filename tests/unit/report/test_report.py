@@ -528,7 +528,9 @@ def test_html_escapes_what_records_say(reports: dict[str, Report]) -> None:
 def test_html_has_drawings_and_every_cell(reports: dict[str, Report]) -> None:
     page = Page()
     page.feed(html.render(reports["two kernels"]))
-    assert page.tags.count("figure") == 9  # three of means, one of order, five of ratios
+    assert (
+        page.tags.count("figure") == 10
+    )  # three of means, one of order, five of ratios, one of effects
     assert "converged" in page.said
 
 
