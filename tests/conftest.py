@@ -105,6 +105,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     skip_without(item)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def as_a_namespace_begins() -> None:
+    """TCP keeps what it learns, whatever the modules before have left: some kill all that would put
+    a campaign's setting back.
+    """
+    with contextlib.suppress(OSError):  # without root
+        Path("/proc/sys/net/ipv4/tcp_no_metrics_save").write_text("0")
+
+
 @pytest.fixture
 def small() -> Campaign:
     """Two cells, two runs each, of some tens of milliseconds."""
