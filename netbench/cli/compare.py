@@ -88,7 +88,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 VERB = Verb(
     "compare",
-    "two results, or the levels of a factor of one, with intervals and verdicts",
+    "two results, the levels of a factor of one, or two states in turns: intervals and verdicts",
     _run,
     _add_arguments,
     to_json=True,

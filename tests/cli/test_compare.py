@@ -12,7 +12,7 @@ import pytest
 
 from netbench.report.label import LABEL
 from tests.support.local import Command
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth
 
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 TWO = ("snd>rcv",)
@@ -46,6 +46,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Synth(sends, runs=10, spread=0.004, seed=40 + n, pairs=TWO).write(made / "earlier" / str(n))
     Synth({"tso": ("on", "off")}, runs=3, pairs=("x>y", "y>x")).write(made / "other")
     return made
+
+
+def test_states_in_turns_have_verdicts_and_gates(netbench: Command, tmp_path: Path) -> None:
+    for day, (name, level) in enumerate((("a", 33), ("b", 30), ("a2", 32.9), ("b2", 29.9)), 1):
+
+        def begin(record: Record, day: int = day) -> Record:
+            return record | {"started": f"2026-03-{day:02d}{record['started'][10:]}"}
+
+        Synth(
+            {"send": ("sendfile",)},
+            truth=lambda _, level=level: (level, 0.5, 0.6),  # type: ignore[misc]
+            spread=0.002,
+            seed=day,
+            pairs=TWO,
+            edit=begin,
+        ).write(tmp_path / name)
+    gate = ("--abab", "--metric", "throughput", "--fail-if", "throughput<-2%")
+    paths = [tmp_path / name for name in ("a", "b", "a2", "b2")]
+    done = netbench("compare", *paths, *gate)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "measured in turns (A B A B)" in words(done.stdout)
+    assert re.search(r"B moves 9\.\d% less than A, 95% interval .* \(worse\)", words(done.stdout))
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    by_twos = [paths[0], paths[1], paths[3], paths[2]]  # a and b2 as A, which began first and last
+    assert "(A B B A)" in words(netbench("compare", *by_twos, *gate).stdout)
+    apart = netbench("compare", paths[0], paths[2], paths[1], paths[3], *gate)
+    assert apart.returncode == 2
+    assert "took no turns (A A B B)" in apart.stderr
+    assert netbench("compare", *paths, "--metric", "throughput").returncode == 2
 
 
 def words(text: str) -> str:

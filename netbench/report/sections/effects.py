@@ -48,12 +48,12 @@ def effects(source: Source) -> Section | None:
     if not blocks:
         return None
     notes = dict.fromkeys(
-        f"{_at(each, several)}{_upper(note)}."
+        f"{_at(each, several)}{note}."
         for found in source.effects.values()
         for each in found
         for note in each.notes
     )
-    told = (*_how(source), *notes, *whys)
+    told = (*_how(source, several), *notes, *whys)
     return Section("effects", "Which factor matters", (*blocks, Prose(told)))
 
 
@@ -70,16 +70,15 @@ def sentences(each: Effects, what: str, several: bool) -> Iterator[str]:
     """
     where = _at(each, several)
     for place, effect in enumerate(each.main):
-        head = f"{effect.name} {_rank(each.main, what)}" if place == 0 else f"{effect.name}:"
+        head = f"{effect.name} {_rank(effect, each.effects)}" if place == 0 else f"{effect.name}:"
         yield f"{where}{head} {_told(effect, what if place == 0 else '')}; {_changes(effect)}."
     for effect in each.interactions:
         yield f"{where}{effect.name} together: {_told(effect, '')}; {_differs(each, effect)}."
 
 
-def _rank(main: Sequence[Effect], what: str) -> str:
-    """What can be said of the effect with the largest share."""
-    first, *rest = main
-    others = [effect.share.high for effect in rest]
+def _rank(first: Effect, every: Sequence[Effect]) -> str:
+    """What can be said of the factor with the largest share."""
+    others = [effect.share.high for effect in every if effect is not first]
     clear = all(first.share.low > high for high in others)  # never of NaN
     return "matters most:" if clear else "comes first, though not clearly:"
 
@@ -127,19 +126,19 @@ def _differs(each: Effects, effect: Effect) -> str:
     seen = [c for c in effect.contrasts if c.low > 1 or c.high < 1]
     c = max(seen or effect.contrasts, key=lambda c: abs(math.log(c.ratio)))
     if not seen:
-        return f"what {last} does is not seen to differ between levels of {first} ({_ratio(c)})"
+        return f"what {last} does is not seen to differ between levels of {first}: {_ratio(c)}"
     (low, base), (high, level) = c.baseline.split(AND), c.level.split(AND)
     at = " and ".join(
-        f"{signed(effect.alone[place, level])}% at {shown(place)}" for place in (low, high)
+        f"{shown(place)} by {signed(effect.alone[place, level])}%" for place in (low, high)
     )
     return (
-        f"what {last} does differs between levels of {first}: {shown(level)} against"
-        f" {shown(base)} is {at}, apart by {_ratio(c)}"
+        f"what {last} does differs between levels of {first}: {last}={shown(level)} changes {at}"
+        f" against {shown(base)}, between them {_ratio(c)}"
     )
 
 
 def _ratio(c: Comparison) -> str:
-    return f"{signed(c.ratio)}%, {bounds(c.low, c.high)}"
+    return f"{signed(c.ratio)}% ({bounds(c.low, c.high)})"
 
 
 def _shares(found: Sequence[Effects], what: str, several: bool) -> Table:
@@ -214,27 +213,32 @@ def _words(effect: Effect, words: str) -> list[str]:
     return words.split(AND) if len(effect.factors) > 1 else [words]
 
 
-def _how(source: Source) -> Iterator[str]:
-    """How to read it."""
-    each = next(e for found in source.effects.values() for e in found if e.effects)
+def _how(source: Source, several: bool) -> Iterator[str]:
+    """How to read it: what it is over, once where that is the same for all."""
+    known = [e for found in source.effects.values() for e in found if e.effects]
+    bases = {_basis(each): each for each in known}
+    for basis, each in bases.items():
+        place = f"{_at(each, several)}{title(each.metric, source.result)}: "
+        yield basis if len(bases) == 1 else f"{place}{basis}"
+    unit, confidence = known[0].unit, share(source.result.repeat.confidence)
+    yield (
+        "A factor's change is the mean over the levels of the others; the change of two together is"
+        f" a ratio of ratios. Intervals of changes are paired by {unit} and corrected for all rows"
+        f" of their metric (Holm, {confidence}), p is uncorrected; those of shares ({confidence})"
+        " are each of their own. A share is of these levels: levels further apart would have a"
+        " larger one."
+    )
+
+
+def _basis(each: Effects) -> str:
+    """The cells and units that an analysis is of."""
     at = f", at {each.crossed.where}" if each.crossed.where else ""
     levels = [f"{len(v)} levels of {k}" for k, v in each.crossed.levels.items()]
-    confidence = share(source.result.repeat.confidence)
-    yield (
+    return (
         f"Of logarithms, over {each.n} {each.unit}s in which all {len(each.crossed.cells)} crossed"
-        f" cells ran ({', '.join(levels)}{at}). A factor's change is the mean over the levels of"
-        " the others; the change of two together is a ratio of ratios."
-    )
-    yield (
-        f"Intervals of changes are paired by {each.unit} and corrected for all rows of their metric"
-        f" (Holm, {confidence}), p is uncorrected; those of shares ({confidence}) are each of their"
-        " own. A share is of these levels: levels further apart would have a larger one."
+        f" cells ran ({', '.join(levels)}{at})."
     )
 
 
 def _at(each: Effects, several: bool) -> str:
     return f"{each.pair}: " if several else ""
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

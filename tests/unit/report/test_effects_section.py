@@ -16,7 +16,7 @@ from netbench.report import html, markdown, text
 from netbench.report import json as report_json
 from netbench.report.build import Report, build
 from netbench.results import load
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth, failed
 
 mpl.use("agg")
 FACTORS = {"send": ("readwrite", "sendfile"), "tso": ("off", "on")}
@@ -53,8 +53,8 @@ def test_one_sentence_an_effect(report: Report) -> None:
     )
     assert second.startswith(f"- tso: {100 * tso.value:.1f}% (")
     assert third.startswith(f"- send × tso together: {100 * both.value:.1f}% (")
-    assert "what tso does differs between levels of send: on against off is +" in third
-    assert "% at readwrite and +1" in third
+    assert "what tso does differs between levels of send: tso=on changes readwrite by +" in third
+    assert "% and sendfile by +1" in third
 
 
 def test_a_lead_that_is_not_clear_is_not_called_one(tmp_path: Path) -> None:
@@ -84,6 +84,24 @@ def test_every_form_has_it(report: Report) -> None:
     assert both["factors"] == ["send", "tso"]
     (contrast,) = both["contrasts"]
     assert contrast["low"] < 1.14 / 1.01 < contrast["high"]
+
+
+def test_pairs_that_differ_in_cells_say_over_what_they_are(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        bad = record["pair"] == "c>d" and record["cell"] == "send=splice,tso=on"
+        return failed(record, "failed", "reset") if bad else record
+
+    factors = FACTORS | {"send": ("readwrite", "sendfile", "splice")}
+    made = Synth(factors, truth=truth, pairs=("a>b", "c>d"), edit=edit)
+    told = lines(build(made.write(tmp_path / "r")))
+    assert any(
+        line.startswith("a>b: throughput: Of logarithms, over 10 blocks in which all 6")
+        for line in told
+    )
+    assert any(
+        line.startswith("c>d: throughput: Of logarithms, over 10 blocks in which all 4")
+        for line in told
+    )
 
 
 def test_a_rate_leaves_throughput_out(tmp_path: Path) -> None:
