@@ -1,18 +1,22 @@
-"""What notebooks use: frames with units, plots as Axes, comparisons, and the first-look notebook
-from start to end.
+"""What notebooks use: frames with units, plots as Axes, comparisons, and the notebooks from start to
+end.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from nbclient import NotebookClient
@@ -164,14 +168,39 @@ def test_importing_netbench_is_cheap() -> None:
         _ = netbench.nothing
 
 
-def test_first_look_runs(result: netbench.Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NETBENCH_SAMPLE", str(result.path.parent))
-    notebook = nbformat.read(NOTEBOOKS / "first-look.ipynb", as_version=4)
+def outputs(name: str) -> list[Any]:
+    """What the cells of a notebook show when they are run; as committed they show nothing."""
+    notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells)
     NotebookClient(
         notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOKS)}}
     ).execute()
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def test_first_look_runs(result: netbench.Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETBENCH_SAMPLE", str(result.path.parent))
+    shown = outputs("first-look")
     assert any("moves" in output.get("text", "") for output in shown)
     assert sum("text/html" in output.get("data", {}) for output in shown) >= 4
     assert sum("image/png" in output.get("data", {}) for output in shown) == 2
+
+
+def test_meters_are_told_apart_on_the_committed_sample() -> None:
+    """The interval and the numbers of runs are those of scipy over the committed records."""
+    shown = outputs("cpu-meters")
+    said = "".join(output.get("text", "") for output in shown)
+    (folder,) = [
+        file.parent
+        for file in sorted((ROOT / "results/sample").glob("**/plan.json"))
+        if json.loads(file.read_text())["name"] == "sample"
+    ]
+    runs = netbench.load(folder).runs
+    logs = np.log(runs["system_cpu.procstat"] / runs["system_cpu.rusage"])
+    half = scipy.stats.t.ppf(0.975, len(logs) - 1) * scipy.stats.sem(logs)
+    low, high = (100 * np.expm1(logs.mean() + sign * half) for sign in (-1, 1))
+    assert f"95% interval {low:+.1f} to {high:+.1f}%" in said
+    needed = [int(n) for n in re.findall(r"so (\d+) runs for ±1%", said)]
+    assert len(needed) == 2
+    assert needed[0] > 2 * needed[1]
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 1
