@@ -58,11 +58,13 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
 def find_latest(options: argparse.Namespace) -> None:
     """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
     results = getattr(options, "results", RESULTS)
-    for name in ("result", "other", "power"):
+    for name in ("result", "power"):
         if getattr(options, name, None) == Path(LATEST):
             setattr(options, name, _latest(results))
-    if paths := getattr(options, "paths", None):
-        options.paths = [_latest(results) if path == Path(LATEST) else path for path in paths]
+    for name in ("paths", "others"):
+        if paths := getattr(options, name, None):
+            latest = [_latest(results) if path == Path(LATEST) else path for path in paths]
+            setattr(options, name, latest)
 
 
 def _latest(results: Path) -> Path:

@@ -35,6 +35,7 @@ from netbench.errors import LabError, StoreError
 from netbench.json_lines import to_line
 from netbench.lab import Lab
 from netbench.model import Campaign, Host, Pair
+from netbench.record import Record
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
@@ -369,9 +370,9 @@ class Mischief(Silent):
     def __init__(self) -> None:
         self.runs = 0
 
-    def ran(self, run: int, *_: Any) -> None:
+    def ran(self, record: Record, *_: Any) -> None:
         self.runs += 1
-        if run == 2:
+        if record.run == 2:
             refused_datagram()
 
 
