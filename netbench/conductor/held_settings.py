@@ -7,7 +7,7 @@ campaign goes on without them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from netbench.conductor.host_locks import HostLocks
@@ -52,10 +52,18 @@ class HeldSettings:
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
         HostBusy; EngineError; Lost.
+
+        Hosts of one kernel take turns: what the second finds there the first has set, and the
+        first is the last to put back what it found.
         """
+        mates: dict[str, list[str]] = {}
+        for host in reversed(self._restore_order(self._campaign.roles)):
+            mates.setdefault(self._pool.holder(host).hello.boot_id, []).append(host)
+        groups = {hosts[0]: hosts for hosts in mates.values()}
 
         def claim(host: str) -> None:
-            self.of(host)
+            for mate in groups.get(host, ()):
+                self.of(mate)
 
         self._pool.each(claim)
 
@@ -120,19 +128,22 @@ class HeldSettings:
             self._refused[host] = str(error)
 
     def restore(self) -> None:
-        """Put back everything, on every host, receivers first; by the journal what a worker held
-        that is lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not
-        be; others are put back.
+        """Put back everything, on every host, the last claimed first: receivers, then senders; by
+        the journal what a worker held that is lost. Errors: EngineError, Lost or TimeoutError of
+        the first thing that could not be; others are put back.
         """
         failed: EngineError | Lost | TimeoutError | None = None
-        roles = self._campaign.roles
-        for host in sorted(self._hosts, key=lambda host: roles[host]):
+        for host in self._restore_order(self._hosts):
             try:
                 self._restore(host)
             except (EngineError, Lost, TimeoutError) as error:
                 failed = failed or error
         if failed:
             raise failed
+
+    def _restore_order(self, hosts: Iterable[str]) -> list[str]:
+        roles = self._campaign.roles
+        return sorted(hosts, key=lambda host: (roles[host], host))
 
     def _restore(self, host: str) -> None:
         held = self._hosts[host]

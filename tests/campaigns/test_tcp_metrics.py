@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,31 @@ def test_a_helper_that_is_lost_is_replaced_and_holds_it_again() -> None:
         assert (NO_SAVE.read_text(), learnt()) == ("1\n", [])
         held.restore()
         assert NO_SAVE.read_text() == "0\n"
+
+
+def test_hosts_of_one_kernel_take_turns_and_the_first_puts_back_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two at the same time would both find what came before, or one what the other has set."""
+    three = PLAIN.replace("{here: local}", "{a: local, b: local, c: local}")
+    pairs = ", ".join(f"{{sender: {a}, receiver: {b}}}" for a, b in ("ab", "ac", "cb"))
+    plain = campaign.parse(f"{three}pairs: [{pairs}]\n", "plain.yaml")
+    inside = threading.Semaphore()
+    honest = HeldSettings._hold_own
+
+    def alone(self: HeldSettings, *args: Any) -> None:
+        assert inside.acquire(blocking=False), "another host is being claimed"
+        honest(self, *args)
+        inside.release()
+
+    monkeypatch.setattr(HeldSettings, "_hold_own", alone)
+    with WorkerPool(plain) as pool:
+        pool.start_all()
+        held = HeldSettings(plain, pool, HostLocks(plain, pool, "plain/result"), Journal())
+        held.claim()
+        assert NO_SAVE.read_text() == "1\n"
+        held.restore()
+    assert NO_SAVE.read_text() == "0\n"
 
 
 def test_the_operation_counts_what_other_tools_show() -> None:
