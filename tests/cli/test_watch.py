@@ -133,6 +133,7 @@ def test_it_opens_nothing_for_writing_and_locks_nothing(finished: Path, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_a_campaign_is_followed_to_its_end(on_terminal: OnTerminal, tmp_path: Path) -> None:
     campaign = Running(
         tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 8, max: 8")

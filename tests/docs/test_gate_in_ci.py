@@ -44,8 +44,10 @@ def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("gates", "status"),
-    [("--fail-if 'throughput<-99%'", 0), ("--fail-if 'throughput>-99%'", 1)],
-    ids=["holds", "falls"],
+    [
+        pytest.param("--fail-if 'throughput<-99%'", 0, marks=pytest.mark.slow, id="holds"),
+        pytest.param("--fail-if 'throughput>-99%'", 1, id="falls"),
+    ],
 )
 def test_the_script_ends_with_the_gates_status_and_leaves_its_files(
     folder: Path, gates: str, status: int
@@ -59,6 +61,7 @@ def test_the_script_ends_with_the_gates_status_and_leaves_its_files(
     assert zipfile.is_zipfile(folder / "result.zip")
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_job_run_as_they_stand(folder: Path) -> None:
     (job,) = yaml.safe_load(JOB)["jobs"].values()
     steps = [step["run"] for step in job["steps"] if "run" in step]

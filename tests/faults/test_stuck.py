@@ -91,7 +91,7 @@ def end(campaign: Running, workers: list[int]) -> None:
     [
         ("controller", signal.SIGKILL),
         ("workers", signal.SIGTERM),
-        ("workers", signal.SIGHUP),
+        pytest.param("workers", signal.SIGHUP, marks=pytest.mark.slow),
     ],
 )
 def test_undo_waits_for_no_flow(

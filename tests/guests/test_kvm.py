@@ -50,6 +50,7 @@ def processes_with(word: str) -> list[str]:
     return [line for line in lines if word in line]
 
 
+@pytest.mark.slow
 @needs_kvm
 def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
     tools = command.find((emulator.PROGRAM, *trial.NEEDS))

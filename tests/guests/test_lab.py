@@ -238,6 +238,7 @@ def test_status_tells_a_guest_that_answers_from_one_that_is_stopped(made: Lab) -
     until(lambda: servers()["rcv"] == "answers")
 
 
+@pytest.mark.slow
 def test_status_tells_a_guest_whose_kernel_hangs(made: Lab) -> None:
     """Both guests at once: a kernel whose SSH server is stopped, and one whose CPUs are."""
     ssh(made, "snd", "kill -STOP $(pidof dropbear | tr ' ' '\\n' | sort -n | head -1)")
@@ -280,7 +281,7 @@ def _unless_gone(_: object, path: str, error: tuple[object, BaseException, objec
         raise error[1]
 
 
-@pytest.mark.parametrize("how", ["killed", "left"])
+@pytest.mark.parametrize("how", [pytest.param("killed", marks=pytest.mark.slow), "left"])
 def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
     name = f"{NAME}{how[0]}"
     argv = netbench_argv(["lab", "up", "qemu", "--hosts", "1", "--name", name, "--kernels", FIRST])

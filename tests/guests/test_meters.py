@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from netbench.conductor.single_meter import observe, reading_of
 from netbench.conductor.soak_meter import read_window
 from netbench.conductor.worker_pool import open_channel
@@ -56,6 +58,7 @@ def charged(worker: Worker) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_soak_and_procstat_charge_the_interrupts_of_a_guest_and_rusage_does_not(made: Lab) -> None:
     there = made.hosts["rcv"]
     host = Host("rcv", there.ssh, there.address, there.interface, str(made.ssh_config))

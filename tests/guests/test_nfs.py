@@ -264,6 +264,7 @@ def guests(made: Lab, tmp_path: Path) -> Guests:
     return Guests(made, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) -> None:
     before, arrived = guests.state(), guests.received()
