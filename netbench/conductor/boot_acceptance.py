@@ -1,5 +1,5 @@
-"""Accepting hosts that were booted: their links are up, and their facts are those of earlier boots
-of the same kernel.
+"""Accepting hosts that were booted: their links are up, their clocks run as fast as this machine's,
+and their facts are those of earlier boots of the same kernel.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from netbench.conductor.clock_rates import why_clocks_differ
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
@@ -35,8 +36,8 @@ class BootAcceptance:
         self._stored_facts = stored_facts
 
     def wait(self, kernel: str, build: int | None) -> tuple[Entries, str]:
-        """Wait until the hosts are ready: what was read of them, and what is still wrong after 30 s
-        ("": nothing). Errors: EngineError; Lost.
+        """Wait until the hosts are ready: what was read of them, and what is still wrong after 30 s,
+        or with their clocks ("": nothing). Errors: EngineError; Lost.
         """
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -45,7 +46,9 @@ class BootAcceptance:
                 for host, entry in read_all(self._campaign, self._pool).items()
             }
             why = self._why_not_ready(entries)
-            if not why or time.monotonic() >= deadline:
+            if not why:
+                return entries, why_clocks_differ(self._pool)
+            if time.monotonic() >= deadline:
                 return entries, why
             time.sleep(READY_PAUSE)
 

@@ -417,6 +417,18 @@ def test_a_kernel_that_panics(guests: Guests) -> None:
 
 
 @pytest.mark.slow
+def test_a_kernel_whose_clock_runs_wrong_is_not_accepted(guests: Guests) -> None:
+    """It is told another frequency of the CPU's time stamp counter than it has."""
+    kernels = {"bad": {"release": NEW, "append": "tsc_early_khz=1000000"}, OLD: {"release": OLD}}
+    done = guests.run(guests.write(kernels, {"qemu": NAME}))
+    assert done.code == 1
+    assert statuses(guests.records()) == [("bad", "failed"), (OLD, "ok")]
+    (failed,) = guests.on("bad")
+    assert failed["reason"].startswith("boot: bad: a: its clock runs ")
+    assert done.err.count("boot 1, once more: a: its clock runs ") == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("append", "told"),
     [("module_blacklist=virtio_net", "No listening ports"), ("rdinit=/usr/bin/cat", "")],
