@@ -3,8 +3,9 @@
 What is kept is what record_shapes takes from lines: their numbers, and one line of each kind for
 the rest. So everything that is derived is derived anew. The file's name does not matter: within it
 is a hash of the records and the plan, and of the program that read them. It lies in the result's
-report/, or in the user's cache where that cannot be written. Nothing in it is executed (numpy's
-arrays and JSON in a zip archive), and a file that is another user's, or not whole, is not read.
+report/, or in the user's cache where that is another user's, or cannot be written. Nothing in it
+is executed (numpy's arrays and JSON in a zip archive), and a file that is another user's, or not
+whole, is not read.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from netbench import codec, record
 from netbench.analysis import record_shapes
 from netbench.analysis.record_shapes import Runs, note_of, runs_of
 from netbench.errors import StoreError
+from netbench.ownership import refuse_foreign
 
 LEAST = 8 << 20
 """Bytes of records.jsonl below which it is parsed as fast."""
@@ -64,8 +66,11 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         """folder: of the result. Errors: OSError where its files cannot be read."""
         self._key = key_of(folder)
-        others = of_machine.base() / "records" / f"{self._key}.zip"
-        self._places = [folder / "report" / NAME, others] if self._key else []
+        self._beside = folder / "report" / NAME
+        places = [of_machine.base() / "records" / f"{self._key}.zip"]
+        if all(map(_is_own, (folder, self._beside.parent))):
+            places.insert(0, self._beside)
+        self._places = places if self._key else []
         self._draft: Path | None = None
         self._chunks = 0
 
@@ -98,7 +103,7 @@ class Kept:
         """A draft beside the first place that can be written. Errors: OSError."""
         for place in self._places:
             with suppress(OSError):
-                place.parent.mkdir(mode=0o755, exist_ok=True, parents=place != self._places[0])
+                place.parent.mkdir(mode=0o755, exist_ok=True, parents=place != self._beside)
                 descriptor, name = tempfile.mkstemp(dir=place.parent, prefix="tmp")
                 os.close(descriptor)
                 self._place = place
@@ -122,6 +127,16 @@ class Kept:
         if self._draft is not None:
             self._draft.unlink(missing_ok=True)
         self._places, self._draft = [], None
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether nobody else may put files into a folder, or it is not there yet: another user could
+    put a link in the place of what is being written.
+    """
+    with suppress(StoreError, FileNotFoundError):
+        refuse_foreign(folder)
+        return folder.lstat().st_uid == os.geteuid()
+    return not os.path.lexists(folder)
 
 
 class NotKept(Exception):

@@ -36,8 +36,8 @@ class BootAcceptance:
         self._stored_facts = stored_facts
 
     def wait(self, kernel: str, build: int | None) -> tuple[Entries, str]:
-        """Wait until the hosts are ready: what was read of them, and what is still wrong after 30 s,
-        or with their clocks ("": nothing). Errors: EngineError; Lost.
+        """Wait until the hosts are ready: what was read of them, and what is still wrong after
+        30 s, or with their clocks ("": nothing). Errors: EngineError; Lost.
         """
         deadline = time.monotonic() + READY_SECONDS
         while True:

@@ -164,6 +164,17 @@ def test_a_result_that_cannot_be_written_is_kept_in_the_user_s_cache(
     same(load(folder), first)
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("whose", ["", "report"])
+def test_nothing_is_written_where_another_user_may_put_a_link(tmp_path: Path, whose: str) -> None:
+    folder = made(tmp_path)
+    (folder / "report").mkdir(exist_ok=True)
+    os.chown(folder / whose, 65534, 65534)
+    load(folder)
+    assert list((folder / "report").iterdir()) == []
+    assert len(list((tmp_path / "cache" / "netbench" / "records").iterdir())) == 1
+
+
 def test_records_that_are_cut_or_wrong_are_not_kept(tmp_path: Path) -> None:
     folder = made(tmp_path)
     with (folder / "records.jsonl").open("ab") as out:
