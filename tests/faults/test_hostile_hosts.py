@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.root, needs_sshd]
 
 SPARE_KB = 100 * 1024  # of memory, beyond what an honest campaign takes
 SECONDS = 60.0  # a campaign with the shortened deadlines below
-INTERRUPT_SECONDS = 10.0
+INTERRUPT_SECONDS = 20.0
 MACHINE = platform.machine()
 # The deadlines of netbench, shortened, since a test waits for them.
 CONSTANTS = {

@@ -31,8 +31,8 @@ from tests.support.running import Finished, Running, wait_for
 pytestmark = pytest.mark.root
 
 SYSCTL = Path("/proc/sys/net/ipv4/tcp_sack")
-UNDO_SECONDS = 10.0
-SOON_SECONDS = 10.0  # for what ends "within seconds"
+UNDO_SECONDS = 30.0
+SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
 HASTY = {"conductor__exchange__SLACK_SECONDS": 1.0, "conductor__ledger__FAILURES_IN_A_ROW": 1}
