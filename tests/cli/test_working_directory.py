@@ -118,9 +118,9 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(
 def test_a_style_of_drawings_in_the_working_directory_changes_no_report(tmp_path: Path) -> None:
     """matplotlib reads `matplotlibrc` of the working directory, which may let it run TeX."""
     pages = []
-    for style in ("", "text.usetex: True\n", "figure.facecolor: red\nfont.size: 40\n"):
+    for style in ("", "text.usetex: True\nfigure.facecolor: red\nfont.size: 40\n"):
         (tmp_path / "matplotlibrc").write_text(style)
         command = [*commands()["python -m"], "report", str(SAMPLE), "--html", "o.html"]
         subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
         pages.append((tmp_path / "o.html").read_text())
-    assert pages[0] == pages[1] == pages[2]
+    assert pages[0] == pages[1]

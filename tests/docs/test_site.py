@@ -38,6 +38,7 @@ def pages(tmp_path: Path) -> Path:
     return source
 
 
+@pytest.mark.slow
 def test_a_sound_site_builds(pages: Path, tmp_path: Path) -> None:
     built = build(tmp_path / "out", pages)
     assert built.returncode == 0, built.stderr
@@ -58,6 +59,7 @@ def test_each_dead_link_fails_the_build(pages: Path, tmp_path: Path) -> None:
     assert [said for said in DEAD.values() if said not in built.stderr] == []
 
 
+@pytest.mark.slow
 def test_a_generated_part_that_there_is_not_fails_the_build(pages: Path, tmp_path: Path) -> None:
     (pages / "first.md").write_text("# First\n\n<!-- generated: gone -->\n")
     built = build(tmp_path / "out", pages)
@@ -65,6 +67,7 @@ def test_a_generated_part_that_there_is_not_fails_the_build(pages: Path, tmp_pat
     assert "nothing generates 'gone'" in built.stderr
 
 
+@pytest.mark.slow
 def test_a_page_that_nothing_leads_to_fails_the_build(pages: Path, tmp_path: Path) -> None:
     (pages / "orphan.md").write_text("# Orphan\n")
     built = build(tmp_path / "out", pages)

@@ -145,6 +145,7 @@ trap "kill $!" EXIT
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_a_campaign_counts_energy_while_its_hosts_are_idle_too(tmp_path: Path) -> None:
     """A zone that grows all the time: what the idle window before the block counted is in the
     record, and is taken off.

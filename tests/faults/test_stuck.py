@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +271,14 @@ def test_workers_that_stay_stopped_after_their_controller_died_are_ended(
         end(campaign, workers)
 
 
-@pytest.mark.parametrize("bounded", [False, True], ids=["for a time", "so many bytes"])
-@pytest.mark.parametrize("side", ["sender", "receiver"])
-@pytest.mark.parametrize("instant", ["prepared", "go", "the end"])
+QUICK = (("prepared", "sender", True), ("go", "receiver", False))
+STOPPED = [  # each takes as long as a worker may be silent
+    pytest.param(*each, marks=() if each in QUICK else pytest.mark.slow)
+    for each in product(("prepared", "go", "the end"), ("sender", "receiver"), (False, True))
+]
+
+
+@pytest.mark.parametrize(("instant", "side", "bounded"), STOPPED)
 def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
     side: str, instant: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

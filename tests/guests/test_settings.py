@@ -105,6 +105,7 @@ def test_queueing_disciplines_and_what_the_device_joins(guests: Guests) -> None:
         assert asked_and_read(record, "gro_max_size") == {(size, size)}
 
 
+@pytest.mark.slow
 def test_a_device_refuses_segments_that_it_cannot_take(guests: Guests) -> None:
     """virtio_net takes 64K: the kernel says so, and that cell alone is refused."""
     records = {
@@ -144,6 +145,7 @@ def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
     assert sizes["64K"] < 65536 + ETHERNET < sizes["448K"]
 
 
+@pytest.mark.slow
 def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Guests) -> None:
     loaded = (
         "case $(cat /proc/sys/net/ipv4/tcp_available_ulp) in *tls*) echo on;; *) echo off;; esac"

@@ -106,6 +106,7 @@ def test_a_difference_that_failed_runs_could_undo_is_no_verdict(tmp_path: Path) 
     assert (c.failures.failed, c.verdict) == (5, "inconclusive")
 
 
+@pytest.mark.slow
 def test_without_a_change_nothing_is_found(tmp_path: Path) -> None:
     """Campaigns move by 2% and drift; of 100 comparisons at 95%, 12 may err by chance (p < 0.5%)."""
     rng = np.random.default_rng(4)

@@ -116,6 +116,7 @@ def test_interval_excludes_1_exactly_where_holm_rejects() -> None:
         assert {c.level for c in found if c.low > 1 or c.high < 1} == rejected
 
 
+@pytest.mark.slow
 def test_family_error_rate_is_kept() -> None:
     """No level differs: at least one wrong verdict in at most 5% of campaigns, which without
     correction would be 14%.

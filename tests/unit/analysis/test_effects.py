@@ -156,6 +156,7 @@ def test_one_factor_has_no_such_question(tmp_path: Path) -> None:
     assert effects_of(result, "throughput") == []
 
 
+@pytest.mark.slow
 def test_the_null_is_kept(tmp_path: Path) -> None:
     """Of campaigns whose factors do nothing, at most 5% (of 60: 8 at the very most) find one."""
     wrong = 0
