@@ -25,7 +25,7 @@ from tests.support.local import call, netbench_argv
 from tests.support.running import Running, stored_records, wait_for
 from tests.support.screen import Screen
 
-KILLS = 8  # at random; `make bench PARTS=watch` has 50
+KILLS = 4  # at random; `make bench PARTS=watch` has 50
 COMPARED = """\
 netbench: 1
 name: compared
