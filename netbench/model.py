@@ -119,6 +119,14 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Link:
+    """An uplink between some hosts and all others; how many pairs cross it at the same time."""
+
+    hosts: tuple[str, ...]
+    capacity: int = 1
+
+
+@dataclass(frozen=True)
 class Source:
     """Where the sender takes bytes from: kind `memory`, `zero`, `file` (path) or `files` (count
     files of size bytes).
@@ -206,9 +214,7 @@ class Transfer:
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()
-    options: Mapping[str, int | str] = field(
-        default_factory=lambda: NOTHING
-    )  # options that a method declares, by name
+    options: Mapping[str, int | str] = field(default_factory=lambda: NOTHING)  # methods' own
 
 
 @dataclass(frozen=True)
@@ -238,17 +244,17 @@ class SettingLevel:
 @dataclass(frozen=True)
 class Cell:
     """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings`
-    are what they mean. `control`: it is the baseline of a comparison, a second time.
+    (beyond the campaign-wide ones, by key, `sender.tso`) are what they mean. `control`: it is the
+    baseline of a comparison, a second time.
     """
 
     id: str
     factors: Mapping[str, str]
     transfer: Transfer
-    settings: Mapping[str, SettingLevel] = field(
-        default_factory=lambda: NOTHING
-    )  # settings beyond the campaign-wide ones, by key (`sender.tso`)
+    settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     kernel: str | None = None
     meters: tuple[str, ...] | None = None  # None: the campaign's
+    overlap: str | None = None  # likewise
     control: bool = False
 
 
@@ -339,6 +345,9 @@ class Campaign:
     footprint: int = 0  # bytes that each soaker goes through
     compare: Compare | None = None
     profile: ProfileSpec | None = None
+    overlap: str = "round"  # or `none`, `kernel`: which pairs run side by side
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)  # hosts by name
+    links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
     text: str = ""
     source: str = ""
     warnings: tuple[str, ...] = field(default=())
@@ -346,6 +355,10 @@ class Campaign:
     def meters_of(self, cell: Cell) -> tuple[str, ...]:
         """What is read in a cell's runs."""
         return self.meters if cell.meters is None else cell.meters
+
+    def overlap_of(self, cell: Cell) -> str:
+        """Which pairs run side by side in a cell's runs."""
+        return cell.overlap or self.overlap
 
     @property
     def ip(self) -> int:
@@ -381,9 +394,6 @@ class Campaign:
 
     @property
     def handled(self) -> tuple[str, ...]:
-        """What the campaign sets itself: the factors of its cells, and the settings that
-        it holds.
-        """
-        return tuple(
-            dict.fromkeys([*(name for cell in self.cells for name in cell.factors), *self.settings])
-        )
+        """What the campaign sets itself: factors of its cells, and settings that it holds."""
+        factors = (name for cell in self.cells for name in cell.factors)
+        return tuple(dict.fromkeys([*factors, *self.settings]))

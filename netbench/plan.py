@@ -1,8 +1,9 @@
 """Campaign -> steps. Pure: no clock, no I/O; the same campaign and seed always give the same order.
 
-The unit of work is a cell on a pair. Each block is one pass over all units in a random order of its
-own; factors that cost a reset of a link or a host are strata: outermost within a block, visited in
-random order, once a block.
+The unit of work is a cell on a pair. Pairs of one round (rounds.py) run the same cell side by side,
+as a wave. Each block is one pass over all waves in a random order of its own; factors that cost a
+reset of a link or a host are strata: outermost within a block, visited in random order, once a
+block.
 
 Where kernels are swept, or a campaign wants several boots, boots are outermost: in each round every
 kernel is booted once, in random order; each boot has the same number of blocks, of the cells that
@@ -16,10 +17,27 @@ import math
 import random
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 
-from netbench.model import CONTROL, Campaign, Cell, Pair, Repeat
+from netbench.campaign_rounds import CampaignRounds
+from netbench.model import CONTROL, NOTHING, Campaign, Cell, Repeat
+from netbench.rounds import Rounds
+from netbench.steps import Apply, Boot, Key, ProfileRun, Run, Step, Unit, Verify
+
+__all__ = [
+    "Apply",
+    "Boot",
+    "Key",
+    "Plan",
+    "ProfileRun",
+    "Run",
+    "Step",
+    "Unit",
+    "Verify",
+    "run_seconds",
+]
 
 # Connection, deployment of a run and its record, as measured between local hosts.
 OVERHEAD_SECONDS = 0.03
@@ -31,70 +49,13 @@ BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A cell on a pair; what one run measures."""
-
-    cell: Cell
-    pair: Pair
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.cell.id, self.pair.name
-
-
-@dataclass(frozen=True)
-class Boot:
-    """Bring every host up on a kernel ("": its original kernel). `number` counts from 1, `build`
-    too: which build of the kernel it is, None where there is one.
+class Plan:
+    """What a campaign will do. `boot_ids`: of its hosts, where they are known; until then hosts
+    share a kernel where the campaign says so.
     """
 
-    number: int
-    kernel: str
-    build: int | None = None
-
-
-@dataclass(frozen=True)
-class Apply:
-    """Put a unit's settings on its hosts, read back."""
-
-    unit: Unit
-
-
-@dataclass(frozen=True)
-class Verify:
-    """Show once, outside the measured runs, that what arrives is what was sent."""
-
-    unit: Unit
-
-
-@dataclass(frozen=True)
-class Run:
-    """One measured transfer. `number` is its place in the block, from 0."""
-
-    unit: Unit
-    block: int
-    boot: int
-    number: int
-
-
-@dataclass(frozen=True)
-class ProfileRun:
-    """One transfer under the profiler, outside the measured runs. `round` counts from 0."""
-
-    unit: Unit
-    round: int
-    boot: int
-
-
-Step = Apply | Verify | Run | ProfileRun
-Key = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a campaign will do."""
-
     campaign: Campaign
+    boot_ids: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -111,6 +72,15 @@ class Plan:
             for unit in self.units
             if unit.cell.control
         }
+
+    @cached_property
+    def _rounds(self) -> CampaignRounds:
+        return CampaignRounds(self.campaign, self.boot_ids)
+
+    @property
+    def rounds(self) -> Rounds:
+        """The rounds; where `overlap` is swept, those in which most pairs are side by side."""
+        return self._rounds.fewest
 
     @cached_property
     def boots(self) -> bool:
@@ -175,11 +145,11 @@ class Plan:
         return tuple(factor.name for factor in self.campaign.factors if factor.costly)
 
     def _order(self, block: int, units: Iterable[Unit]) -> list[Unit]:
-        """Those of some units that belong to a block, in its order: strata shuffled, then the units
+        """Those of some units that belong to a block, in its order: strata shuffled, then the waves
         within each.
 
-        Each has a place drawn for it alone, so that some of the units are in the same order as
-        among all of them.
+        Each wave has a place drawn for it alone, so that some of the units are in the same order as
+        among all of them. A wave of one pair is at that unit's place in a campaign of no rounds.
         """
         boot = self.boot(block)
         start = hashlib.blake2b(f"netbench {self.campaign.seed} {block}".encode(), digest_size=16)
@@ -196,7 +166,8 @@ class Plan:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
-            places[unit.key] = strata[levels], draw("unit", *unit.key)
+            first = self._rounds.pairs(unit)[0]
+            places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
         return sorted(mine, key=lambda unit: places[unit.key])
 
     def block(
@@ -205,26 +176,43 @@ class Plan:
         is_open: Callable[[Key], bool],
         keys: Iterable[Key] | None = None,
         boot: int = 0,
-        pairs: Collection[Pair] | None = None,
-    ) -> Iterator[Step]:
-        """The steps of a block, lazily: `is_open` is asked right before a unit's step. `keys` are
-        the units that the block still has to run, `pairs` those to be served; all are by default.
-        `boot` is the number of the boot that the hosts are in.
+        joins: Callable[[Key], bool] = lambda key: False,
+    ) -> Iterator[tuple[Step, ...]]:
+        """The steps of a block, lazily, in groups of those that are executed at the same time:
+        `is_open` is asked right before a unit's step. `keys` are the units that the block still has
+        to run, all by default. `boot` is the number of the boot that the hosts are in. `joins`:
+        whether a unit that is not open runs along while another of its wave is, so that the others
+        find the network as busy as before.
         """
-        place = 0
         first = self._first(number)
         units = self.units if keys is None else [self._by_key[key] for key in keys]
-        served = [unit for unit in units if pairs is None or unit.pair in pairs]
-        for unit in self._order(number, served):
-            if not is_open(unit.key):
-                continue
-            if self.campaign.settings or unit.cell.settings:
-                yield Apply(unit)
-            if first and self.campaign.verify and is_open(unit.key):
-                yield Verify(unit)
-            if is_open(unit.key):
-                yield Run(unit, number, boot, place)
-                place += 1
+        for place, wave in enumerate(self._waves(number, units)):
+
+            def here(wave: list[Unit] = wave) -> list[Unit]:
+                wanted = any(is_open(unit.key) for unit in wave)
+                return [unit for unit in wave if wanted and (is_open(unit.key) or joins(unit.key))]
+
+            if there := [u for u in here() if self.campaign.settings or u.cell.settings]:
+                yield tuple(map(Apply, there))
+            if first and self.campaign.verify and (there := here()):
+                yield tuple(map(Verify, there))
+            if there := here():
+                yield tuple(self._runs(there, number, boot, place))
+
+    def _waves(self, number: int, units: Iterable[Unit]) -> Iterator[list[Unit]]:
+        """Some units in a block's order, those together that run side by side."""
+        ordered = self._order(number, units)
+        for _, wave in groupby(ordered, key=lambda unit: (unit.cell.id, self._rounds.number(unit))):
+            yield list(wave)
+
+    def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
+        pairs = [unit.pair for unit in wave]
+        for unit in wave:
+            if len(self.campaign.pairs) == 1:
+                yield Run(unit, block, boot, place)
+            else:
+                beside = tuple(pair for pair in pairs if pair != unit.pair)
+                yield Run(unit, block, boot, place, self._rounds.number(unit) + 1, beside)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -304,8 +292,9 @@ class Plan:
         """Estimated time for `repeat.min` and for `repeat.max` blocks. Bytes-bounded runs are
         guessed at 10 Gb/s.
         """
-        once = sum(run_seconds(unit) for unit in self.units)
-        fixed = VERIFY_SECONDS * len(self.units) if self.campaign.verify else 0.0
+        once = sum(map(self.run_seconds, self.units))
+        waves = sum(map(self._rounds.share, self.units))
+        fixed = VERIFY_SECONDS * waves if self.campaign.verify else 0.0
         fixed += BOOT_SECONDS * (self._boots_in_all + 1) if self.boots else 0.0
         least, most = (fixed + once * runs for runs in (self.repeat.min, self.repeat.max))
         profile = self.campaign.profile
@@ -313,6 +302,10 @@ class Plan:
         least += self._profile_seconds if profile and profile.cells == "all" else 0.0
         limit = self.campaign.limit / 1e9 if self.campaign.limit else most
         return min(least, limit), min(most, limit)
+
+    def run_seconds(self, unit: Unit) -> float:
+        """Estimated time that a run of a unit adds to a campaign: its share in that of its wave."""
+        return run_seconds(unit) * self._rounds.share(unit)
 
     @property
     def _profile_seconds(self) -> float:
@@ -334,6 +327,12 @@ class Plan:
             "name": campaign.name,
             "seed": campaign.seed,
             "pairs": [pair.name for pair in campaign.pairs],
+            "rounds": [[pair.name for pair in pairs] for pairs in self.rounds],
+            "groups": {name: list(hosts) for name, hosts in campaign.groups.items()},
+            "links": {
+                name: {"hosts": list(link.hosts), "capacity": link.capacity}
+                for name, link in campaign.links.items()
+            },
             "swept": [factor.name for factor in campaign.factors],
             "held": {key: level.written for key, level in campaign.settings.items()},
             "cells": [_planned(cell) for cell in campaign.cells],

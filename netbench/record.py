@@ -275,6 +275,20 @@ class Record(JsonObject):
         ),
     )
 
+    round: RunNumber | None = field(
+        default=None,
+        metadata=about(
+            "of a campaign of several pairs: the round of those that run side by side, from 1"
+        ),
+    )
+    concurrent: tuple[PairName, ...] | None = field(
+        default=None,
+        metadata=about(
+            "of a campaign of several pairs: the others whose data began to move with this run's;"
+            " [] where none did"
+        ),
+    )
+
     def to_json(self) -> dict[str, Any]:
         """The JSON object of this record: settings and proof are there wherever a side is."""
         raw: dict[str, Any] = {"schema": SCHEMA, **codec.to_json(self)}

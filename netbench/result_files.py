@@ -105,6 +105,16 @@ class EngineRow(JsonObject):
 
 
 @dataclass(frozen=True)
+class PlannedLink(JsonObject):
+    """What pairs share that have one end among these hosts."""
+
+    hosts: tuple[str, ...] = field(metadata=about("the hosts behind it"))
+    capacity: Integer = field(
+        default=1, metadata=about("how many pairs cross it at the same time, at most")
+    )
+
+
+@dataclass(frozen=True)
 class PlanFile(JsonObject):
     """plan.json: the campaign as it was planned."""
 
@@ -136,6 +146,16 @@ class PlanFile(JsonObject):
         default=(), metadata=about("what in the campaign may not be meant")
     )
     rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
+    rounds: tuple[tuple[str, ...], ...] = field(
+        default=(),
+        metadata=about("the rounds of pairs; in each, the pairs that run side by side"),
+    )
+    groups: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict, metadata=about("group -> its hosts")
+    )
+    links: Mapping[str, PlannedLink] = field(
+        default_factory=dict, metadata=about("link -> what pairs share")
+    )
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         compare=compare,
         footprint=file.soak.footprint,
         profile=profile,
+        overlap=file.overlap,
         text=text,
         source=problems.source,
         warnings=tuple(problems.warnings),

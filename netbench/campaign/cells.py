@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netbench.campaign.factors import KERNEL, METERS, Reader
+from netbench.campaign.factors import KERNEL, METERS, OVERLAP, OWN_KEYS, Reader
 from netbench.campaign.matrix import Combination, cell_id
 from netbench.campaign.schema.transfer import meaning
 from netbench.engine.catalogue import Catalogue
@@ -34,8 +34,9 @@ def build(
         settings={
             key: level.value
             for key, level in combination.items()
-            if not reader.transfers(key) and key not in (KERNEL, METERS)
+            if not reader.transfers(key) and key not in OWN_KEYS
         },
         kernel=kernel.word if kernel else None,
         meters=combination[METERS].value if METERS in combination else None,
+        overlap=combination[OVERLAP].value if OVERLAP in combination else None,
     )

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
+from netbench.campaign.schema.statistics import OVERLAPPING
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, Plain, compact, describe
 from netbench.model import Command, SettingLevel, Tool
@@ -22,6 +23,8 @@ from netbench.tools.catalogue import TOOLS
 
 KERNEL = settings.KERNEL
 METERS = "meters"
+OVERLAP = "overlap"
+OWN_KEYS = (KERNEL, METERS, OVERLAP)  # neither of transfer nor settings
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,11 @@ class Reader:
 
     def knows(self, key: str) -> bool:
         """Whether the key can be a factor."""
-        return (
-            self.transfers(key)
-            or key in (KERNEL, METERS)
-            or settings.is_setting(key, self.commands)
-        )
+        return self.transfers(key) or key in OWN_KEYS or settings.is_setting(key, self.commands)
 
     def unknown(self, key: str, at: Loc, what: str) -> None:
         """Note a key that cannot be a factor."""
-        valid = [*self.model.model_fields, KERNEL, METERS, *settings.spellings(key, self.commands)]
+        valid = [*self.model.model_fields, *OWN_KEYS, *settings.spellings(key, self.commands)]
         self.problems.add(at, f"unknown key, expected {what}", nearest(key, valid))
 
     def no_setting(self, key: str, at: Loc) -> None:
@@ -116,6 +115,8 @@ class Reader:
             return self._transfer(key, written)
         if key == METERS:
             return self._meters(written)
+        if key == OVERLAP:
+            return OVERLAPPING.parse(written)
         return self._kernel(written) if key == KERNEL else self._setting(key, written)
 
     def _meters(self, written: Plain) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netbench import codec
@@ -21,7 +21,6 @@ from netbench.conductor.held_settings import HeldSettings
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_locks import HostLocks, refuse_busy, result_name
 from netbench.conductor.idle_counts import IdleCounts
-from netbench.conductor.lanes import lanes, side_by_side
 from netbench.conductor.noise import NoiseMonitor
 from netbench.conductor.profile_runner import ProfileRunner
 from netbench.conductor.profiles_due import profiles_due
@@ -34,6 +33,7 @@ from netbench.conductor.seconds import Told
 from netbench.conductor.sinks import MadeSinks
 from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.unit_steps import UnitSteps
+from netbench.conductor.waves import Waves
 from netbench.conductor.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.engine.catalogue import Row
 from netbench.errors import (
@@ -45,7 +45,7 @@ from netbench.errors import (
     StoreError,
 )
 from netbench.journal import Ended, Why
-from netbench.model import Campaign, Pair
+from netbench.model import Campaign
 from netbench.plan import Boot, Key, Plan, ProfileRun, Unit
 from netbench.store import Store
 
@@ -87,6 +87,7 @@ def start(
     plan = Plan(campaign)
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
+        plan = replace(plan, boot_ids=pool.boot_ids())
         planned = plan.to_json() | {"rows": codec.to_json(described(_rows(pool, campaign)))}
         refuse_busy(pool)
         store = Store.create(results, campaign.name, campaign.text, planned)
@@ -120,6 +121,7 @@ def resume(
         with WorkerPool(campaign, channels) as pool:
             _boots(store, campaign, pool, progress).finish_boots()
             refuse_errors(check(campaign, pool, made_sinks(store)), progress)
+            plan = replace(plan, boot_ids=pool.boot_ids())
             return Conductor(store, plan, pool, progress).conduct()
     finally:
         store.close()
@@ -178,6 +180,7 @@ class Conductor:
             self._recorder,
             store,
         )
+        self._waves = Waves(plan, self._steps, self._recorder, pool.interrupt, self._say)
         self._boots = _boots(store, campaign, pool, progress)
         self._acceptance = BootAcceptance(campaign, pool, store.stored_facts)
         self._noise = NoiseMonitor(campaign, pool, store.noise)
@@ -215,13 +218,16 @@ class Conductor:
             why, reason = "lost", f"{reason}; {unrestored}" if why == "lost" else unrestored
         return self._end(why, reason)
 
+    def _say(self, line: str) -> None:
+        self._store.note(line)
+        self._progress.say(line)
+
     def _begin(self) -> None:
         """Lock the hosts, keep their facts, and replay the records that there are."""
         self._held.claim()
         hosts = self._recorder.keep_facts(
             self._held.described(read_all(self._campaign, self._pool))
         )
-        self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
         ledger = self._recorder.ledger
         for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
             self._progress.say(line)
@@ -285,25 +291,14 @@ class Conductor:
         return self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
 
     def _block(self) -> bool:
-        """One pass over the open units, in as many lanes as can run side by side; False when the
-        time is up.
-        """
-        ledger = self._recorder.ledger
-        keys = [key for key in ledger.open_keys if key not in ledger.done]
-
-        def act(pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
-            return self._lane(keys, pairs, stop)
-
-        return side_by_side(self._lanes, act, self._pool.interrupt)
-
-    def _lane(self, keys: Sequence[Key], pairs: Sequence[Pair], stop: Callable[[], bool]) -> bool:
+        """One pass over the open units; False when the time is up."""
         ledger, boot = self._recorder.ledger, self._recorder.boot
-        for step in self._plan.block(ledger.block, ledger.is_open, keys, boot, pairs):
+        keys = [key for key in ledger.keys if key not in ledger.done]
+        for steps in self._plan.block(ledger.block, ledger.is_open, keys, boot, ledger.joins):
             if self._out_of_time():
                 return False
-            if stop():
-                return True
-            self._steps.execute(step)
+            self._waves.execute(steps)
+        self._waves.end_block()
         return True
 
     @contextmanager
@@ -356,7 +351,6 @@ class Conductor:
         if not why:
             block = self._recorder.ledger.block
             self._recorder.keep_facts(self._held.described(entries), number)
-            self._lanes = lanes(self._campaign.pairs, self._pool.boot_id)
             while self._recorder.ledger.block < block:
                 self._recorder.ledger.next_block()
         return why

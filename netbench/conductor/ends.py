@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from netbench.conductor import pins
@@ -14,7 +14,7 @@ from netbench.conductor.job import Options, metering
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
-from netbench.model import NOTHING, Campaign, Host
+from netbench.model import NOTHING, Campaign, Host, Pair
 from netbench.plan import Unit
 from netbench.record import SideName
 
@@ -26,6 +26,7 @@ class End:
     where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
     kernel. `footprint`: of soakers; `idle`: by meter, what this kernel last counted while nothing
     ran. `peer_cpus`: those of the other side's flows, where they are others of this kernel.
+    `shared`: a run of another pair is on this kernel, so that what is of all of it is not read.
     """
 
     side: SideName
@@ -39,6 +40,7 @@ class End:
     footprint: int = 0
     idle: Mapping[str, Counters] = field(default_factory=lambda: NOTHING)
     peer_cpus: pins.Numbers = ()
+    shared: bool = False
 
     @property
     def metering(self) -> Options:
@@ -46,7 +48,7 @@ class End:
         return metering(
             self.meters,
             self.interface,
-            self.without_host_wide,
+            self.without_host_wide or self.shared,
             self.footprint,
             self.peer_cpus,
         )
@@ -75,17 +77,25 @@ class EndFinder:
         self._cpus = HostCpus()
         self._interfaces: dict[tuple[str, int], str] = {}  # by host and version of IP
 
-    def ends(self, unit: Unit) -> Ends:
-        """A unit's ends. Errors: Lost; EngineError; RequestError where a CPU is not there."""
+    def ends(self, unit: Unit, beside: Iterable[Pair] = ()) -> Ends:
+        """A unit's ends. `beside`: pairs that run at the same time. Errors: Lost; EngineError;
+        RequestError where a CPU is not there.
+        """
         sender, receiver = self._pool.pair_workers(unit.pair)
+        others = {
+            self._pool.boot_id(host) for pair in beside for host in (pair.sender, pair.receiver)
+        }
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
         cpus = self._pinned(unit, sender, receiver, one_kernel)
         sending = self._end("sender", sender, unit, cpus[0])
         if one_kernel and not set(cpus[0]) & set(cpus[1]):
             sending = replace(sending, peer_cpus=cpus[1])
+        receiving = self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel)
         return Ends(
-            sending,
-            self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel),
+            *(
+                replace(end, shared=end.worker.hello.boot_id in others)
+                for end in (sending, receiving)
+            )
         )
 
     def _pinned(

@@ -60,10 +60,11 @@ def exchange(
     receive: Options,
     prepared: Callable[[tuple[Vector, ...]], None] = lambda _: None,
     watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
 ) -> Exchange:
     """Prepare, run and finish one transfer; both sides are idle afterwards, whatever happens.
     `prepared`: the receiver is ready, with these read-backs. `watch`: of a run that is bounded by
-    time.
+    time. `start` returns when data may move.
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
@@ -74,6 +75,7 @@ def exchange(
             raise ProtocolError(f"{receiver.host}: the worker named no data port{SAME}")
         prepared(ready)
         sender.prepare(send | {"peer_port": port})
+        start()
         if send.get("bytes"):
             return _bounded(sender, receiver)
         slack = SLACK_SECONDS + (FSYNC_SECONDS if receive.get("fsync", "none") != "none" else 0)

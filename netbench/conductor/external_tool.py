@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -50,10 +50,15 @@ class _Plan:
 
 
 def measure(
-    cell: Transfer, ends: Ends, sinks: MadeSinks, run: int, watch: Watch | None = None
+    cell: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    run: int,
+    watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Run the tool once. `run`: the number of the run, which chooses the port; `watch`: of a tool
-    with a window.
+    with a window; `start` returns when the client may begin.
 
     Errors: ToolFailed; RequestError for what the tool cannot do; those of a transfer.
     """
@@ -62,7 +67,7 @@ def measure(
     if cell.sink.path and plan.lines.on_receiver:
         transfer.claim_sink(cell, ends.receiver, sinks)
     try:
-        sent, received = _execute(plan, watch or Watch())
+        sent, received = _execute(plan, watch or Watch(), start)
     except EngineError as error:
         raise ToolFailed(f"{plan.adaptor.name}: {error}") from error
     output = _output(plan, sent, received, size)
@@ -150,7 +155,9 @@ def _options(end: End, argv: Sequence[str], lines: Commands) -> job.Options:
     return options | end.metering
 
 
-def _execute(plan: _Plan, watch: Watch) -> tuple[Outcome, Outcome | None]:
+def _execute(
+    plan: _Plan, watch: Watch, start: Callable[[], None]
+) -> tuple[Outcome, Outcome | None]:
     """Run the client, and the server where there is one, with one window over both."""
     client, lines = plan.client.worker, plan.lines
     server = None
@@ -165,6 +172,7 @@ def _execute(plan: _Plan, watch: Watch) -> tuple[Outcome, Outcome | None]:
         except (EngineError, TimeoutError, ValueError) as error:
             raise ToolFailed(f"{plan.adaptor.name}: its server: {error}") from error
         client.prepare(options)
+        start()
         if lines.window:
             client.go()
             _measure_window(client, server, lines, watch)

@@ -23,7 +23,7 @@ from netbench.result_files import Hosts
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")
-HOPELESS = ("verify:", "boot:")  # how reasons begin that another run would meet too
+HOPELESS = ("verify:", "boot:", "lost:")  # how reasons begin that another run would meet too
 
 
 class _Account:
@@ -171,6 +171,11 @@ class Ledger:
         if key in self._baselines:
             return self._baselines[key] in self._open and not self._accounts[key].given_up
         return key in self._open
+
+    def joins(self, key: Key) -> bool:
+        """Whether a unit that is closed may have a run more, beside others that want one."""
+        account = self._accounts[key]
+        return not account.given_up and self._tally(account).runs < self._repeat.max
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""

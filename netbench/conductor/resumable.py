@@ -42,7 +42,10 @@ def refuse_another(store: Store, plan: Plan) -> None:
 def _refuse_another_plan(store: Store, plan: Plan) -> None:
     planned = codec.of_json(PlanFile, plan.to_json())
     stored = store.plan()
-    for name in ("cells", "pairs", "seed", "order", "boots", "repeat", "compare"):
+    names = ["cells", "pairs", "seed", "boots", "repeat", "compare"]
+    if stored.rounds == planned.rounds or len(planned.pairs) == 1:
+        names.append("order")  # else hosts were found to share kernels, which the order follows
+    for name in names:
         if getattr(stored, name) != getattr(planned, name):
             raise StoreError(
                 f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"

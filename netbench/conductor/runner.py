@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from netbench.conductor.idle_counts import IdleCounts
 from netbench.conductor.measurement import Measurement
 from netbench.conductor.seconds import REPORT_NS, Told, told
 from netbench.conductor.sinks import MadeSinks
+from netbench.conductor.start_gate import StartGate
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.binding import Code
 from netbench.errors import EngineError, HostGone, Lost, RequestError
@@ -64,12 +65,32 @@ class Runner:
         self._seconds = seconds
         self._ends = EndFinder(campaign, pool, idle)
 
-    def run(self, step: Run, number: int) -> RunResult:
-        """One measured run. Errors: HostGone, before it began; Interrupted."""
+    def run(self, step: Run, number: int, gate: StartGate | None = None) -> RunResult:
+        """One measured run, which begins with those that wait at the gate. Errors: HostGone, before
+        it began; Interrupted.
+        """
         record = empty_record(step.unit, number, step.block, step.boot)
+        if step.round is None:
+            return self._run(step, record)
+        record = replace(record, round=step.round)
+        beside: list[str] = []
+
+        def start() -> None:
+            if gate:
+                beside.extend(gate.wait(step.unit.pair.name))
+
         try:
-            ends = self._ends.ends(step.unit)
-            measured = self._measure(step.unit, ends, number)
+            result = self._run(step, record, start)
+        except Interrupted as by:
+            raise Interrupted(replace(by.record, concurrent=tuple(beside)), by.by) from None
+        return replace(result, record=replace(result.record, concurrent=tuple(beside)))
+
+    def _run(
+        self, step: Run, record: Record, start: Callable[[], None] = lambda: None
+    ) -> RunResult:
+        try:
+            ends = self._ends.ends(step.unit, step.beside)
+            measured = self._measure(step.unit, ends, record.run, start)
         except ToolFailed as error:
             failed = replace(record, status="failed", reason=str(error))
             return RunResult(failed, (), error.output, error.server_output)
@@ -94,11 +115,13 @@ class Runner:
         )
         return RunResult(record, measured.samples, measured.output, measured.server_output)
 
-    def _measure(self, unit: Unit, ends: Ends, number: int) -> Measurement:
+    def _measure(
+        self, unit: Unit, ends: Ends, number: int, start: Callable[[], None]
+    ) -> Measurement:
         if unit.cell.transfer.tool.external:
-            return external_tool.measure(unit.cell.transfer, ends, self._sinks, number)
+            return external_tool.measure(unit.cell.transfer, ends, self._sinks, number, start=start)
         if self._seconds is None:
-            return transfer.measure(unit.cell.transfer, ends, self._sinks)
+            return transfer.measure(unit.cell.transfer, ends, self._sinks, start=start)
         with told(ends.sender, number, unit.cell.transfer.sample, self._seconds):
             return transfer.measure(unit.cell.transfer, ends, self._sinks, report=REPORT_NS)
 

@@ -6,7 +6,7 @@ import math
 
 from netbench.analysis.stopping import Assessment
 from netbench.conductor.ledger import Ledger
-from netbench.plan import Key, Plan, run_seconds
+from netbench.plan import Key, Plan
 
 
 class TimeLeft:
@@ -31,7 +31,7 @@ class TimeLeft:
         if key in self._counted:
             self._sum -= self._seconds[key]
             self._counted.discard(key)
-        self._seconds[key] = self._runs_left(assessment) * run_seconds(self._units[key])
+        self._seconds[key] = self._seconds_of(key, assessment)
         if is_open:
             self._sum += self._seconds[key]
             self._counted.add(key)
@@ -46,9 +46,11 @@ class TimeLeft:
     def _add_up(self, ledger: Ledger) -> None:
         self._counted = set(ledger.open_keys)
         for key in self._counted - self._seconds.keys():
-            assessment = ledger.assessment(key)
-            self._seconds[key] = self._runs_left(assessment) * run_seconds(self._units[key])
+            self._seconds[key] = self._seconds_of(key, ledger.assessment(key))
         self._sum = math.fsum(self._seconds[key] for key in self._counted)
+
+    def _seconds_of(self, key: Key, assessment: Assessment) -> float:
+        return self._runs_left(assessment) * self._plan.run_seconds(self._units[key])
 
     def _runs_left(self, assessment: Assessment) -> int:
         """Runs of a unit until its least precise metric is as precise as the campaign wants it."""

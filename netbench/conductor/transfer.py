@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,11 +37,13 @@ def measure(
     sinks: MadeSinks,
     watch: Watch | None = None,
     report: int = 0,
+    start: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Move data once. `watch`: what else is done then; `report`: how often, in ns, the workers send
-    samples meanwhile, 0: after it. Errors: EngineError; TimeoutError; Lost.
+    samples meanwhile, 0: after it; `start` returns when data may move. Errors: EngineError;
+    TimeoutError; Lost.
     """
-    done = _execute(transfer, ends, sinks, {"report": report} if report else None, watch)
+    done = _execute(transfer, ends, sinks, {"report": report} if report else None, watch, start)
     sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
     sender, receiver = (_readbacks(*side) for side in sides)
     counters = (
@@ -123,6 +125,7 @@ def _execute(
     sinks: MadeSinks,
     more: job.Options | None = None,
     watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
 ) -> Exchange:
     """Both jobs, with `more` options. Files of the sink are journalled as soon as the receiver has
     made them, whatever becomes of the run.
@@ -141,6 +144,7 @@ def _execute(
         receive | (more or {}),
         prepared=journal_sinks,
         watch=watch,
+        start=start,
     )
 
 

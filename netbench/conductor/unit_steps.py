@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from netbench.conductor.profile_runner import Profiled, ProfileRunner, empty_profile_record
 from netbench.conductor.recorder import Recorder
 from netbench.conductor.retry import retry
 from netbench.conductor.runner import Interrupted, Runner, status_of
+from netbench.conductor.start_gate import StartGate
 from netbench.conductor.unit_settings import UnitSettings
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError, RequestError, SettingRefused, WorkerLost
@@ -19,7 +21,9 @@ FAILED: Status = "failed"
 
 
 class UnitSteps:
-    """Steps of units; what they give goes to the recorder. Lanes execute theirs side by side."""
+    """Steps of units; what they give goes to the recorder. Those of several pairs are executed side
+    by side.
+    """
 
     def __init__(
         self,
@@ -37,9 +41,23 @@ class UnitSteps:
         self._recorder = recorder
         self._store = store
         self._unverified: dict[Key, str] = {}  # why what arrives cannot be verified
+        self._numbers: dict[Key, int] = {}  # of runs that are about to begin
 
-    def execute(self, step: Step) -> None:
-        """One step of a unit. Levels that its hosts do not take refuse its cell."""
+    def number(self, steps: Iterable[Step]) -> None:
+        """Number runs in this order, before they begin at the same time."""
+        self._numbers = {step.unit.key: self._recorder.next_number() for step in steps}
+
+    def prepare(self, step: Step) -> None:
+        """See that the workers of a run are there, which may take long. Errors: Lost."""
+        self._pool.pair_workers(step.unit.pair)
+        self._settings.renew(step.unit)
+        self._why_unverified(step.unit)
+
+    def execute(self, step: Step, gate: StartGate | None = None) -> None:
+        """One step of a unit; a run begins with those that wait at the gate. Levels that its hosts
+        do not take refuse its cell. Errors: Lost where a worker was lost three times in a row, or,
+        in a run that others run beside, once: repeated alone it would not be what they measure.
+        """
         try:
             match step:
                 case Apply(unit):
@@ -47,7 +65,7 @@ class UnitSteps:
                 case Verify(unit):
                     self._verify(unit)
                 case Run():
-                    self._run(step)
+                    self._run(step, gate)
                 case ProfileRun():
                     self._profile(step)
         except SettingRefused as error:
@@ -78,15 +96,25 @@ class UnitSteps:
             self._unverified[unit.key] = self._runner.why_unverified(unit)
         return self._unverified[unit.key]
 
-    def _run(self, step: Run) -> None:
-        retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
+    def _run(self, step: Run, gate: StartGate | None) -> None:
+        if gate is None:
+            retry(lambda: self._run_once(step), lambda error: self._recover(step.unit, error))
+            return
+        try:
+            self._run_once(step, gate)
+        except WorkerLost as error:
+            self._replace_workers(step.unit, error)
+            raise
+        finally:
+            gate.leave(step.unit.pair.name)
 
-    def _run_once(self, step: Run) -> None:
+    def _run_once(self, step: Run, gate: StartGate | None = None) -> None:
         """One run and its record. Errors: WorkerLost when a worker was lost in it."""
         self._settings.renew(step.unit)
         unverified = self._why_unverified(step.unit)
+        number = self._numbers.pop(step.unit.key, 0) or self._recorder.next_number()
         try:
-            result = self._runner.run(step, self._recorder.next_number())
+            result = self._runner.run(step, number, gate)
         except Interrupted as interrupted:
             self._recorder.keep_interrupted(interrupted.record)
             raise interrupted.by from None

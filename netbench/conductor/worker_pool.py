@@ -298,11 +298,11 @@ class WorkerPool:
         """What tells the kernel that a host runs from all others: hosts with equal ids share one
         kernel.
         """
-        return next(
-            worker.hello.boot_id
-            for (name, _), worker in list(self._workers.items())
-            if name == host
-        )
+        return self._boot_ids[host]
+
+    def boot_ids(self) -> Mapping[str, str]:
+        """Those of all hosts that have had a worker since they were booted."""
+        return dict(self._boot_ids)
 
     def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
         """Make whoever waits for a worker, or for a new one, raise this (left out: as by Ctrl-C) in

@@ -2,7 +2,7 @@
 more in memory.
 
 The hosts are a fake: so many real ones cannot exist here. What is real is the whole controller: the
-campaign, the pool with its heartbeat, facts, locks, lanes, the protocol as it is decoded, the ledger
+campaign, the pool with its heartbeat, facts, locks, rounds, the protocol as it is decoded, the ledger
 and the result folder. What is not is each worker, which answers every frame at once with numbers
 that are made up, and moves no data.
 """
@@ -70,11 +70,11 @@ def test_a_plan_of_250_pairs_asks_for_a_unit_when_its_turn_has_come(plan: Plan) 
         asked.append(key)
         return True
 
-    steps = plan.block(99_999, is_open)
-    first = [step.unit.key for step in islice(steps, 3) if isinstance(step, Run)]
-    assert len(first) == 3
+    waves = plan.block(99_999, is_open)
+    first = [step.unit.key for wave in islice(waves, 3) for step in wave if isinstance(step, Run)]
+    assert len(first) == 3 * PAIRS
     assert list(dict.fromkeys(asked)) == first
-    assert len(list(steps)) == 8 * PAIRS - 3
+    assert len(list(waves)) == 8 - 3
 
 
 def test_more_blocks_of_it_take_no_more_memory(plan: Plan) -> None:

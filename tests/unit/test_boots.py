@@ -34,7 +34,7 @@ from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
 from tests.support.engine_pair import WORKER
 from tests.support.local import Command
-from tests.unit.test_plan import always, make, runs
+from tests.unit.test_plan import make, runs, steps_of
 
 
 class AsHere:
@@ -126,7 +126,7 @@ def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
     verified = [
         block
         for block in range(plan.blocks or 0)
-        for step in plan.block(block, always)
+        for step in steps_of(plan, block)
         if isinstance(step, Verify)
     ]
     assert sorted(set(verified)) == [0, 2, 4]

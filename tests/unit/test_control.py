@@ -14,9 +14,10 @@ from netbench.analysis.accounts import ACCOUNTS
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.errors import CampaignError
 from netbench.model import Campaign
-from netbench.plan import Plan, Run
+from netbench.plan import Plan
 from netbench.record import Record, SideCounters, Status, parse_record
 from netbench.store import now
+from tests.unit.test_plan import runs
 
 FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
 TWO = "sweep: {chunk: [1K, 2K]}\ncompare: {factor: chunk, baseline: 2K}\n"
@@ -111,10 +112,7 @@ def test_the_plan_has_controls_among_cells_order_and_runs() -> None:
 
 def test_a_control_is_shuffled_into_each_block() -> None:
     plan = Plan(parse(FOUR))
-    blocks = [
-        [step.unit.cell.id for step in plan.block(n, lambda _: True) if isinstance(step, Run)]
-        for n in range(60)
-    ]
+    blocks = [[run.unit.cell.id for run in runs(plan, n)] for n in range(60)]
     assert {block.index("chunk=2K,control") for block in blocks} == set(range(5))
     first = sum(block.index("chunk=2K") < block.index("chunk=2K,control") for block in blocks)
     assert 0 < first < 60
@@ -128,7 +126,7 @@ def test_the_control_of_a_kernel_is_in_the_boots_of_its_baseline() -> None:
     plan = Plan(parse(text))
     for block in range(plan.blocks or 0):
         boot = plan.boot(block)
-        ran = [s.unit.cell.id for s in plan.block(block, lambda _: True) if isinstance(s, Run)]
+        ran = [run.unit.cell.id for run in runs(plan, block)]
         assert boot
         expected = [f"kernel={boot.kernel}"] + ["kernel=b,control"] * (boot.kernel == "b")
         assert sorted(ran) == expected

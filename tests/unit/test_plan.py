@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ from netbench.model import (
     SettingLevel,
     Transfer,
 )
-from netbench.plan import Apply, Plan, ProfileRun, Run, Unit, Verify, run_seconds
+from netbench.plan import Apply, Plan, ProfileRun, Run, Step, Unit, Verify, run_seconds
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
@@ -49,7 +51,11 @@ def always(key: object) -> bool:
 
 
 def runs(plan: Plan, block: int) -> list[Run]:
-    return [step for step in plan.block(block, always) if isinstance(step, Run)]
+    return [step for step in steps_of(plan, block) if isinstance(step, Run)]
+
+
+def steps_of(plan: Plan, block: int, *more: Any) -> list[Step]:
+    return list(chain.from_iterable(plan.block(block, always, *more)))
 
 
 names = st.text("abcdefgh", min_size=1, max_size=3)
@@ -100,18 +106,16 @@ def test_costly_factors_are_outermost() -> None:
 
 def test_verification_comes_once_before_the_first_run_of_a_cell() -> None:
     plan = Plan(make({"x": ["1", "2"]}))
-    first, second = list(plan.block(0, always)), list(plan.block(1, always))
+    first, second = steps_of(plan, 0), steps_of(plan, 1)
     assert [type(step) for step in first] == [Verify, Run, Verify, Run]
     assert [type(step) for step in second] == [Run, Run]
     assert not any(
-        isinstance(step, Verify) for step in Plan(make({"x": ["1"]}, verify=False)).block(0, always)
+        isinstance(step, Verify) for step in steps_of(Plan(make({"x": ["1"]}, verify=False)), 0)
     )
 
 
 def test_settings_are_applied_before_the_run_that_needs_them() -> None:
-    steps = list(
-        Plan(make({"x": ["1"]}, settings={"mtu": SettingLevel("9000", "9000")})).block(1, always)
-    )
+    steps = steps_of(Plan(make({"x": ["1"]}, settings={"mtu": SettingLevel("9000", "9000")})), 1)
     assert [type(step) for step in steps] == [Apply, Run]
 
 
@@ -119,7 +123,7 @@ def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
     plan = Plan(make({"x": ["1", "2", "3"]}))
     closed: set[tuple[str, str]] = set()
     ran: list[Unit] = []
-    for step in plan.block(0, lambda key: key not in closed):
+    for (step,) in plan.block(0, lambda key: key not in closed):
         if isinstance(step, Verify):
             closed.add(step.unit.key)
         elif isinstance(step, Run):
@@ -130,7 +134,7 @@ def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
 def test_what_has_run_in_a_block_is_not_run_again() -> None:
     plan = Plan(make({"x": ["1", "2", "3"]}))
     order = runs(plan, 0)
-    rest = list(plan.block(0, always, [step.unit.key for step in reversed(order[1:])]))
+    rest = steps_of(plan, 0, [step.unit.key for step in reversed(order[1:])])
     assert [step.unit for step in rest if isinstance(step, Run)] == [
         step.unit for step in order[1:]
     ]

@@ -14,6 +14,7 @@ from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
 from netbench.campaign.schema.statistics import (
+    OVERLAPPING,
     CompareKeys,
     OrderKeys,
     ProfileKeys,
@@ -105,6 +106,12 @@ class FileKeys(Keys):
         "pairs of sender and receiver; left out: the first two hosts, or the only one with itself",
         [{"sender": "snd", "receiver": "rcv"}],
         default=[],
+    )
+    overlap: Annotated[str, OVERLAPPING] = optional(
+        "which pairs run side by side: round, those of one round, in which no host, kernel or link"
+        " is used twice; none, one pair at a time; kernel, as round, but pairs may share a kernel",
+        "none",
+        default="round",
     )
     verify: Annotated[bool, kinds.switch()] = optional(
         "check once per cell that what was sent arrives", "off", default="on"

@@ -15,6 +15,7 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.schema.tools import METRIC_NAME
 from netbench.campaign.tree import Plain
 from netbench.model import Repeat
+from netbench.rounds import OVERLAPS
 
 FOOTPRINT_MAX = 1 << 26
 METRICS = (
@@ -53,6 +54,7 @@ _CONFIDENCE = kinds.share(
 _PRECISION = kinds.share("a precision above 0% and below 100%,", "2.5%", 0, 1)
 _MARGIN = kinds.share("a margin above 0% and below 100%,", "1%", 0, 1)
 _UNTIL = kinds.choice("what ends the runs", ("precision", "verdict"))
+OVERLAPPING = kinds.choice("an overlap", OVERLAPS)
 _PROFILED = kinds.choice("cells to profile", ("changed", "all"))
 _METRIC = Kind(
     _metric,
