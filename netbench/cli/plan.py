@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from netbench.plan import Plan
 
 BOOTS_SHOWN = 16
+ROUNDS_SHOWN, PAIRS_SHOWN = 8, 6
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -49,7 +50,10 @@ def _lines(plan: Plan) -> Iterator[str]:
     pairs = ", ".join(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
     least, most = plan.seconds()
     yield f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name
-    yield from (f"pairs: {pairs}", "")
+    yield f"pairs: {pairs}"
+    if len(campaign.pairs) > 1:
+        yield from _rounds(plan)
+    yield ""
     controls = sum(cell.control for cell in campaign.cells)
     beside = f" and {count(controls, 'control')} (a baseline a second time)" if controls else ""
     yield f"{count(len(campaign.cells) - controls, 'cell')}{beside}:"
@@ -58,10 +62,41 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from _boots(plan) if plan.boots else [_repetition(plan)]
     yield f"between {format_duration(least)} and {format_duration(most)}"
     yield from ("", "first block:")
-    order = [unit.cell.id for unit in plan.wanted(0, lambda _: True, ())]
-    yield from (f"  {place}. {cell}" for place, cell in enumerate(order, 1))
+    yield from (f"  {place}. {wave}" for place, wave in enumerate(_first_block(plan), 1))
     if campaign.warnings:
         yield from ("", *(f"WARNING: {what}" for what in campaign.warnings))
+
+
+def _rounds(plan: Plan) -> Iterator[str]:
+    """Which pairs run side by side, and how long all of them take."""
+    rounds, shown = plan.rounds, plan.rounds[:ROUNDS_SHOWN]
+    widest = max(map(len, rounds))
+    once = format_duration(sum(map(plan.run_seconds, plan.units)))
+    yield (
+        f"{count(len(rounds), 'round')} of {count(widest, 'pair')} at most side by side; every cell"
+        f" once on every pair: {once}"
+    )
+    for number, pairs in enumerate(shown, 1):
+        names = ", ".join(pair.name for pair in pairs[:PAIRS_SHOWN])
+        more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
+        yield f"  round {number}: {names}{more}"
+    if len(rounds) > len(shown):
+        yield f"  and {count(len(rounds) - len(shown), 'round')} more"
+    if any(plan.campaign.overlap_of(cell) == "round" for cell in plan.campaign.cells):
+        remote = [host for host in plan.campaign.hosts.values() if not host.local]
+        if remote and plan.campaign.lab is None and widest > 1:
+            yield "  more rounds, if hosts turn out to share a kernel"
+
+
+def _first_block(plan: Plan) -> Iterator[str]:
+    """The first block, a line for what runs at the same time."""
+    from netbench.plan import Run
+
+    for steps in plan.block(0, lambda _: True):
+        first = steps[0]
+        if isinstance(first, Run):
+            beside = f", round {first.round}" if first.round else ""
+            yield first.unit.cell.id + beside
 
 
 def _repetition(plan: Plan) -> str:

@@ -15,6 +15,7 @@ from netbench.model import (
     Cell,
     Factor,
     Host,
+    Lab,
     Pair,
     ProfileSpec,
     Repeat,
@@ -192,3 +193,108 @@ def test_profiles_take_time_of_the_plan() -> None:
         seconds = Plan(make({"send": ["a", "b"]}, profile=spec)).seconds()
         assert (seconds[0] > without[0] + 30) == least
         assert seconds[1] > without[1] + 30
+
+
+def test_the_order_of_a_campaign_of_one_pair_is_that_of_earlier_versions() -> None:
+    """Else `resume` would refuse their results."""
+    plan = Plan(make({"x": [str(i) for i in range(8)]}))
+    orders = ["".join(run.unit.cell.factors["x"] for run in runs(plan, block)) for block in (0, 1)]
+    assert orders == ["02451376", "36124705"]
+    assert {(run.round, run.beside) for run in runs(plan, 0)} == {(None, ())}
+
+
+# --- several pairs ---
+
+
+def of_pairs(text: str, sweep: dict[str, list[str]], **more: object) -> Campaign:
+    """A campaign of pairs such as `a>b c>d` of hosts that are elsewhere."""
+    pairs = tuple(Pair(*pair.split(">")) for pair in text.split())
+    hosts = {name: Host(name, name) for pair in pairs for name in (pair.sender, pair.receiver)}
+    return replace(make(sweep, **more), hosts=hosts, pairs=pairs)  # type: ignore[arg-type]
+
+
+RING = "a>b b>c c>d d>a"
+
+
+def waves(plan: Plan, block: int = 0, **more: Any) -> list[tuple[str, list[str]]]:
+    """The cell and the pairs of each wave of a block."""
+    found = [w for w in plan.block(block, always, **more) if isinstance(w[0], Run)]
+    assert all(len({step.unit.cell.id for step in wave}) == 1 for wave in found)
+    return [(wave[0].unit.cell.id, [step.unit.pair.name for step in wave]) for wave in found]
+
+
+def test_pairs_of_a_round_run_the_same_cell_side_by_side() -> None:
+    plan = Plan(of_pairs(RING, {"x": ["1", "2", "3"]}))
+    for block in range(5):
+        assert sorted(waves(plan, block)) == [
+            (f"x={x}", pairs) for x in "123" for pairs in (["a>b", "c>d"], ["b>c", "d>a"])
+        ]
+    assert waves(plan, 0) != waves(plan, 1)
+    told = {(r.unit.pair.name, r.round, *(p.name for p in r.beside)) for r in runs(plan, 0)}
+    assert told == {
+        ("a>b", 1, "c>d"),
+        ("c>d", 1, "a>b"),
+        ("b>c", 2, "d>a"),
+        ("d>a", 2, "b>c"),
+    }
+    assert plan.to_json()["rounds"] == [["a>b", "c>d"], ["b>c", "d>a"]]
+
+
+def test_every_step_of_a_wave_comes_before_the_next_kind() -> None:
+    plan = Plan(of_pairs("a>b c>d", {}, settings={"mtu": SettingLevel("9000", "9000")}))
+    kinds = [[type(step) for step in steps] for steps in plan.block(0, always)]
+    assert kinds == [[Apply, Apply], [Verify, Verify], [Run, Run]]
+
+
+def test_hosts_that_are_found_on_one_kernel_are_in_rounds_of_their_own() -> None:
+    plan = Plan(of_pairs("a>b c>d", {}))
+    assert len(plan.rounds) == 1
+    assert len(replace(plan, boot_ids=dict.fromkeys("abcd", "one")).rounds) == 2
+    kernels = {"a": "one", "b": "one", "c": "two", "d": "two"}
+    assert len(replace(plan, boot_ids=kernels).rounds) == 1
+    local = replace(plan.campaign, hosts={name: Host(name) for name in "abcd"})
+    assert len(Plan(local).rounds) == 2, "all of them are this machine"
+    for kind, number in (("netns", 2), ("qemu", 1)):
+        assert len(Plan(replace(plan.campaign, lab=Lab(kind))).rounds) == number
+
+
+def test_cells_have_rounds_of_their_own_where_overlap_is_swept() -> None:
+    made = of_pairs("a>b c>d", {"overlap": ["none", "round", "kernel"]})
+    cells = tuple(replace(cell, overlap=cell.factors["overlap"]) for cell in made.cells)
+    plan = Plan(replace(made, cells=cells), dict.fromkeys("abcd", "one"))
+    assert sorted(waves(plan)) == [
+        ("overlap=kernel", ["a>b", "c>d"]),
+        ("overlap=none", ["a>b"]),
+        ("overlap=none", ["c>d"]),
+        ("overlap=round", ["a>b"]),
+        ("overlap=round", ["c>d"]),
+    ]
+
+
+def test_time_of_runs_that_overlap_counts_once() -> None:
+    apart = Plan(of_pairs("a>b c>d", {"x": ["1", "2"]}, overlap="none", verify=False)).seconds()
+    beside = Plan(of_pairs("a>b c>d", {"x": ["1", "2"]}, verify=False)).seconds()
+    assert beside == pytest.approx((apart[0] / 2, apart[1] / 2))
+
+
+def test_a_closed_unit_runs_along_while_another_of_its_wave_is_open() -> None:
+    plan = Plan(of_pairs("a>b c>d e>f", {"x": ["1", "2"]}, verify=False))
+
+    def is_open(key: tuple[str, str]) -> bool:
+        return key == ("x=1", "a>b")
+
+    def joins(key: tuple[str, str]) -> bool:
+        return key[1] != "e>f"
+
+    (wave,) = plan.block(3, is_open, joins=joins)
+    assert [step.unit.key for step in wave] == [("x=1", "a>b"), ("x=1", "c>d")]
+    (alone,) = plan.block(3, is_open)
+    assert [step.unit.key for step in alone] == [("x=1", "a>b")]
+
+
+def test_what_is_left_of_a_block_is_in_the_same_order_as_the_block() -> None:
+    plan = Plan(of_pairs(RING, {"x": [str(n) for n in range(6)]}))
+    ran = [step.unit.key for step in runs(plan, 4)]
+    left = [key for n, key in enumerate(ran) if n not in (0, 3, 4)]
+    rest = [step.unit.key for step in steps_of(plan, 4, sorted(left)) if isinstance(step, Run)]
+    assert rest == left

@@ -1,0 +1,195 @@
+"""Pairs that run side by side: four hosts of one kernel, whose pairs overlap where the campaign says
+so; what breaks one of them leaves the other alone.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from netbench import lab
+from netbench.lab.base import Lab
+from netbench.report.build import build
+from tests.faults.test_hosts import (
+    MISSING,
+    NAME,
+    in_flight,
+    kill,
+    processes,
+    state,
+    with_values,
+)
+from tests.support.local import call
+from tests.support.running import Running, wait_for
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.netns,
+    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
+]
+
+PAIRS = ["a>b", "c>d"]
+PAIRED = f"""\
+verify: off
+pairs: [{", ".join(f"{{sender: {pair[0]}, receiver: {pair[2]}}}" for pair in PAIRS)}]
+transfer: {{duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}}
+"""
+KERNEL = f"overlap: kernel\nsettings: {{tso: off, mtu: 1400}}\n{PAIRED}"
+OFTEN = "repeat: {min: 100, max: 100}\n"
+
+Record = dict[str, Any]
+
+
+def made_lab(name: str) -> Iterator[Lab]:
+    try:
+        yield lab.up("netns", ["a", "b", "c", "d"], name=name)
+    finally:
+        lab.down(name)
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[Lab]:
+    """Four hosts, for all tests that leave them in order."""
+    yield from made_lab(f"{NAME}r")
+
+
+@pytest.fixture
+def own() -> Iterator[Lab]:
+    """Four hosts of one test alone."""
+    yield from made_lab(f"{NAME}l")
+
+
+Begin = Callable[..., Running]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start campaigns as a user does: `begin(lab, text)`. They end with the test."""
+    running: list[Running] = []
+
+    def start(here: Lab, text: str, prefix: Sequence[str] = ()) -> Running:
+        folder = tmp_path / f"controller{len(running)}"
+        folder.mkdir()
+        hosts = yaml.safe_dump(here.block(), sort_keys=False)
+        head = f"netbench: 1\nname: beside\n{hosts}"
+        running.append(Running(folder, folder / "r", head + text, prefix))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.process.kill()
+        one.process.communicate()
+
+
+def windows(records: list[Record], cell: str) -> dict[tuple[int, str], tuple[int, int]]:
+    """By block and pair, the window of a run; all hosts have one clock."""
+    return {
+        (record["block"], record["pair"]): tuple(record["sender"]["time_ns"])
+        for record in records
+        if record["cell"] == cell and record["status"] == "ok"
+    }
+
+
+def overlapping(spans: list[tuple[int, int]]) -> int:
+    """How many twos of these windows overlap."""
+    return sum(a[0] < b[1] and b[0] < a[1] for a, b in combinations(spans, 2))
+
+
+def test_pairs_of_one_kernel_overlap_where_the_campaign_says_so_and_else_do_not(
+    begin: Begin, four: Lab
+) -> None:
+    swept = "sweep: {overlap: [none, kernel]}\nrepeat: {min: 2, max: 2}\n"
+    running = begin(four, PAIRED.replace("200ms", "300ms") + swept)
+    code, said = running.end()
+    assert code == 0, said
+    records = running.records()
+    alone, beside = (windows(records, f"overlap={word}") for word in ("none", "kernel"))
+    assert [len(alone), len(beside)] == [4, 4]
+    assert overlapping([*alone.values()]) == 0
+    assert overlapping([*beside.values()]) == 2
+    assert overlapping([*alone.values(), *beside.values()]) == 2, "nor do runs of two cells"
+    for record in records:
+        together = record["cell"] == "overlap=kernel"
+        others = [pair for pair in PAIRS if pair != record["pair"]]
+        assert record["concurrent"] == (others if together else [])
+        assert record["round"] == (1 if together else 1 + PAIRS.index(record["pair"]))
+        assert ("procstat" in record["sender"]) != together
+        assert "rusage" in record["sender"]
+        assert "rusage" in record["receiver"]
+    plan = json.loads((running.folder / "plan.json").read_text())
+    assert plan["rounds"] == [PAIRS]
+    cautions = {caution.kind: caution for caution in build(running.folder).source.cautions}
+    assert sorted(cautions["side_by_side"].where) == PAIRS
+
+
+def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
+    begin: Begin, own: Lab
+) -> None:
+    soon = with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
+    campaign = begin(own, f"overlap: kernel\n{PAIRED}{OFTEN}", soon)
+    campaign.await_records(4)
+    host = own.hosts["d"]
+    kill(*processes(host, "sshd"), *processes(host, "worker-"))
+
+    def given_up() -> list[Record]:
+        return [record for record in campaign.records() if record["status"] == "failed"]
+
+    wait_for(lambda: bool(given_up()), lambda: campaign.process.poll() is None)
+    (failed,) = given_up()
+    assert failed["pair"] == "c>d"
+    assert failed["reason"].startswith("lost: d (")
+    campaign.await_records(3)
+    last = campaign.records()[-3:]
+    assert [(r["pair"], r["status"], r["concurrent"]) for r in last] == [("a>b", "ok", [])] * 3
+    campaign.process.send_signal(signal.SIGINT)
+    _, said = campaign.end()
+    assert "c>d is given up: d (" in said
+
+
+def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
+    begin: Begin, four: Lab
+) -> None:
+    before = state(four)
+    campaign = begin(four, KERNEL + OFTEN)
+    campaign.await_records(2)
+    in_flight(campaign, four)
+    assert state(four) != before
+    campaign.process.send_signal(signal.SIGINT)
+    code, said = campaign.end()
+    assert code == 130, said
+    assert state(four) == before
+    records = campaign.records()
+    assert len({record["run"] for record in records}) == len(records)
+    ended = [record["pair"] for record in records if record["status"] == "interrupted"]
+    assert len(ended) == len(set(ended))
+
+
+@pytest.mark.slow
+def test_a_campaign_whose_controller_was_killed_goes_on_in_the_same_order(
+    begin: Begin, four: Lab
+) -> None:
+    sweep = "sweep: {chunk: [16K, 32K, 64K]}\nrepeat: {min: 4, max: 4}\n"
+    text = f"overlap: kernel\n{PAIRED.replace('200ms', '20ms')}{sweep}"
+    whole = begin(four, text)
+    assert whole.end()[0] == 0
+    killed = begin(four, text)
+    killed.await_records(9)
+    kill(killed.process.pid)
+    killed.process.communicate()
+    done = call("resume", killed.folder)
+    assert done.returncode == 0, done.stderr
+
+    def waves(records: list[Record]) -> list[tuple[int, str]]:
+        return list(dict.fromkeys((r["block"], r["cell"]) for r in records if r["status"] == "ok"))
+
+    assert waves(killed.records()) == waves(whole.records())
+    assert sorted((r["block"], r["cell"], r["pair"]) for r in killed.records()) == sorted(
+        (r["block"], r["cell"], r["pair"]) for r in whole.records()
+    )
