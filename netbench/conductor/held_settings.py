@@ -157,7 +157,7 @@ class HeldSettings:
             self._take_over(host)
 
     def _next_change(self) -> int:
-        """The number of the next change: hosts of several lanes change at the same time."""
+        """The number of the next change: hosts of several pairs change at the same time."""
         with self._number_lock:
             self._last_change += 1
             return self._last_change

@@ -22,7 +22,7 @@ REASON_LENGTH = 2000  # it may quote a host
 
 
 class Recorder:
-    """Numbers runs and keeps their records; several lanes may do so at once.
+    """Numbers runs and keeps their records; several pairs may do so at once.
 
     `ledger` is where the records end, `boot` the number of the boot that the hosts are in.
     """
