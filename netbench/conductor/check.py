@@ -15,6 +15,7 @@ from netbench.conductor.check_congestion import check_congestion
 from netbench.conductor.check_direct import check_direct
 from netbench.conductor.check_files import check_files, has_program
 from netbench.conductor.check_memory import check_memory
+from netbench.conductor.check_overlap import check_overlap
 from netbench.conductor.check_root import check_root, needing_root, who_reads
 from netbench.conductor.check_soak import doubts
 from netbench.conductor.check_streams import check_streams
@@ -60,6 +61,7 @@ def check(
         *dict.fromkeys(_units(campaign, pool, own_sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
+        *check_overlap(campaign, pool),
         *(_boots(campaign, pool) if not pool.refused.keys() & pool.needing else ()),
         *(
             Finding("warning", one.host, one.what, one.remedy)

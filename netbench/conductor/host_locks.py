@@ -59,7 +59,7 @@ class HostLocks:
         self._say = say
         self._said: set[tuple[str, str]] = set()
         self._result = result
-        self._scopes = ("host", "kernel") if _changes_kernel(campaign) else ("host",)
+        self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
         self._locked: dict[
             str, tuple[Worker, str]
@@ -139,7 +139,7 @@ def refuse_busy(pool: WorkerPool) -> None:
     pool.each(look)
 
 
-def _changes_kernel(campaign: Campaign) -> bool:
+def changes_kernel(campaign: Campaign) -> bool:
     """Whether a setting of a campaign is seen in all network namespaces of a kernel."""
     keys = {key for cell in campaign.cells for key in cell.settings} | campaign.settings.keys()
     settings = (find(side_of(key)[1], campaign.commands) for key in keys)

@@ -1,5 +1,5 @@
-"""Pairs that run side by side: four hosts of one kernel, whose pairs overlap where the campaign says
-so; what breaks one of them leaves the other alone.
+"""Pairs that run side by side: four hosts of one kernel, whose pairs overlap where the campaign
+says so; what breaks one of them leaves the other alone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,170 @@
+"""Steps side by side: they begin together, and what breaks one pair is told from what breaks all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor.check_overlap import check_overlap
+from netbench.conductor.start_gate import StartGate
+from netbench.conductor.waves import Waves, side_by_side
+from netbench.errors import HostGone, Lost, WorkerLost
+from netbench.plan import Plan, Run, Step
+
+PAIRS = """\
+netbench: 1
+name: w
+verify: off
+hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2},
+        c: {ssh: c, address: 10.0.0.3}, d: {ssh: d, address: 10.0.0.4}}
+pairs: [{sender: a, receiver: b}, {sender: c, receiver: d}]
+"""
+
+
+# --- the gate ---
+
+
+def test_nobody_passes_the_gate_before_all_are_there_or_have_left() -> None:
+    gate = StartGate(["a>b", "c>d", "e>f"])
+    prepared: list[str] = []
+    passed: dict[str, tuple[Collection[str], tuple[str, ...]]] = {}
+
+    def run(name: str) -> None:
+        prepared.append(name)
+        if name == "e>f":
+            gate.leave(name)
+        else:
+            others = gate.wait(name)
+            passed[name] = set(prepared), others
+
+    side_by_side([lambda name=name: run(name) for name in ("a>b", "c>d", "e>f")], lambda: None)
+    every = {"a>b", "c>d", "e>f"}
+    assert passed == {"a>b": (every, ("c>d",)), "c>d": (every, ("a>b",))}
+
+
+def test_the_first_error_is_raised_when_all_are_done() -> None:
+    failed, done = threading.Event(), list[str]()
+
+    def fail() -> None:
+        failed.set()
+        raise ValueError("the first")
+
+    def go_on() -> None:
+        failed.wait()
+        done.append("the other")
+
+    with pytest.raises(ValueError, match="the first"):
+        side_by_side([go_on, fail], lambda: None)
+    assert done == ["the other"]
+
+
+# --- pairs that break ---
+
+
+class Steps:
+    """Runs that lose what `lost` says, by pair."""
+
+    def __init__(self, lost: Callable[[str], Exception | None]) -> None:
+        self.lost = lost
+        self.ran: list[str] = []
+
+    def number(self, steps: object) -> None: ...
+
+    def prepare(self, step: Step) -> None: ...
+
+    def execute(self, step: Step, gate: StartGate | None = None) -> None:
+        name = step.unit.pair.name
+        if error := self.lost(name):
+            raise error
+        self.ran.append(name)
+
+
+class Kept:
+    """What units are said to have failed of."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, str] = {}
+        self.ledger = SimpleNamespace(is_open=lambda key: key[1] not in self.failed)
+
+    def keep_unmeasured(self, unit: Any, status: str, reason: str) -> None:
+        assert status == "failed"
+        self.failed[unit.pair.name] = reason
+
+
+def waves(plan: Plan, lost: Callable[[str], Exception | None]) -> tuple[Waves, Steps, Kept]:
+    steps, kept = Steps(lost), Kept()
+    made: Any = (plan, steps, kept, lambda: None, lambda line: None)
+    return Waves(*made), steps, kept
+
+
+def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
+    (wave,) = plan.block(block, lambda key: True)
+    assert all(isinstance(step, Run) for step in wave)
+    return wave
+
+
+def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> None:
+    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
+    executed, steps, kept = waves(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
+    for block in range(3):
+        executed.execute(runs(plan, block))
+        executed.end_block()
+    assert kept.failed == {"c>d": "lost: d is gone"}
+    assert steps.ran == ["a>b"] * 3
+
+
+def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> None:
+    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
+    executed, _, kept = waves(plan, lambda name: HostGone("no route"))
+    executed.execute(runs(plan))
+    with pytest.raises(Lost, match="no route"):
+        executed.end_block()
+    assert kept.failed == {}
+
+
+def test_a_pair_is_given_up_when_it_loses_a_worker_in_three_runs_in_a_row() -> None:
+    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
+    losses = iter([True, True, False, True, True, True, True])
+    executed, steps, kept = waves(
+        plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None
+    )
+    for block in range(5):
+        executed.execute(runs(plan, block))
+        assert kept.failed == {}
+    executed.execute(runs(plan, 5))
+    assert kept.failed == {"c>d": "lost: killed"}
+    assert steps.ran.count("c>d") == 1
+
+
+def test_the_only_pair_ends_its_campaign() -> None:
+    plan = Plan(campaign.parse(PAIRS.replace(", {sender: c, receiver: d}", ""), "w.yaml"))
+    executed, _, _ = waves(plan, lambda name: HostGone("gone"))
+    with pytest.raises(HostGone):
+        executed.execute(runs(plan))
+
+
+# --- settings of the whole kernel ---
+
+
+@pytest.mark.parametrize(
+    ("more", "kernels", "refused"),
+    [
+        ("overlap: kernel\nsettings: {sysctl.kernel.nmi_watchdog: 0}\n", "kkkk", True),
+        ("overlap: kernel\nsettings: {sysctl.kernel.nmi_watchdog: 0}\n", "kkll", False),
+        ("overlap: kernel\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n", "kkkk", False),
+        ("settings: {sysctl.kernel.nmi_watchdog: 0}\n", "kkkk", False),
+    ],
+)
+def test_pairs_side_by_side_on_one_kernel_do_not_set_what_is_of_all_of_it(
+    more: str, kernels: str, refused: bool
+) -> None:
+    ids = dict(zip("abcd", kernels, strict=True))
+    pool: Any = SimpleNamespace(boot_ids=lambda: ids)
+    found = list(check_overlap(campaign.parse(PAIRS + more, "w.yaml"), pool))
+    assert bool(found) == refused
+    assert all(one.level == "error" for one in found)
