@@ -25,10 +25,8 @@ CLOCK = "; is its clock source stable? See there: dmesg | grep -i clocksource"
 VECTOR_BYTES: int = ffi.sizeof("struct nb_vector")
 
 
-def check_hello(hello: Hello, rows: Iterable[Row], own: Sequence[Row]) -> None:
-    """Errors: ProtocolError for a host that cannot be, and for descriptors that are not `own`, but
-    for why something cannot be used there.
-    """
+def check_hello(hello: Hello) -> None:
+    """Errors: ProtocolError for a host that cannot be."""
     limits = (
         ("CPUs", hello.cpus, CPUS_MAX),
         ("clock ticks a second", hello.clock_ticks, 10**6),
@@ -38,6 +36,12 @@ def check_hello(hello: Hello, rows: Iterable[Row], own: Sequence[Row]) -> None:
     for what, number, most in limits:
         if not 1 <= number <= most:
             raise ProtocolError(f"the worker says that its host has {number} {what}{SAME}")
+
+
+def check_rows(rows: Iterable[Row], own: Iterable[Row]) -> None:
+    """Errors: ProtocolError for descriptors that are not `own`, but for why something cannot be
+    used there.
+    """
     if [replace(row, why="") for row in rows] != [replace(row, why="") for row in own]:
         raise ProtocolError(f"the worker's descriptors are not those of this netbench{SAME}")
 

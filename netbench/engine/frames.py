@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from netbench.engine.binding import (
@@ -57,7 +58,7 @@ def split(buffer: bytearray) -> tuple[Frame, int, bytes] | None:
     return Frame(kind), tag, payload
 
 
-def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
+def decode_hello(payload: bytes) -> tuple[Hello, tuple[Row, ...]]:
     """A worker's hello and its rows, refused when version, layout or byte order differ from this
     controller's.
     Errors: ProtocolError.
@@ -85,8 +86,14 @@ def decode_hello(payload: bytes) -> tuple[Hello, list[Row]]:
             f"the worker announced {hello.rows} descriptors and sent {len(payload) - size} bytes of"
             f" them{SAME}"
         )
-    table = ffi.cast("struct nb_row *", data + size)
-    return _hello(hello), rows_of(table, hello.rows)
+    return _hello(hello), _rows(payload[size:])
+
+
+@lru_cache(maxsize=16)  # hosts of one kind send the same
+def _rows(payload: bytes) -> tuple[Row, ...]:
+    """The rows of a hello. Errors: ProtocolError."""
+    table = ffi.cast("struct nb_row *", ffi.from_buffer(payload))
+    return tuple(rows_of(table, len(payload) // ffi.sizeof("struct nb_row")))
 
 
 def _hello(hello: Any) -> Hello:

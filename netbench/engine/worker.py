@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from netbench.engine import binding, bounds, frames
 from netbench.engine.binding import Edge, Frame, Hello, Vector
-from netbench.engine.catalogue import Catalogue
+from netbench.engine.catalogue import Catalogue, Row
 from netbench.engine.connection import Connection, Stream
 from netbench.engine.frames import Value
 from netbench.engine.local import local
@@ -27,6 +28,7 @@ GOODBYE_SECONDS = 5.0
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
 LAST_TAG = 65535
+_DECODING = threading.Lock()  # hosts that are reached together would all decode the same rows
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,12 @@ class Worker:
             raise ProtocolError(
                 f"{self.host}: the worker sent {kind.name} first, expected HELLO{binding.SAME}"
             )
-        with self.connection.naming():
+        with self.connection.naming(), _DECODING:
             hello, rows = frames.decode_hello(payload)
-            bounds.check_hello(hello, rows, local().rows)
+            bounds.check_hello(hello)
+            catalogue = _catalogue(rows)
         self.connection.write(frames.frame(Frame.HELLO, 0, binding.own_hello()))
-        return hello, Catalogue.of(rows)
+        return hello, catalogue
 
     def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
         """The vectors of a run, each as the hello has described it."""
@@ -386,6 +389,13 @@ class Worker:
         undoes what it holds.
         """
         self.connection.finish(ABANDON_SECONDS)
+
+
+@lru_cache(maxsize=16)
+def _catalogue(rows: tuple[Row, ...]) -> Catalogue:
+    """What these rows of a hello describe. Errors: ProtocolError."""
+    bounds.check_rows(rows, local().rows)
+    return Catalogue.of(rows)
 
 
 def _arguments_of(op: str, target: str | Iterable[str]) -> dict[str, Value]:
