@@ -32,13 +32,14 @@ class Problem:
 
     `line` is 1-based (0 where no line can be named), `path` the dotted path in the file
     (`transfer.chunk`, `sweep.send[2]`), `message` what was found and what was expected, `nearest`
-    the nearest valid word or "".
+    the nearest valid word or "". `source`: the file that it is in, "" for the campaign file.
     """
 
     line: int
     path: str
     message: str
     nearest: str = ""
+    source: str = ""
 
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
@@ -51,9 +52,14 @@ class CampaignError(RequestError):
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
-        self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.path)))
-        lines = [f"{source}:{p.line}: {p}" if p.line else f"{source}: {p}" for p in self.problems]
-        super().__init__("\n".join(lines))
+        self.problems = tuple(sorted(problems, key=lambda p: (p.source, p.line, p.path)))
+        places = (
+            ":".join([p.source or source, *([str(p.line)] if p.line else [])])
+            for p in self.problems
+        )
+        super().__init__(
+            "\n".join(f"{at}: {p}" for at, p in zip(places, self.problems, strict=True))
+        )
 
 
 class EngineError(NetbenchError):

@@ -120,10 +120,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class Link:
-    """An uplink between some hosts and all others; how many pairs cross it at the same time."""
+    """A part of the network that pairs share: `hosts` are those on one side of it, so that a pair
+    uses it if exactly one of its ends is among them. At most `capacity` pairs use it at once.
+    """
 
     hosts: tuple[str, ...]
     capacity: int = 1
+
+    def used_by(self, pair: Pair) -> bool:
+        """Whether the data of a pair goes over it."""
+        return (pair.sender in self.hosts) != (pair.receiver in self.hosts)
 
 
 @dataclass(frozen=True)
@@ -323,7 +329,8 @@ class Lab:
 class Campaign:
     """A campaign file, validated.
 
-    `text` is its effective YAML (with --set applied); `warnings` what it may not mean.
+    `text` is its effective YAML (with --set applied); `warnings` what it may not mean; `groups` are
+    hosts by the name of their group, `links` what pairs share, by name.
     """
 
     name: str
@@ -351,6 +358,8 @@ class Campaign:
     text: str = ""
     source: str = ""
     warnings: tuple[str, ...] = field(default=())
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
+    links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
 
     def meters_of(self, cell: Cell) -> tuple[str, ...]:
         """What is read in a cell's runs."""

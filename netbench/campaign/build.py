@@ -11,6 +11,7 @@ from typing import Any
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control import with_controls
 from netbench.campaign.factors import Level, Reader
+from netbench.campaign.fleet import Names, read_links, read_pairs
 from netbench.campaign.kernels import kernels_of
 from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
@@ -48,7 +49,9 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     file = problems.read(file_model(catalogue), FALLBACK)
     base = file.transfer.values()
     hosts = _hosts(file, problems)
-    pairs = _pairs(file, hosts, problems)
+    names = Names(hosts, file, problems)
+    pairs = read_pairs(file, hosts, names, problems)
+    links = read_links(file, names)
     commands = {
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
@@ -99,6 +102,8 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         text=text,
         source=problems.source,
         warnings=tuple(problems.warnings),
+        groups=names.groups,
+        links=links,
     )
 
 
@@ -115,32 +120,6 @@ def _hosts(file: FileKeys, problems: Problems) -> dict[str, Host]:
         for name, h in file.hosts.items()
     }
     return named or {host.name: host for host in (IN_LAB if file.lab else (HERE,))}
-
-
-def _pairs(file: FileKeys, hosts: Mapping[str, Host], problems: Problems) -> tuple[Pair, ...]:
-    """The pairs; by default the first two hosts, or the only one with itself. Pairs with unknown
-    hosts are noted and left out.
-    """
-    names = list(hosts)
-    if not file.pairs:
-        return (Pair(names[0], names[1] if len(names) > 1 else names[0]),)
-    pairs: list[Pair] = []
-    for i, pair in enumerate(file.pairs):
-        unknown = {
-            side: name
-            for side, name in (("sender", pair.sender), ("receiver", pair.receiver))
-            if name not in hosts
-        }
-        if Pair(pair.sender, pair.receiver) in pairs:
-            problems.add(
-                ("pairs", i), f"expected each pair once, got {pair.sender}>{pair.receiver} again"
-            )
-        elif not unknown:
-            pairs.append(Pair(pair.sender, pair.receiver))
-        for side, name in unknown.items() if problems.clean("hosts") else ():
-            message = f"expected the name of a host ({listed(names)}), got {name!r}"
-            problems.add(("pairs", i, side), message, nearest(name, names))
-    return tuple(pairs)
 
 
 def _alone(file: FileKeys, hosts: Mapping[str, Host], pairs: tuple[Pair, ...]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""YAML -> model.Campaign: parse the tree, apply --set and --quick, read the shape, then check what
-keys mean together.
+"""YAML -> model.Campaign: parse the tree, apply --set and --quick, write out hosts, read the shape,
+then check what keys mean together.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from netbench.campaign import edit
 from netbench.campaign.build import build
+from netbench.campaign.hosts import write_out
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
@@ -61,10 +62,12 @@ def parse(
     problems = [*problems, *edit.apply_sets(tree, sets, source)]
     if quick:
         edit.align_quick(tree)
-    if sets or quick:
-        options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
-        text = _effective(tree, " ".join(options))
-    return build(tree, Problems(tree, source, problems), catalogue or local(), text)
+    found = Problems(tree, source, problems)
+    written = write_out(found)
+    options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
+    if written or options:
+        text = _effective(tree, " ".join([*([written] if written else []), *options]))
+    return build(tree, found, catalogue or local(), text)
 
 
 def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
@@ -105,6 +108,7 @@ def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) 
         except CampaignError as error:
             problems.noted.extend(error.problems)
     _one_run(tree)
+    write_out(problems)
     text = _effective(tree, f"transfer {' '.join(arguments)}")
     try:
         return build(tree, problems, catalogue, text)

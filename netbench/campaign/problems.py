@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from netbench.campaign.schema.keys import Keys
-from netbench.campaign.tree import Loc, Table, find, path_of, plain
+from netbench.campaign.tree import Loc, Table, as_written, find, path_of, plain
 from netbench.errors import CampaignError, Problem
 
 K = TypeVar("K", bound=Keys)
@@ -27,16 +27,27 @@ class Problems:
     def warn(self, loc: Loc, message: str) -> None:
         """Note what is no error, but may not be meant."""
         line, origin = find(self.tree, loc)
-        place = f"line {line}: {path_of(loc)}" if line else path_of(loc)
+        path = path_of(as_written(self.tree, loc))
+        place = f"line {line}: {path}" if line else path
         self.warnings.append(f"{place}: {message}" + (f" (from {origin})" if origin else ""))
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
-        """Note a problem at a place of the tree."""
+        """Note a problem at a place of the tree; one of a key that stands for several hosts
+        once.
+        """
         line, origin = find(self.tree, loc)
-        self.noted.append(
-            Problem(line, path_of(loc), message + (f" (from {origin})" if origin else ""), nearest)
-        )
+        path = path_of(as_written(self.tree, loc))
+        told = message + (f" (from {origin})" if origin else "")
+        problem = Problem(line, path, told, nearest)
+        if problem not in self.noted:
+            self.noted.append(problem)
         self._touched.add(str(loc[0]) if loc else "")
+
+    def add_of_file(self, key: str, found: Sequence[Problem]) -> None:
+        """Note what is wrong with another file, which a top-level key names."""
+        self.noted.extend(found)
+        if found:
+            self._touched.add(key)
 
     def add_all(self, error: ValidationError, loc: Loc = (), below: int = 0) -> None:
         """Note everything that a model found in what is at `loc`; `below` leading keys of the model

@@ -44,13 +44,16 @@ class Listing:
 
 @dataclass
 class Table:
-    """A mapping; `lines` holds the line of each key."""
+    """A mapping; `lines` holds the line of each key, `written` how keys were written that stand for
+    several.
+    """
 
     entries: dict[str, Node] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     line: int = 0
     origin: str = ""
     flow: bool = True
+    written: dict[str, str] = field(default_factory=dict)
 
 
 Node = Word | Listing | Table
@@ -86,6 +89,21 @@ def find(root: Node, loc: Loc) -> tuple[int, str]:
             break
         origin = node.origin or origin
     return (0, origin) if origin else (line, "")
+
+
+def as_written(root: Node, loc: Loc) -> Loc:
+    """A place with its keys as the file has them."""
+    node: Node | None = root
+    found: list[str | int] = []
+    for part in loc:
+        table = node if isinstance(node, Table) else Table()
+        items = node.items if isinstance(node, Listing) else []
+        found.append(table.written.get(str(part), part))
+        if isinstance(part, int):
+            node = items[part] if part < len(items) else None
+        else:
+            node = table.entries.get(part)
+    return tuple(found)
 
 
 def copied(node: Node) -> Node:

@@ -32,9 +32,11 @@ class TreeBuilder:
     once.
     """
 
-    def __init__(self, text: str, source: str, origin: str = "") -> None:
+    def __init__(self, text: str, source: str, origin: str = "", tags: bool = False) -> None:
+        """`tags`: whether values may have tags, which are left out."""
         self.source = source
         self.origin = origin
+        self._tags = tags
         self.problems: list[Problem] = []
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._nodes = 0
@@ -97,7 +99,7 @@ class TreeBuilder:
                 loc[:3],
                 f"expected at most {DEPTH_MAX} levels of nesting, got more",
             )
-        if event.tag is not None:
+        if event.tag is not None and not self._tags:
             self._note(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
         before = self._nodes
         node = self._value(event, loc)
@@ -200,17 +202,20 @@ def decode(data: bytes, source: str) -> str:
         ) from error
 
 
+def refuse_unprintable(text: str, source: str) -> None:
+    """Errors: CampaignError for a character that hides what a text says."""
+    bad = UNPRINTABLE.search(text)
+    if bad:
+        line = text.count("\n", 0, bad.start()) + 1
+        message = f"expected text, got the control character U+{ord(bad[0]):04X}"
+        raise CampaignError(source, [Problem(line, "", message)])
+
+
 def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
     """The tree of a campaign file, and the problems that still leave a tree. Errors: CampaignError
     for the others.
     """
-    bad = UNPRINTABLE.search(text)
-    if bad:
-        line = text.count("\n", 0, bad.start()) + 1
-        raise CampaignError(
-            source,
-            [Problem(line, "", f"expected text, got the control character U+{ord(bad[0]):04X}")],
-        )
+    refuse_unprintable(text, source)
     if len(text) > BYTES_MAX:
         raise CampaignError(
             source, [Problem(0, "", f"expected at most 1 MiB of YAML, got {len(text)} characters")]

@@ -10,7 +10,7 @@ from netbench.errors import CampaignError
 from tests.support.hand_catalogue import catalogue
 
 TOP = (
-    "netbench, name, about, hosts, ssh_config, lab, pairs, overlap, verify, settings, sweep, include, exclude, kernels, command, "
+    "netbench, name, about, hosts, ssh_config, lab, defaults, groups, pairs, links, overlap, verify, settings, sweep, include, exclude, kernels, command, "
     "tools, repeat, order, profile, compare, soak, limit, transfer or meters"
 )
 TRANSFER = (

@@ -21,6 +21,7 @@ BASE_LAYER = {
     "model",
     "facts",
     "json_lines",
+    "hostlist",
 }
 # Who may be believed.
 TRUST = {"ownership", "signing"}
@@ -46,6 +47,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "interrupts": set(),
     "terminal": {"interrupts"},
     "facts": set(),
+    "hostlist": set(),
     "model": set(),
     "codec": {"errors"},
     "record": {"codec"},
@@ -71,7 +73,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "results": REPORT | {"tables"},
     "tables": REPORT | {"tables"},
     "bundles": {"errors"},
-    "redaction": {"errors", "json_lines"},
+    "redaction": {"errors", "hostlist", "json_lines"},
     "cache": {"units"},
     "kernels": BASE_LAYER | {"cache", "kernels", "ownership"},
     "judge": BASE_LAYER | {"campaign", "plan"},

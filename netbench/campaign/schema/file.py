@@ -9,10 +9,11 @@ from pydantic import create_model
 
 from netbench.campaign.messages import expected
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import HOSTS, LAB, PairKeys, name_pattern
+from netbench.campaign.schema.hosts import HOSTS, LAB, DefaultKeys, name_pattern
 from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
+from netbench.campaign.schema.pairs import GROUPS, LINKS, PAIRS
 from netbench.campaign.schema.statistics import (
     OVERLAPPING,
     CompareKeys,
@@ -87,7 +88,8 @@ class FileKeys(Keys):
         "what the campaign asks, in a sentence", "Is the new sosend cheaper?", default=""
     )
     hosts: Annotated[HOSTS, mapping_of("a mapping of hosts such as {here: local}")] = optional(
-        "machines by name; left out: one host, `here: local`; with `lab`: `snd` and `rcv`",
+        "machines by name, several by a notation such as `node[01-64,70]`, or `from: FILE`, an"
+        " inventory; left out: one host, `here: local`; with `lab`: `snd` and `rcv`",
         {"snd": {"ssh": "root@snd.example"}, "rcv": "local"},
         default={},
     )
@@ -100,12 +102,24 @@ class FileKeys(Keys):
         " {a: {}, b: {}}: `ssh`, `address` and `interface` are not used then",
         "netns",
     )
-    pairs: Annotated[
-        list[PairKeys], list_of("a list of pairs such as [{sender: snd, receiver: rcv}]")
-    ] = optional(
-        "pairs of sender and receiver; left out: the first two hosts, or the only one with itself",
+    defaults: Annotated[DefaultKeys | None, mapping_of("a mapping such as {run_as: bench}")] = (
+        optional("what is said of each host that does not say it itself", {"run_as": "bench"})
+    )
+    groups: Annotated[GROUPS, mapping_of("a mapping of groups such as {rack1: [a, b]}")] = optional(
+        "hosts by the name of a group, which may stand wherever a host may; `all` are all hosts",
+        {"rack1": ["node[01-32]"]},
+        default={},
+    )
+    pairs: Annotated[list[Any], PAIRS] = optional(
+        "which hosts transfer to which: one of these words or mappings, or a list of them; left"
+        " out: the first two hosts, or the only one with itself",
         [{"sender": "snd", "receiver": "rcv"}],
         default=[],
+    )
+    links: Annotated[LINKS, mapping_of("a mapping of links such as {uplink1: [a, b]}")] = optional(
+        "parts of the network that pairs share, by name, each with the hosts on one side of it",
+        {"uplink1": {"hosts": "rack1", "capacity": 4}},
+        default={},
     )
     overlap: Annotated[str, OVERLAPPING] = optional(
         "which pairs run side by side: round, those of one round, in which no host, kernel or link"

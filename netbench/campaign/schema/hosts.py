@@ -1,4 +1,4 @@
-"""Keys of hosts and pairs: how hosts are reached and booted, and which pairs transfer."""
+"""Keys of hosts: how they are reached and booted."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def name_pattern(most: int) -> str:
 
 
 NAME = name_pattern(NAME_MAX)
+NAMES = r"[A-Za-z0-9_\[][A-Za-z0-9._, :\[\]-]*"  # of hosts, in any notation
+GROUP = f"(?:_|(?={NAME}))[A-Za-z0-9._-]*"
 LABS = ("netns", "qemu")
 BOOT_METHODS = ("kexec", "grub")
 HOST_NAME = kinds.matching(
     f"a host's name of at most {NAME_MAX} letters, digits, dots, dashes and underscores", NAME
 )
 _LAB_NAME = kinds.matching("the name of a lab", NAME)
-_DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
-_USER = kinds.matching("the name of an account such as bench", r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?")
-_INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
+DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")
+USER = kinds.matching("the name of an account such as bench", r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?")
+INTERFACE = kinds.matching("an interface's name such as eth1", r"[^\s/]{1,15}")
 
 
 def _address(value: Plain) -> str:
@@ -56,6 +58,9 @@ def _not_of_one_host(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> 
     if isinstance(meant, ipaddress.IPv6Address) and meant.is_link_local and not meant.scope_id:
         return "link-local and names no interface; write one that is valid on all links"
     return ""
+
+
+ADDRESS = Kind(_address, {"type": "string"})
 
 
 class LabKeys(Keys):
@@ -118,31 +123,52 @@ def _boot(value: Plain) -> BootSpec:
     return BootSpec(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
 
 
-_BOOT = Kind(_boot, {"anyOf": [{"enum": list(BOOT_METHODS)}, BootKeys.model_json_schema()]})
+BOOT = Kind(_boot, {"anyOf": [{"enum": list(BOOT_METHODS)}, BootKeys.model_json_schema()]})
 
 
-class HostKeys(Keys):
-    """A host. Without `ssh` it is this machine."""
+def _boot_key() -> Any:
+    return optional("how it is booted on another kernel", "grub", default="kexec")
 
-    ssh: Annotated[str | None, _DESTINATION] = optional(
-        "OpenSSH destination; aliases of ~/.ssh/config work; left out: this machine",
-        "root@snd.example",
-    )
-    address: Annotated[str | None, Kind(_address, {"type": "string"})] = optional(
-        "data address", "192.168.2.1"
-    )
-    interface: Annotated[str | None, _INTERFACE] = optional(
-        "network interface of the data address", "eth1"
-    )
-    boot: Annotated[BootSpec, _BOOT] = optional(
-        "how it is booted on another kernel", "grub", default="kexec"
-    )
-    run_as: Annotated[str, _USER] = optional(
+
+def _run_as() -> Any:
+    return optional(
         "account as which data is sent and received, and tools run, where the login is root's;"
         " left out: as the login",
         "bench",
         default="",
     )
+
+
+def _interface() -> Any:
+    return optional("network interface of the data address", "eth1")
+
+
+class HostKeys(Keys):
+    """A host. Without `ssh` it is this machine."""
+
+    ssh: Annotated[str | None, DESTINATION] = optional(
+        "OpenSSH destination; aliases of ~/.ssh/config work; left out: this machine. Of several"
+        " hosts: with `{host}`, each one's name, or with a notation of as many destinations",
+        "root@snd.example",
+    )
+    address: Annotated[str | None, ADDRESS] = optional(
+        "data address; of several hosts: a notation of as many, such as 10.0.0.[1-64]",
+        "192.168.2.1",
+    )
+    interface: Annotated[str | None, INTERFACE] = _interface()
+    boot: Annotated[BootSpec, BOOT] = _boot_key()
+    run_as: Annotated[str, USER] = _run_as()
+
+
+class DefaultKeys(Keys):
+    """What is said of every host that does not say it itself."""
+
+    ssh: Annotated[str | None, DESTINATION] = optional(
+        "OpenSSH destination, with `{host}` for each one's name", "root@{host}"
+    )
+    interface: Annotated[str | None, INTERFACE] = _interface()
+    boot: Annotated[BootSpec, BOOT] = _boot_key()
+    run_as: Annotated[str, USER] = _run_as()
 
 
 def _host(value: Plain) -> Any:
@@ -155,11 +181,5 @@ def _host(value: Plain) -> Any:
     )
 
 
-HOSTS = dict[Annotated[str, HOST_NAME], Annotated[HostKeys, BeforeValidator(_host)]]
-
-
-class PairKeys(Keys):
-    """A sender and a receiver."""
-
-    sender: Annotated[str, HOST_NAME] = required("the name of a host", "snd")
-    receiver: Annotated[str, HOST_NAME] = required("the name of a host", "rcv")
+_BY_NAME = Kind(HOST_NAME.parse, {"type": ["string", "number"], "pattern": f"^(from|{NAMES})$"})
+HOSTS = dict[Annotated[str, _BY_NAME], Annotated[HostKeys, BeforeValidator(_host)]]

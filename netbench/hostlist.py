@@ -1,0 +1,142 @@
+"""Names of many hosts in one word: Slurm's notation, `node[01-64,70]`, and Ansible's ranges,
+`node[01:64]`.
+
+Sources: scontrol(1), "show hostnames"; Ansible, "How to build your inventory", adding ranges of
+hosts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+NAMES_MAX = 10_000
+NOTATION = re.compile(r"[\w.-]*\[[\w,:-]+\](?:[\w.-]|\[[\w,:-]+\])*", re.ASCII)
+"""A word of a text that stands for several names."""
+_ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\[\]]*\][^,\[\]\s]*)*")
+_SLURM = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_ANSIBLE = re.compile(r"(?:(\d+):(\d+)|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::(\d+))?", re.ASCII)
+_DIGITS = re.compile(r"(\d+)", re.ASCII)
+
+
+def is_notation(word: str) -> bool:
+    """Whether a word is no single name."""
+    return "[" in word or "," in word
+
+
+def expand(word: str) -> list[str]:
+    """The names that a word stands for, in its order; a name stands for itself. Errors: ValueError,
+    which says what was expected.
+    """
+    names: list[str] = []
+    at = 0
+    while True:
+        at += len(word[at:]) - len(word[at:].lstrip())
+        item = _ITEM.match(word, at)
+        end = item.end() if item else at
+        rest = word[end:].lstrip()
+        if end == at or (rest and not rest.startswith(",")):
+            raise ValueError(f"expected names such as node[01-64,70] or node[01:64], got {word!r}")
+        names += _names(word[at:end], word, NAMES_MAX - len(names))
+        if not rest:
+            return names
+        at = len(word) - len(rest) + 1
+
+
+def _names(item: str, word: str, room: int) -> list[str]:
+    """The names of one item, at most `room`. Errors: ValueError."""
+    literals = re.split(r"\[[^\]]*\]", item)
+    lists = [_values(inner, word) for inner in re.findall(r"\[([^\]]*)\]", item)]
+    if math.prod(map(len, lists)) > room:
+        raise ValueError(f"expected at most {NAMES_MAX} names, got more in {word!r}")
+    return [
+        "".join(itertools.chain(*itertools.zip_longest(literals, chosen, fillvalue="")))
+        for chosen in itertools.product(*lists)
+    ]
+
+
+def _values(inner: str, word: str) -> Sequence[str]:
+    """What a pair of brackets stands for. Errors: ValueError."""
+    if ":" in inner:
+        return _ansible(inner, word)
+    values: list[str] = []
+    for part in inner.split(","):
+        ends = _SLURM.fullmatch(part.strip())
+        if not ends:
+            raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
+        values += _range(ends[1], ends[2] or ends[1], 1, f"[{part.strip()}] in {word!r}")
+    return values
+
+
+def _range(low: str, high: str, step: int, where: str) -> list[str]:
+    """Numbers as wide as the lowest is written. Errors: ValueError."""
+    if int(low) > int(high):
+        raise ValueError(f"expected a range that goes up, got {where}")
+    if (int(high) - int(low)) // step >= NAMES_MAX:
+        raise ValueError(f"expected at most {NAMES_MAX} names, got more in {where}")
+    return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1, step)]
+
+
+def _ansible(inner: str, word: str) -> Sequence[str]:
+    ends = _ANSIBLE.fullmatch(inner)
+    low, high = [end for end in ends.groups()[:6] if end] if ends else ("", "")
+    step = int(ends[7] or 1) if ends else 0
+    where = f"[{inner}] in {word!r}"
+    padded = len(low) > 1 and low.startswith("0")
+    if not step or (padded and len(low) != len(high)):
+        raise ValueError(f"expected a range such as [01:64] or [a:f], got {where}")
+    if low.isdigit():
+        return _range(low, high, step, where)
+    if low > high:
+        raise ValueError(f"expected a range that goes up, got {where}")
+    return [chr(letter) for letter in range(ord(low), ord(high) + 1, step)]
+
+
+def fold(names: Sequence[str]) -> str:
+    """Names as one word, which stands for them in their order: `node[01-64,70],head`."""
+    items: list[str] = []
+    at = 0
+    while at < len(names):
+        split = _varying(names[at], names[at + 1]) if at + 1 < len(names) else None
+        if split is None:
+            items.append(names[at])
+            at += 1
+            continue
+        head, tail = split
+        numbers = list(
+            itertools.takewhile(bool, (_number(name, head, tail) for name in names[at:]))
+        )
+        items.append(f"{head}[{','.join(_ranges(numbers))}]{tail}")
+        at += len(numbers)
+    return ",".join(items)
+
+
+def _varying(name: str, other: str) -> tuple[str, str] | None:
+    """What stands before and after the only number in which two names differ; None where they are
+    not so.
+    """
+    mine, its = _DIGITS.split(name), _DIGITS.split(other)
+    if len(mine) != len(its):
+        return None
+    differing = [i for i, (a, b) in enumerate(zip(mine, its, strict=True)) if a != b]
+    if len(differing) != 1 or differing[0] % 2 == 0:
+        return None
+    return "".join(mine[: differing[0]]), "".join(mine[differing[0] + 1 :])
+
+
+def _number(name: str, head: str, tail: str) -> str:
+    """The number of a name between the same head and tail; "" where there is none."""
+    inner = name[len(head) : len(name) - len(tail)]
+    return inner if f"{head}{inner}{tail}" == name and _DIGITS.fullmatch(inner) else ""
+
+
+def _ranges(numbers: Sequence[str]) -> Iterator[str]:
+    low = high = numbers[0]
+    for number in [*numbers[1:], ""]:
+        if number and f"{int(high) + 1:0{len(low)}d}" == number:
+            high = number
+            continue
+        yield low if low == high else f"{low}-{high}"
+        low = high = number
