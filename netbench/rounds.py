@@ -30,7 +30,7 @@ def rounds(
     crossings: dict[tuple[str, int], int] = {}  # by link and round
     for pair in pairs:
         ends = set(_ends(pair, kernel))
-        crossed = [name for name, link in links.items() if _crosses(pair, link)]
+        crossed = [name for name, link in links.items() if link.used_by(pair)]
         full = 0
         for resource in (*ends, *(("link", name) for name in crossed)):
             full |= taken.get(resource, 0)
@@ -61,8 +61,3 @@ def _ends(pair: Pair, kernel: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "host", host
         if host in kernel:
             yield "kernel", kernel[host]
-
-
-def _crosses(pair: Pair, link: Link) -> bool:
-    """Whether exactly one end of a pair is behind a link."""
-    return (pair.sender in link.hosts) != (pair.receiver in link.hosts)

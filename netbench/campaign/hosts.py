@@ -116,22 +116,24 @@ def _of_each(key: str, node: Node, names: Sequence[str], problems: Problems) -> 
     if not isinstance(node, Table) or not is_notation(key):
         return [node] * len(names)
     own: dict[str, list[str]] = {}
+    entries = dict(node.entries)
     for part in _EACH_ITS_OWN:
-        word = node.entries.get(part)
+        word = entries.get(part)
         text = (word.text or "") if isinstance(word, Word) else ""
         if _NUMBERS.search(text):
             values = expand(text)
             if len(values) != len(names):
                 message = f"expected a value for each of {len(names)} hosts, got {len(values)}"
                 problems.add((HOSTS, key, part), message)
+                del entries[part]
             else:
                 own[part] = values
         elif HOST in text:
             own[part] = [text.replace(HOST, name) for name in names]
     nodes: list[Node] = []
     for i in range(len(names)):
-        words = {part: _word(node.entries[part], values[i]) for part, values in own.items()}
-        nodes.append(replace(node, entries=node.entries | words))
+        words = {part: _word(entries[part], values[i]) for part, values in own.items()}
+        nodes.append(replace(node, entries=entries | words))
     return nodes
 
 

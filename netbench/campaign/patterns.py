@@ -37,8 +37,8 @@ def matchings(hosts: int) -> int:
 def bisection(hosts: Sequence[str], rounds: int, chance: random.Random) -> Iterator[Pair]:
     """Perfect matchings of the hosts at random, one after the other; of an odd number one host,
     each time another, has a round off. In two rounds (the first and second, third and fourth, ...)
-    a host sends once and receives once. `rounds` is at most twice `matchings`: each pair comes
-    once in each direction.
+    a host sends once and receives once. No pair comes twice; `rounds` is at most twice `matchings`,
+    and those beyond it are the same pairs the other way round.
 
     Source: the circle method of round-robin tournaments (E. Lucas, Récréations mathématiques II,
     1883), on hosts in random order.

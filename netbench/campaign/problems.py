@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from netbench.campaign.schema.keys import Keys
-from netbench.campaign.tree import Loc, Table, as_written, find, path_of, plain
+from netbench.campaign.tree import Loc, Table, as_written, find, path_of, plain, word_at
 from netbench.errors import CampaignError, Problem
 
 K = TypeVar("K", bound=Keys)
@@ -23,6 +23,7 @@ class Problems:
         self.noted = list(noted)
         self.warnings: list[str] = []
         self._touched: set[str] = set()
+        self._words: set[tuple[int, str]] = set()
 
     def warn(self, loc: Loc, message: str) -> None:
         """Note what is no error, but may not be meant."""
@@ -32,15 +33,17 @@ class Problems:
         self.warnings.append(f"{place}: {message}" + (f" (from {origin})" if origin else ""))
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
-        """Note a problem at a place of the tree; one of a key that stands for several hosts
-        once.
+        """Note a problem at a place of the tree. One of a word that is said of several
+        hosts is noted once.
         """
+        word = word_at(self.tree, loc)
+        if word and (id(word), message) in self._words:
+            return
+        self._words.add((id(word), message))
         line, origin = find(self.tree, loc)
         path = path_of(as_written(self.tree, loc))
         told = message + (f" (from {origin})" if origin else "")
-        problem = Problem(line, path, told, nearest)
-        if problem not in self.noted:
-            self.noted.append(problem)
+        self.noted.append(Problem(line, path, told, nearest))
         self._touched.add(str(loc[0]) if loc else "")
 
     def add_of_file(self, key: str, found: Sequence[Problem]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,19 +92,32 @@ def find(root: Node, loc: Loc) -> tuple[int, str]:
     return (0, origin) if origin else (line, "")
 
 
+def _way(root: Node, loc: Loc) -> Iterator[Node | None]:
+    """What there is at each part of a place, from the root on."""
+    node: Node | None = root
+    for part in loc:
+        yield node
+        if isinstance(node, Table) and isinstance(part, str):
+            node = node.entries.get(part)
+        elif isinstance(node, Listing) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        else:
+            node = None
+    yield node
+
+
 def as_written(root: Node, loc: Loc) -> Loc:
     """A place with its keys as the file has them."""
-    node: Node | None = root
-    found: list[str | int] = []
-    for part in loc:
-        table = node if isinstance(node, Table) else Table()
-        items = node.items if isinstance(node, Listing) else []
-        found.append(table.written.get(str(part), part))
-        if isinstance(part, int):
-            node = items[part] if part < len(items) else None
-        else:
-            node = table.entries.get(part)
-    return tuple(found)
+    return tuple(
+        holder.written.get(str(part), part) if isinstance(holder, Table) else part
+        for holder, part in zip(_way(root, loc), loc, strict=False)
+    )
+
+
+def word_at(root: Node, loc: Loc) -> Word | None:
+    """The word at a place, if there is one."""
+    *_, node = _way(root, loc)
+    return node if isinstance(node, Word) else None
 
 
 def copied(node: Node) -> Node:
