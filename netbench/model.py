@@ -358,8 +358,6 @@ class Campaign:
     text: str = ""
     source: str = ""
     warnings: tuple[str, ...] = field(default=())
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
-    links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
 
     def meters_of(self, cell: Cell) -> tuple[str, ...]:
         """What is read in a cell's runs."""
