@@ -87,14 +87,13 @@ def check(campaign: Campaign) -> list[Finding]:
     """What prevents a campaign from running, and what will make it noisy. Changes no setting, and
     builds kernels from git. Errors: HostError, RequestError, WorkerLost.
     """
-    from netbench.built_kernels import with_built_kernels
     from netbench.conductor.check import check
     from netbench.conductor.host_load import LOOK_SECONDS
     from netbench.conductor.progress import Lines
     from netbench.conductor.worker_pool import WorkerPool
     from netbench.lab import campaign_hosts
 
-    built = with_built_kernels(campaign, Lines().say)
+    built = _with_built_kernels(campaign, Lines().say)
     with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS)
 
@@ -106,13 +105,13 @@ def start(
     Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
     RequestError before anything is run; StoreError.
     """
-    from netbench.built_kernels import pinned, with_built_kernels
+    from netbench.built_kernels import pinned
     from netbench.conductor import conductor
     from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
 
     progress = for_terminal(plain)
-    built = with_built_kernels(pinned(campaign), progress.say, jobs)
+    built = _with_built_kernels(pinned(campaign), progress.say, jobs)
     with campaign_hosts(built) as ready:
         return _announced(conductor.start(ready, results, progress))
 
@@ -122,7 +121,6 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     already. Errors: StoreError, RequestError.
     """
     from netbench import campaign
-    from netbench.built_kernels import with_built_kernels
     from netbench.conductor import conductor
     from netbench.conductor.resumable import refuse_another
     from netbench.lab import campaign_hosts
@@ -137,8 +135,20 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
         progress.say(f"{path} is finished; nothing to do")
         return None
     refuse_another(store, Plan(begun))  # before its lab is made
-    with campaign_hosts(with_built_kernels(begun, progress.say)) as ready:
+    with campaign_hosts(_with_built_kernels(begun, progress.say)) as ready:
         return _announced(conductor.resume(path, ready, progress))
+
+
+def _with_built_kernels(
+    campaign: Campaign, say: Callable[[str], None], jobs: int | None = None
+) -> Campaign:
+    """A lab that cannot be made is told before kernels are built for it."""
+    from netbench.built_kernels import with_built_kernels
+    from netbench.lab import require_lab
+
+    if any(kernel.git for kernel in campaign.kernels.values()):
+        require_lab(campaign)
+    return with_built_kernels(campaign, say, jobs)
 
 
 def restore(

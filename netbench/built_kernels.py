@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from netbench import campaign
 from netbench.control_characters import escape_controls
-from netbench.kernels.compile import Told, build
+from netbench.kernels.compile import Told, build, recipe_of
 from netbench.kernels.revision import commit_of
 from netbench.model import Campaign, Kernel
 from netbench.terminal import Painter, is_drawable
@@ -34,6 +34,15 @@ def pinned(wanted: Campaign) -> Campaign:
     return campaign.changed(wanted, commits) if commits else wanted
 
 
+def require_builds(wanted: Campaign) -> None:
+    """What stops the build of any kernel is told before the first is built. Errors: RequestError
+    for programs and files that are not there.
+    """
+    for kernel in wanted.kernels.values():
+        if kernel.git:
+            recipe_of(kernel)
+
+
 def with_built_kernels(
     wanted: Campaign, say: Callable[[str], None], jobs: int | None = None
 ) -> Campaign:
@@ -43,6 +52,7 @@ def with_built_kernels(
     """
     if not any(kernel.git for kernel in wanted.kernels.values()):
         return wanted
+    require_builds(wanted)
     with _told(say) as told:
         kernels = {
             name: _built(kernel, told, jobs) if kernel.git else kernel

@@ -142,6 +142,8 @@ def _text(question: Question, keys: Mapping[str, Any]) -> str:
         *("--base", question.base, "--patched", question.patched),
         *("--repo", str(question.repository), "--on", question.on),
         *("--suite", question.suite, "--time", f"{round(question.seconds)}s"),
+        *(("--config", question.config) if question.config else ()),
+        *(("--fragment", question.fragment) if question.fragment else ()),
     ]
     head = f"# written by: python -m netbench judge {shlex.join(words)}\n"
     return head + yaml.safe_dump(dict(keys), sort_keys=False, width=100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from netbench.errors import PlaceError, RequestError
@@ -14,6 +15,16 @@ def refuse_existing(file: Path, verb: str) -> None:
         raise RequestError(
             f"{verb}: {file} is there already; `run {file}` runs it, --output names another"
         )
+
+
+def write_unless_same(text: str, file: Path, verb: str) -> None:
+    """Write a campaign to a new file; one that holds this text already is as good. Errors:
+    RequestError where there is another; PlaceError.
+    """
+    with suppress(OSError, ValueError):
+        if file.read_text(encoding="utf-8") == text:
+            return
+    write_new(text, file, verb)
 
 
 def write_new(text: str, file: Path, verb: str) -> None:

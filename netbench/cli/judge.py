@@ -25,8 +25,9 @@ SPREADS = (0.005, 0.01, 0.02)  # of boots, where no earlier result tells it
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api, campaign, judge
-    from netbench.built_kernels import pinned
-    from netbench.new_file import write_new
+    from netbench.built_kernels import pinned, require_builds
+    from netbench.lab import require_lab
+    from netbench.new_file import write_unless_same
 
     try:
         seconds = parse_time(options.time) / 1e9
@@ -37,9 +38,12 @@ def _run(options: argparse.Namespace) -> int:
         *(options.config, options.fragment),
     )
     text = judge.written(question)
-    pinned(campaign.parse(text, "judge"))  # a wrong revision is told before a file is written
+    asked = campaign.parse(text, "judge")
+    pinned(asked)  # a wrong revision, and what is not installed, are told before a file is written
+    require_builds(asked)
+    require_lab(asked)
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
-    write_new(text, file, "judge")
+    write_unless_same(text, file, "judge")
     wanted = campaign.load(file)
     for line in _before(wanted, file, options.results):
         print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)

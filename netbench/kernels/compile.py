@@ -21,7 +21,7 @@ from pathlib import Path
 
 from netbench import cache
 from netbench.errors import RequestError
-from netbench.kernels import revision
+from netbench.kernels import needs, revision
 from netbench.kernels.layout import LINKED, Unshuffled
 from netbench.kernels.pruning import prune
 from netbench.kernels.source import digest
@@ -30,16 +30,6 @@ from netbench.ownership import refuse_foreign
 
 LAB = "lab"
 """The word for the fragment that comes with netbench: what a kernel needs to boot in a lab."""
-NEEDS = {
-    "git": "git",
-    "make": "make",
-    "gcc": "gcc",
-    "ld": "binutils",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "depmod": "kmod",
-}
 _OUTPUT = "tar-install"
 _PACKAGE = "dir-pkg"  # the target of make that fills it
 _WHOLE = "whole.sha256"
@@ -47,8 +37,6 @@ _ERROR = re.compile(
     r"^(?P<file>\S+?):(\d+:)*\s(?:fatal )?error:|undefined reference|^\S*ld\S*: (?!warning)"
     r"|^Error: |\bNo rule to make target|^error: "
 )
-_HEADERS = {"gelf.h": "libelf-dev", "libelf.h": "libelf-dev", "openssl/": "libssl-dev"}
-"""Packages of the headers that only some configurations need."""
 _STOPPED = re.compile(r"^make(\[\d+\])?: \*\*\*")
 _TARGET = re.compile(r"\w+config")  # of make, such as tinyconfig
 
@@ -98,7 +86,8 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     with _locked(trees / f"{tree.name}.lock", kernel, told.say):
         if cache.use(place) and is_built(place):  # another built it while this one waited
             return place
-        told.say(f"kernel {kernel.name}: building {kernel.rev} ({commit[:12]}{layout})")
+        about = revision.subject(kernel, commit)
+        told.say(f"kernel {kernel.name}: building {commit[:12]}{layout} ({about})")
         tree.mkdir(exist_ok=True)
         if not cache.use(tree):  # it was pruned at this moment
             tree.mkdir(exist_ok=True)
@@ -139,14 +128,9 @@ def recipe_of(kernel: Kernel) -> Recipe:
     """How a kernel is built. Errors: RequestError for files that cannot be read, and programs that
     are not installed.
     """
-    missing = [package for name, package in NEEDS.items() if not _which(name)]
-    if missing:
-        raise RequestError(
-            f"kernel {kernel.name}: what builds it is not installed on this machine; on Debian: apt"
-            f" install {' '.join(missing)}"
-        )
     is_target = bool(_TARGET.fullmatch(kernel.config))
     config = b"" if is_target else _read(kernel, "config", kernel.config)
+    needs.require(kernel, config)
     fragment = b""
     if kernel.fragment == LAB:
         fragment = files("netbench.kernels").joinpath("lab.config").read_bytes()
@@ -154,10 +138,6 @@ def recipe_of(kernel: Kernel) -> Recipe:
         fragment = _read(kernel, "fragment", kernel.fragment)
     base = kernel.config if is_target else ""
     return Recipe(config, base, fragment, kernel.make, _compiler(kernel))
-
-
-def _which(name: str) -> str | None:
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def _compiler(kernel: Kernel) -> str:
@@ -228,7 +208,7 @@ def _configure(kernel: Kernel, recipe: Recipe, tree: Path) -> None:
     if lost:
         config.unlink()
         raise RequestError(
-            f"kernel {kernel.name}: {kernel.rev} does not take {', '.join(lost)} of its"
+            f"kernel {kernel.name}: {revision.named(kernel)} does not take {', '.join(lost)} of its"
             " configuration; change `fragment:`, or add what they depend on"
         )
 
@@ -310,11 +290,11 @@ def _failed(kernel: Kernel, lines: list[str], tree: Path, what: str) -> BuildFai
     first = next((line for line in lines if _ERROR.search(line)), "")
     first = first or next((line for line in lines if _STOPPED.match(line)), "it printed no error")
     first = first.strip().replace(f"{tree / 'source'}/", "").replace("../source/", "")
-    wanted = [package for header, package in _HEADERS.items() if f"error: {header}" in first]
+    wanted = [package for header, package in needs.HEADERS.items() if f"error: {header}" in first]
     remedy = f"on Debian: apt install {wanted[0]}; " if wanted else ""
     return BuildFailed(
-        f"kernel {kernel.name}: {what} of {kernel.rev} failed: {first}; {remedy}all that it printed"
-        f" is in {tree / 'log.txt'}"
+        f"kernel {kernel.name}: {what} of {revision.named(kernel)} failed: {first}; {remedy}all"
+        f" that it printed is in {tree / 'log.txt'}"
     )
 
 

@@ -6,6 +6,7 @@ from revision to revision, so that a build compiles what has changed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from netbench.errors import RequestError
 from netbench.model import Kernel
 
 SECONDS = 600.0
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 """What git sets for its hooks, and for `git bisect run`: they would name the caller's checkout."""
 
@@ -32,6 +34,17 @@ def commit_of(kernel: Kernel) -> str:
     return done.stdout.strip()
 
 
+def named(kernel: Kernel) -> str:
+    """A kernel's revision as messages call it: commits by 12 digits."""
+    return kernel.rev[:12] if _COMMIT.fullmatch(kernel.rev) else kernel.rev
+
+
+def has(kernel: Kernel, path: str) -> bool:
+    """Whether a kernel's revision has a file. Errors: RequestError."""
+    words = ("cat-file", "-e", f"{commit_of(kernel)}:{path}")
+    return not _git(kernel, repository(kernel), *words).returncode
+
+
 def repository(kernel: Kernel) -> Path:
     """The folder with a repository's objects, the same for all of its worktrees. Errors:
     RequestError.
@@ -40,7 +53,8 @@ def repository(kernel: Kernel) -> Path:
     done = _git(kernel, place, "rev-parse", "--path-format=absolute", "--git-common-dir")
     if done.returncode:
         raise RequestError(
-            f"kernel {kernel.name}: {place} is not a git repository of this machine; correct `git:`"
+            f"kernel {kernel.name}: {place} is not a git repository of this machine; correct"
+            " `git:`, or judge's --repo"
         )
     return Path(done.stdout.strip())
 

@@ -181,10 +181,12 @@ class Kind:
     `process` is that of a host's server, if it runs, from the lab's folder and the host's name; of
     a guest it is QEMU.
     `prepare`, if there is one, does what takes long before labs are locked, and leaves only a
-    cache: it returns the spec with kernels that are ready.
+    cache: it returns the spec with kernels that are ready. `require` is the part of it that finds
+    out whether this machine can have such hosts.
     """
 
     needs: Callable[[LabSpec], Sequence[str]]
     make: Callable[[LabSpec, Path, Tools], Lab]
     process: Callable[[Path, str], int | None]
     prepare: Callable[[LabSpec, Tools], LabSpec] | None = None
+    require: Callable[[Tools], object] | None = None

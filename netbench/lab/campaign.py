@@ -8,8 +8,14 @@ from dataclasses import replace
 
 from netbench.errors import RequestError
 from netbench.lab.base import Lab, LabHost
-from netbench.lab.lifecycle import down, own_name, reap, up
+from netbench.lab.lifecycle import down, own_name, reap, require, up
 from netbench.model import BootSpec, Campaign, Host
+
+
+def require_lab(campaign: Campaign) -> None:
+    """What its lab needs is told before kernels are built for it. Errors: LabRefused, LabError."""
+    if campaign.lab is not None:
+        require(campaign.lab.kind, list(campaign.hosts))
 
 
 @contextmanager

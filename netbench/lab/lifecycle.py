@@ -72,6 +72,15 @@ def up(
     return lab
 
 
+def require(kind: str, hosts: Sequence[str]) -> None:
+    """Errors: LabRefused where this machine lacks what such a lab is made with; LabError."""
+    _need_root("making a lab")
+    maker = KINDS[kind]
+    tools = command.find(maker.needs(_spec_of(kind, hosts, None, None, own_name())))
+    if maker.require:
+        maker.require(tools)
+
+
 def down(name: str | None = None) -> list[str]:
     """Remove a lab, or all labs except those of running campaigns: processes, interfaces,
     namespaces and files, also what a killed `up` left.

@@ -27,7 +27,7 @@ from netbench.lab.command import Tools, together
 from netbench.lab.kept import say
 from netbench.lab.login import await_login
 from netbench.lab.names import SWITCH, namespace_name
-from netbench.lab.userland import userland
+from netbench.lab.userland import Userland, userland
 
 LOCAL = "127.0.0.1"
 NEEDS = ("ip", "ssh", "ssh-keygen", emulator.PROGRAM, *trial.NEEDS, *guest_kernel.NEEDS)
@@ -39,13 +39,20 @@ def _needs(spec: LabSpec) -> Sequence[str]:
     return (*NEEDS, *(_DISK_NEEDS if spec.disk else ()), *netns.shaping(spec))
 
 
+def require(tools: Tools) -> Userland:
+    """The programs of guests, which take seconds at most to find. Errors: LabRefused for what this
+    machine lacks; LabError.
+    """
+    if not emulator.TUN.exists():
+        raise LabRefused(f"guests need {emulator.TUN}, which does not exist; run `modprobe tun`")
+    return userland(tools)
+
+
 def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     """Find or build everything that the guests start from, and try KVM with it. Errors: LabRefused,
     LabError; RequestError about a kernel's files.
     """
-    if not emulator.TUN.exists():
-        raise LabRefused(f"guests need {emulator.TUN}, which does not exist; run `modprobe tun`")
-    programs = userland(tools)
+    programs = require(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
     prune(say)
@@ -81,7 +88,7 @@ def _process(folder: Path, host: str) -> int | None:
     return next((one.pid for one in emulator.running(folder.name, folder, host)), None)
 
 
-QEMU = Kind(_needs, make, _process, prepare)
+QEMU = Kind(_needs, make, _process, prepare, require)
 
 
 def _free_ports(count: int) -> list[int]:

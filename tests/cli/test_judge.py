@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from netbench.errors import PlaceError, RequestError
 from netbench.judge import Question
 from netbench.new_file import write_new
 from netbench.plan import Plan
-from tests.support.kernel_repository import Repository
+from tests.support.kernel_repository import prepared
 from tests.support.local import call
 from tests.support.synthetic import Synth
 
@@ -121,24 +122,34 @@ def test_a_campaign_that_is_there_is_kept(tmp_path: Path) -> None:
 def test_it_says_what_it_can_show_before_it_builds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And what stops it before it writes a file, which would be in the way of the next attempt."""
     monkeypatch.chdir(tmp_path)
-    Repository(tmp_path / "linux").commit("int segments = 2;\n", "v2")
-    words = ("--base", "v1", "--patched", "v2", "--repo", "linux", "--time", "40m")
-    wrong = call("judge", *words, "--base", "v0")
-    assert wrong.returncode == 2
-    assert "has no revision 'v0'" in wrong.stderr
-    assert not Path("judge-bulk.yaml").exists()
-    done = call("judge", *words, "--config", "no-such/config")
+    (tmp_path / "hosts.yaml").write_text(HOSTS)
+    prepared(tmp_path, monkeypatch).commit("int segments = ;\n", "v2")
+    words = ("--base", "v2", "--patched", "v1", "--repo", "linux", "--time", "100m")
+    words += ("--on", "hosts.yaml", "--config", "tinyconfig")
+    for option, wrong, why in (
+        ("--base", "v0", "has no revision 'v0'"),
+        ("--repo", ".", "correct `git:`, or judge's --repo"),
+        ("--config", "no-such/config", "cannot read no-such/config"),
+        ("--time", "soon", "judge: --time: "),
+    ):
+        stopped = call("judge", *words, option, wrong)
+        assert (stopped.returncode, why in stopped.stderr) == (2, True), stopped.stderr
+        assert not Path("judge-bulk.yaml").exists()
+    done = call("judge", *words)
     assert done.returncode == 2
     assert done.stdout == ""
     told = " ".join(done.stderr.split())
     assert "judge-bulk.yaml: 4 cells; `run judge-bulk.yaml` repeats it, edited or not" in told
     assert "once both kernels are built" in told
     assert "what this can show in 80% of the cases, for one comparison: a change of" in told
-    assert "kernel base: " in told, "it would be built now"
+    assert re.search(r"kernel base: building [0-9a-f]{12} \(v2\)", told)
+    assert re.search(r"kernel base: the build of [0-9a-f]{12} failed: tcp\.c:1", told)
     assert max(map(len, done.stderr.splitlines()[:-1])) <= 80  # the last is the error
     kept = Path("judge-bulk.yaml").read_text()
-    assert kept.startswith("# written by: python -m netbench judge --base v1 --patched v2 ")
-    wrong = call("judge", *words, "--time", "soon")
-    assert wrong.returncode == 2
-    assert "judge: --time: " in wrong.stderr
+    assert kept.startswith("# written by: python -m netbench judge --base v2 --patched v1 ")
+    assert "--config tinyconfig" in kept.partition("\n")[0]
+    assert "failed: tcp.c:1" in call("judge", *words).stderr, "the same again takes the same file"
+    Path("judge-bulk.yaml").write_text(kept + "# mine\n")
+    assert "judge-bulk.yaml is there already; `run" in call("judge", *words).stderr

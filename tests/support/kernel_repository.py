@@ -4,10 +4,14 @@ minutes.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from netbench.kernels.compile import Told
+from netbench.kernels.needs import PROGRAMS
 from netbench.model import Kernel
 
 # What of a kernel's Makefile is used: configurations, vmlinux, which compiles what has changed and
@@ -79,6 +83,18 @@ class Repository:
         self.git("commit", "-q", "-m", tag)
         self.git("tag", tag)
         return self.git("rev-parse", "HEAD")
+
+
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """One, an empty cache, and programs that stand for those that only a kernel needs."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in PROGRAMS:
+        if name not in ("git", "make", "gcc", "ld"):
+            (programs / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Repository(tmp_path / "linux")
 
 
 class Lines:

@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from netbench.kernels.compile import NEEDS
+from netbench.kernels.needs import ELF, PROGRAMS
 from tests.support.local import netbench_argv
 
-PACKAGES = ("linux-source-6.1", "libelf-dev", *sorted({*NEEDS.values()}))
+PACKAGES = ("linux-source-6.1", ELF, *sorted({*PROGRAMS.values()}))
 SOURCE = Path("/usr/src/linux-source-6.1.tar.xz")
 TCP = "net/ipv4/tcp.c"
 COPIED = "err = skb_copy_to_page_nocache(sk, &msg->msg_iter, skb,"

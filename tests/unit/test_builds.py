@@ -15,10 +15,11 @@ from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.progress import Silent
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import CampaignError
+from netbench.kernels.compile import build
 from netbench.model import Kernel, build_name
 from netbench.plan import Boot, Plan
 from netbench.result_files import HostEntry
-from tests.support.kernel_repository import Repository
+from tests.support.kernel_repository import Lines, Repository
 from tests.unit.test_boots import UP, Simulated, booted
 
 TEXT = """\
@@ -48,6 +49,15 @@ def test_a_number_links_a_kernel_from_git_as_often() -> None:
     assert {k.builds for k in kernels["a"].each} == {()}
 
 
+def test_a_layout_is_one_build_of_a_name_of_its_own(repository: Repository) -> None:
+    """It is the one that builds have: two kernels of a commit can be compared by nothing else."""
+    git = f"git: {repository.place}, rev: master, config: tinyconfig"
+    kernels = parsed(f"{{{git}, builds: 2}}", f"{{{git}, layout: 1}}", boots=2).kernels
+    assert [(k.name, k.layout) for k in kernels["b"].each] == [("b", 1)]
+    first, second, again = (build(k, Lines().told) for name in "ab" for k in kernels[name].each)
+    assert again == second != first
+
+
 def test_one_build_is_the_kernel_itself() -> None:
     for keys in ("{git: /x, rev: v1}", "{git: /x, rev: v1, builds: 1}"):
         kernel = parsed(keys, "{release: '6.1'}").kernels["a"]
@@ -68,6 +78,9 @@ def test_listed_builds_take_the_place_of_a_source() -> None:
     ("keys", "why"),
     [
         ("{deb: a.deb, builds: 2}", "expected a number of builds with git, got one with deb"),
+        ("{git: /x, rev: v1, builds: 2, layout: 1}", "of all layouts from 0, or the layout of one"),
+        ("{git: /x, rev: v1, layout: -1}", "a number of a layout, a whole number from 0 to 64"),
+        ("{deb: a.deb, layout: 1}", "expected layout with git, got it with deb"),
         ("{git: /x, rev: v1, builds: 0}", "a number of builds, a whole number from 1 to 64"),
         ("{git: /x, rev: v1, builds: [{deb: a}, {deb: b}]}", "expected one of .* got git and b"),
         ("{builds: [{deb: a}]}", "expected 2 to 64 builds, got 1"),
@@ -134,8 +147,8 @@ def test_the_build_of_the_round_is_booted(tmp_path: Path) -> None:
         "a": Kernel("a", builds=builds),
         "b": Kernel("b", release="6.12", append="b"),
     }
-    for build in (1, 2, None):
-        lab.boots.bring_up("b" if build is None else "a", lambda number: "", build)
+    for turn in (1, 2, None):
+        lab.boots.bring_up("b" if turn is None else "a", lambda number: "", turn)
     assert lab.told("h") == ["a#1", "a#2", "b"]
 
 

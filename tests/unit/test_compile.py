@@ -15,6 +15,7 @@ from netbench import cache, campaign
 from netbench.built_kernels import pinned, with_built_kernels
 from netbench.conductor.progress import Silent
 from netbench.errors import CampaignError, RequestError
+from netbench.kernels import needs
 from netbench.kernels.compile import build
 from netbench.kernels.pruning import prune
 from netbench.kernels.revision import commit_of
@@ -32,9 +33,7 @@ def test_a_revision_is_built_once_and_boots_as_a_tree_does(
     first, second = (build(kernel(repository, rev), heard.told) for rev in ("v1", "v2"))
     assert first != second
     assert compiled(tmp_path) == 2
-    assert [line.partition("(")[0] for line in heard.said] == [
-        "kernel k: building v1 ", "kernel k: building v2 "
-    ]  # fmt: skip
+    assert [line.partition("(")[2] for line in heard.said] == ["v1)", "v2)"]
     assert "kernel k: built" in heard.lines
     (tmp_path / "out").mkdir()
     found = unpack(Kernel("k", tree=str(first)), tmp_path / "out")
@@ -159,10 +158,42 @@ def test_errors_say_what_is_wrong_and_what_to_do(
     for keys, why in cases:
         with pytest.raises(RequestError, match=why):
             build(kernel(repository, **{"rev": "v1", **keys}), told)
-    (tmp_path / "programs" / "bison").unlink()
-    monkeypatch.setattr("shutil.which", lambda name, path=None: None if name == "bison" else "/x")
-    with pytest.raises(RequestError, match="not installed on this machine; on Debian: apt install"):
-        build(kernel(repository, "v1"), told)
+
+
+def test_all_packages_that_a_build_needs_are_named_at_once(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel for x86-64 whose tree has objtool needs libelf, one that signs needs OpenSSL."""
+    which = shutil.which
+    signs = tmp_path / "signs.config"
+    signs.write_text("CONFIG_MODULE_SIG=y\n")
+    (repository.place / "tools/objtool").mkdir(parents=True)
+    (repository.place / "tools/objtool/Makefile").write_text("objtool:\n")
+    repository.commit("int segments = 2;\n", "v2")
+    monkeypatch.setattr(
+        "shutil.which", lambda name, path=None: None if name == "bison" else which(name, path=path)
+    )
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("netbench.kernels.needs._has", lambda header: False)
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"rev": "v1"}, "bison"),
+        ({"rev": "v2"}, "bison libelf-dev"),
+        ({"rev": "v2", "make": ("ARCH=arm64",)}, "bison"),
+        ({"rev": "v2", "config": str(signs)}, "bison libelf-dev libssl-dev"),
+    ]
+    for keys, packages in cases:
+        with pytest.raises(RequestError, match=f"on Debian: apt install {packages}$"):
+            build(kernel(repository, **{"rev": "v1", **keys}), Lines().told)
+
+
+def test_a_header_is_looked_for_with_the_compiler(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert needs._has("stdio.h")
+    assert not needs._has("of-no-package.h")
+    (tmp_path / "of-no-package.h").touch()
+    monkeypatch.setenv("C_INCLUDE_PATH", str(tmp_path))
+    assert needs._has("of-no-package.h")
 
 
 TEXT = """\
@@ -203,6 +234,29 @@ def test_check_builds_nothing_of_a_campaign_that_cannot_be(repository: Repositor
     done = call("check", file)
     assert done.returncode == 2
     assert "has no revision 'nowhere'" in done.stderr
+
+
+def test_a_lab_that_cannot_be_made_is_told_before_a_kernel_is_built(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    file = tmp_path / "patch.yaml"
+    text = TEXT.format(repository.place).replace("{here: local}", "{snd: {}, rcv: {}}")
+    file.write_text(f"{text}lab: qemu\n")
+    for verb in ("check", "run"):
+        stopped = call(verb, file)
+        assert stopped.returncode
+        assert "making a lab needs root" in stopped.stderr
+        assert "building" not in stopped.stderr
+
+
+def test_no_kernel_is_built_where_another_cannot_be(repository: Repository) -> None:
+    text = TEXT.format(repository.place)
+    wanted = campaign.parse(text, "patch.yaml", ["kernels.patched.config=/no/config"])
+    heard = Lines()
+    with pytest.raises(RequestError, match="kernel patched: cannot read /no/config"):
+        with_built_kernels(wanted, heard.said.append)
+    assert heard.said == []
 
 
 @pytest.mark.parametrize(
