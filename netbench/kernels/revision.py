@@ -51,6 +51,12 @@ def repository(kernel: Kernel) -> Path:
     """
     place = Path(kernel.git).expanduser()
     done = _git(kernel, place, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if "dubious ownership" in done.stderr:
+        raise RequestError(
+            f"kernel {kernel.name}: {place} belongs to another account, so git refuses it; `git"
+            f" config --global --add safe.directory {place.resolve()}`, or use sudo from its"
+            " owner's account"
+        )
     if done.returncode:
         raise RequestError(
             f"kernel {kernel.name}: {place} is not a git repository of this machine; correct"

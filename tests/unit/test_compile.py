@@ -236,6 +236,14 @@ def test_check_builds_nothing_of_a_campaign_that_cannot_be(repository: Repositor
     assert "has no revision 'nowhere'" in done.stderr
 
 
+def test_a_repository_that_git_refuses_is_not_said_to_be_none(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(RequestError, match=r"another account, .*--add safe\.directory /\S+/linux`"):
+        commit_of(kernel(repository))
+
+
 def test_a_lab_that_cannot_be_made_is_told_before_a_kernel_is_built(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
