@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from netbench.analysis.boots import KERNEL
@@ -29,6 +29,17 @@ def hardware(result: Result) -> str:
     else:
         told = "; ".join(machines) or "hardware unknown"
     return ", ".join([told, *_cell(result)])
+
+
+def releases(result: Result, kernels: Iterable[str]) -> str:
+    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
+    6.12.4`; "" where netbench booted none.
+    """
+    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    for entry in (entry for entries in result.hosts.values() for entry in entries):
+        if entry.on in found and entry.facts.get("kernel"):
+            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
 
 
 def _machine(facts: Mapping[str, Any], one_kernel: bool) -> Iterator[str]:

@@ -20,7 +20,7 @@ from netbench.control_characters import escape_controls
 from netbench.errors import ReportError
 from netbench.report.build import Report
 from netbench.report.control_line import control_lines
-from netbench.report.hardware import hardware
+from netbench.report.hardware import hardware, releases
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.source import Source
@@ -70,6 +70,7 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     for line in explained(label_of(result)):
         yield from _wrapped(line)
     yield from _wrapped(hardware(result))
+    yield from _wrapped(releases(result, (cell.factors.get(KERNEL, "") for cell in source.cells)))
     first = family[0]
     levels = dict.fromkeys(c.level for c in family)
     named = ", ".join(f"{first.factor}={shown(level)}" for level in levels)

@@ -194,13 +194,15 @@ def test_hardware_is_told_without_names(tmp_path: Path, facts: dict[str, str], t
 
 
 def test_the_release_of_one_kernel_is_not_that_of_all(tmp_path: Path) -> None:
-    """Where kernels are compared, the table names them."""
+    """Where kernels are compared, each is told with what it calls itself."""
     made = Synth(
         factors={"kernel": ("6.1", "6.12")},
         boots=3,
         runs=6,
         compare={"factor": "kernel", "baseline": "6.1"},
+        kernels={"6.1": {"kernel": "6.1.9-0123456789ab"}, "6.12": {"kernel": "6.12.4"}},
     )
     lines = lines_of(made, tmp_path / "r")
     assert not re.search("Linux [0-9]", lines[0])
+    assert "6.1: Linux 6.1.9-0123456789ab, 6.12: Linux 6.12.4" in lines
     assert re.search("Linux [0-9]", lines_of(Synth(compare=SEND), tmp_path / "one")[0])
