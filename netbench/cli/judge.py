@@ -71,9 +71,10 @@ def _before(wanted: Campaign, file: Path, results: Path) -> Iterator[str]:
     )
     yield f"{gain.lines[0]}: {format_duration(plan.seconds()[1])} once both kernels are built"
     earlier = _newest(results, wanted.name)
-    if earlier is not None:
-        yield from power_lines.lines(api.power(wanted, earlier), earlier)
-    else:
+    outlook = api.power(wanted, earlier) if earlier is not None else None
+    if earlier is not None and outlook is not None and outlook.metrics:
+        yield from power_lines.lines(outlook, earlier)
+    else:  # none, or one that ended before it could tell
         yield _without_pilot(repeat.boots, repeat.confidence)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 from netbench.cache import use
@@ -13,6 +14,8 @@ from netbench.control_characters import escape_controls
 from netbench.errors import LabRefused, NetbenchError, StoreError
 from netbench.kernels.source import digest
 from netbench.ownership import refuse_foreign
+
+WIDTH = 80
 
 
 def refuse_shared(place: Path) -> None:
@@ -65,8 +68,13 @@ def say_changed(place: Path) -> None:
 
 
 def say(line: str) -> None:
-    """Say something on standard error."""
-    print(escape_controls(f"netbench: {line}"), file=sys.stderr, flush=True)
+    """Say something on standard error, folded on a terminal."""
+    text = escape_controls(f"netbench: {line}")
+    if sys.stderr.isatty():
+        text = textwrap.fill(
+            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr, flush=True)
 
 
 def _note(place: Path) -> Path:

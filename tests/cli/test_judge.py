@@ -69,6 +69,11 @@ def test_an_earlier_result_of_the_campaign_says_what_it_can_show(tmp_path: Path)
     assert str(tmp_path / wanted.name / "20260302T000000Z-aaaaaa") in told
     assert "20260301" not in told
     assert "20260303" not in told
+    cut = {"kernel": ("other", "another")}  # as one that ended before it had runs
+    Synth(cut, boots=4, runs=16).write(tmp_path / wanted.name / "20260304T000000Z-aaaaaa")
+    told = "\n".join(before(wanted, Path("f"), tmp_path))
+    assert "a change of" in told
+    assert "nothing is known" not in told
 
 
 def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from netbench import cache
 from netbench.kernels import pruning
-from netbench.lab.kept import keep
+from netbench.lab.kept import keep, say
 
 DAY = 86400.0
 
@@ -182,3 +183,15 @@ def test_a_kill_leaves_no_entry_in_part(here: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", str(here.parent))
     assert pruned() == []
     assert list((here / "built").iterdir()) == []
+
+
+def test_what_a_lab_says_is_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "guests are emulated: " + "why KVM failed " * 20
+    for terminal in (True, False):
+        out = io.StringIO()
+        monkeypatch.setattr(out, "isatty", lambda answer=terminal: answer)
+        monkeypatch.setattr("sys.stderr", out)
+        say(line)
+        told = out.getvalue()
+        assert (max(map(len, told.splitlines())) <= 80) is terminal
+        assert " ".join(told.split()) == f"netbench: {line}".strip()
