@@ -18,6 +18,7 @@ from netbench.model import Kernel
 
 SECONDS = 600.0
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_WHERE = ("rev-parse", "--path-format=absolute", "--git-common-dir")
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 """What git sets for its hooks, and for `git bisect run`: they would name the caller's checkout."""
 
@@ -50,7 +51,7 @@ def repository(kernel: Kernel) -> Path:
     RequestError.
     """
     place = Path(kernel.git).expanduser()
-    done = _git(kernel, place, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    done = _git(kernel, place, *_WHERE)
     if "dubious ownership" in done.stderr:
         raise RequestError(
             f"kernel {kernel.name}: {place} belongs to another account, so git refuses it; `git"
@@ -76,7 +77,20 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
         _must(kernel, place, "worktree", "add", *anyway, "--detach", str(tree), commit)
         reason = ("--reason", "netbench builds kernels here")
         _git(kernel, place, "worktree", "lock", *reason, str(tree))
+        _give(kernel, tree, place)
     _must(kernel, tree, "checkout", "--force", "--detach", commit)
+
+
+def _give(kernel: Kernel, tree: Path, place: Path) -> None:
+    """Let the folders that git keeps about a worktree belong to the repository's owner, who
+    collects garbage and adds worktrees there without root.
+    """
+    if os.geteuid() == 0:
+        kept = Path(_must(kernel, tree, "rev-parse", "--absolute-git-dir").strip())
+        owner = place.stat()
+        for folder in (kept.parent, kept, kept / "logs"):
+            with suppress(OSError):
+                os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def unlock(tree: Path) -> None:
@@ -125,9 +139,10 @@ def _git(kernel: Kernel, place: Path, *words: str) -> subprocess.CompletedProces
             f"kernel {kernel.name}: git is not installed on this machine; on Debian: apt install"
             " git"
         )
+    allowed = () if words == _WHERE else ("-c", f"safe.directory={place}")  # `repository` asked
     try:
         return subprocess.run(
-            (program, "-C", str(place), *words),
+            (program, *allowed, "-C", str(place), *words),
             capture_output=True,
             text=True,
             errors="replace",

@@ -244,6 +244,30 @@ def test_a_repository_that_git_refuses_is_not_said_to_be_none(
         commit_of(kernel(repository))
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("how", ["sudo", "safe.directory"])
+def test_a_repository_stays_its_owners(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Who else could not collect garbage, or add a worktree."""
+    nobody = 65534
+    for file in (repository.place, *repository.place.rglob("*")):
+        os.chown(file, nobody, nobody, follow_symlinks=False)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    with pytest.raises(RequestError, match="belongs to another account"):
+        build(kernel(repository), Lines().told)
+    if how == "sudo":
+        monkeypatch.setenv("SUDO_UID", str(nobody))
+    else:
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", how)
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(repository.place))
+    build(kernel(repository), Lines().told)
+    folders = [file for file in repository.place.rglob("*") if file.is_dir()]
+    assert any(folder.parent.name == "worktrees" for folder in folders)
+    assert {folder.stat().st_uid for folder in folders} == {nobody}
+
+
 def test_a_lab_that_cannot_be_made_is_told_before_a_kernel_is_built(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
