@@ -86,7 +86,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "boot": BASE_LAYER | {"boot", "hosts.base", "kernels", "lab"},
     "lab": BASE_LAYER | {"cache", "kernels", "lab", "hosts", "store", "ownership"},
     "conductor": BELOW
-    | {"boot", "plan", "hosts", "store", "settings", "engine", "analysis", "conductor"}
+    | {"boot", "plan", "rounds", "hosts", "store", "settings", "engine", "analysis", "conductor"}
     | {"tools"},
     "live": BELOW | {"campaign", "plan", "store", "analysis", "conductor", "report.numbers"},
     "api": BELOW

@@ -47,6 +47,18 @@ def record(
     return Record(run, *key, block, 0, factors, status, reason, now(), *sides)
 
 
+def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
+    book = ledger()
+    play(book, [10.0, 10.0, 10.0], [10.0, 20.0, 30.0])
+    assert (book.status(WRITE), book.is_open(SENDFILE)) == ("converged", True)
+    for block in range(3, 6):
+        assert book.joins(WRITE)
+        book.add(record(10 + block, WRITE, block, 10.0))
+    assert not book.joins(WRITE), "repeat.max"
+    book.add(record(20, SENDFILE, 5, 1.0, "failed", "lost: its host is gone"))
+    assert (book.status(SENDFILE), book.joins(SENDFILE)) == ("failed", False)
+
+
 def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[Record]:
     """Give each cell its values block by block, while it is open."""
     told, run = [], 0
