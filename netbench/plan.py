@@ -207,11 +207,11 @@ class Plan:
 
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
-        for unit in wave:
+        for at, unit in enumerate(wave):
             if len(self.campaign.pairs) == 1:
                 yield Run(unit, block, boot, place)
             else:
-                beside = tuple(pair for pair in pairs if pair != unit.pair)
+                beside = (*pairs[:at], *pairs[at + 1 :])
                 yield Run(unit, block, boot, place, self._rounds.number(unit) + 1, beside)
 
     @property

@@ -89,7 +89,8 @@ class Runner:
         self, step: Run, record: Record, start: Callable[[], None] = lambda: None
     ) -> RunResult:
         try:
-            ends = self._ends.ends(step.unit, step.beside)
+            may_share = self._campaign.overlap_of(step.unit.cell) == "kernel"
+            ends = self._ends.ends(step.unit, step.beside if may_share else ())
             measured = self._measure(step.unit, ends, record.run, start)
         except ToolFailed as error:
             failed = replace(record, status="failed", reason=str(error))

@@ -21,12 +21,19 @@ class StartGate:
         with self._changed:
             self._awaited.discard(name)
             self._there.append(name)
-            self._changed.notify_all()
+            self._open_if_all()
             self._changed.wait_for(lambda: not self._awaited)
-            return tuple(sorted(each for each in self._there if each != name))
+            return tuple(each for each in self._there if each != name)
 
     def leave(self, name: str) -> None:
         """A run does not wait, or no longer: none waits for it."""
         with self._changed:
-            self._awaited.discard(name)
+            if name in self._awaited:
+                self._awaited.discard(name)
+                self._open_if_all()
+
+    def _open_if_all(self) -> None:
+        """Wake those that wait, once: hundreds may."""
+        if not self._awaited:
+            self._there.sort()
             self._changed.notify_all()
