@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from netbench.plan import Plan
 
 BOOTS_SHOWN = 16
-ROUNDS_SHOWN, PAIRS_SHOWN = 8, 6
+ROUNDS_SHOWN, PAIRS_SHOWN, WAVES_SHOWN = 8, 8, 40
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def text(plan: Plan) -> str:
 def _lines(plan: Plan) -> Iterator[str]:
     """The plan in words: cells, order, time."""
     campaign = plan.campaign
-    pairs = ", ".join(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
+    pairs = _first(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
     least, most = plan.seconds()
     yield f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name
     yield f"pairs: {pairs}"
@@ -62,7 +62,11 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from _boots(plan) if plan.boots else [_repetition(plan)]
     yield f"between {format_duration(least)} and {format_duration(most)}"
     yield from ("", "first block:")
-    yield from (f"  {place}. {wave}" for place, wave in enumerate(_first_block(plan), 1))
+    waves = list(_first_block(plan))
+    shown = waves if len(campaign.pairs) == 1 else waves[:WAVES_SHOWN]
+    yield from (f"  {place}. {wave}" for place, wave in enumerate(shown, 1))
+    if len(waves) > len(shown):
+        yield f"  and {len(waves) - len(shown)} more"
     if campaign.warnings:
         yield from ("", *(f"WARNING: {what}" for what in campaign.warnings))
 
@@ -77,15 +81,20 @@ def _rounds(plan: Plan) -> Iterator[str]:
         f" once on every pair: {once}"
     )
     for number, pairs in enumerate(shown, 1):
-        names = ", ".join(pair.name for pair in pairs[:PAIRS_SHOWN])
-        more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
-        yield f"  round {number}: {names}{more}"
+        yield f"  round {number}: {_first(pair.name for pair in pairs)}"
     if len(rounds) > len(shown):
-        yield f"  and {count(len(rounds) - len(shown), 'round')} more"
+        yield f"  and {len(rounds) - len(shown)} more"
     if any(plan.campaign.overlap_of(cell) == "round" for cell in plan.campaign.cells):
         remote = [host for host in plan.campaign.hosts.values() if not host.local]
         if remote and plan.campaign.lab is None and widest > 1:
             yield "  more rounds, if hosts turn out to share a kernel"
+
+
+def _first(words: Iterable[str]) -> str:
+    """Words in a line; of many, the first."""
+    told = list(words)
+    more = f" and {len(told) - PAIRS_SHOWN} more" if len(told) > PAIRS_SHOWN else ""
+    return ", ".join(told[:PAIRS_SHOWN]) + more
 
 
 def _first_block(plan: Plan) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netbench.cli.plan import text as plan_text
 from netbench.model import (
     Campaign,
     Cell,
@@ -238,6 +239,21 @@ def test_pairs_of_a_round_run_the_same_cell_side_by_side() -> None:
         ("d>a", 2, "b>c"),
     }
     assert plan.to_json()["rounds"] == [["a>b", "c>d"], ["b>c", "d>a"]]
+
+
+def test_plan_in_words_says_rounds_and_cuts_what_is_long() -> None:
+    hosts = [f"n{n}" for n in range(40)]
+    pairs = " ".join(f"{a}>{b}" for a in hosts for b in hosts if a < b)
+    told = plan_text(Plan(of_pairs(pairs, {"x": ["1", "2"]}, verify=False)))
+    assert "n0 to n1," in told
+    assert " and 772 more" in " ".join(told.split())
+    rounds = len(Plan(of_pairs(pairs, {})).rounds)
+    assert f"\n{rounds} rounds of 20 pairs at most side by side" in told
+    assert "if hosts turn out to share a kernel" in told
+    assert f"  and {2 * rounds - 40} more" in told
+    assert len(told.splitlines()) < 100
+    alone = plan_text(Plan(make({"x": ["1", "2"]})))
+    assert "round" not in alone
 
 
 def test_every_step_of_a_wave_comes_before_the_next_kind() -> None:
