@@ -1,5 +1,6 @@
-"""A copy of a result without what says whose it is: names of hosts, domains and users, addresses,
-and the kernel's command line. Numbers, and what explains them, stay as they were measured.
+"""A copy of a result without what says whose it is: names of hosts, groups, links, domains and
+users, addresses, and the kernel's command line. Numbers, and what explains them, stay as they were
+measured.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import Any
 import yaml
 
 from netbench.errors import PlaceError, StoreError
+from netbench.hostlist import NOTATION, expand, fold
 from netbench.json_lines import JsonLines, cannot_read
 
 REDACTED = "redacted"
+_NAMED = {"groups": "group", "links": "link"}
+"""Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
 """Names of hosts that say no more than what a host does."""
 _FREE_TEXT = ("log.txt", "journal.jsonl", "samples/*.txt", "report", "signature.json")
@@ -41,6 +45,7 @@ class Redaction:
 
     def text(self, text: str, addresses: bool = True) -> str:
         """A text with what stands for its names and, if so wanted, its addresses."""
+        text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._names[found[0]], text)
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
@@ -53,13 +58,23 @@ class Redaction:
             return [self.value(each, key) for each in value]
         if not isinstance(value, dict):
             return value
-        named = self._names if key == "hosts" else {}
+        named = self._names if key in ("hosts", *_NAMED) else {}
         found = {named.get(k, k): self.value(v, k) for k, v in value.items()}
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
             found["missing"] = {**found.get("missing", {}), "command_line": REDACTED}
         return found
+
+    def _notation(self, found: re.Match[str]) -> str:
+        """A notation of what stands for its names; one of other things as it is."""
+        try:
+            names = expand(found[0])
+        except ValueError:
+            return found[0]
+        if not all(name in self._names for name in names):
+            return found[0]
+        return fold([self._names[name] for name in names])
 
     def _user(self, name: str) -> str:
         if name not in self._names.values():
@@ -106,6 +121,24 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield from ((label, f"host{number}"), (domain, "example"))
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
+    used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))
+    for key, word in _NAMED.items():
+        named = campaign.get(key)
+        for number, name in enumerate(named if isinstance(named, dict) else (), 1):
+            if name not in used | SIDES:
+                yield name, f"{word}{number}"
+
+
+def _every_word(value: object) -> Iterator[str]:
+    """Each key and word of a campaign."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from (str(key), *_every_word(below))
+    elif isinstance(value, list):
+        for below in value:
+            yield from _every_word(below)
+    else:
+        yield str(value)
 
 
 def redacted(path: Path, into: Path) -> Path:

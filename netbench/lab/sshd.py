@@ -32,6 +32,8 @@ account required pam_permit.so
 password required pam_deny.so
 session required pam_permit.so
 """
+# bash that sshd starts reads ~/.bashrc where SHLVL says that no shell is above it (bash(1),
+# INVOCATION): what this machine's root does there, a hundred times at once, is nothing of a host's.
 _SERVER = """\
 ListenAddress {address}:{port}
 HostKey {place}/host_key
@@ -45,6 +47,7 @@ PrintLastLog no
 UseDNS no
 MaxStartups 200
 MaxSessions 200
+SetEnv SHLVL=1
 """
 _CLIENT = """\
 Host {alias}

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from netbench.engine import binding, frames
 from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
 from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.local import local
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, ProtocolError, WorkerLost
 from netbench.hosts.local import LocalProcess
@@ -292,6 +293,13 @@ def test_truncated_rows_of_a_hello_are_refused(
     own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
     with pytest.raises(ProtocolError, match="announced 3 descriptors"):
         frames.decode_hello(own + rest)
+
+
+def test_workers_of_one_kind_are_described_once() -> None:
+    with open_pair() as pair:
+        assert pair.sender.hello.pid != pair.receiver.hello.pid
+        assert pair.sender.catalogue is pair.receiver.catalogue
+        assert pair.sender.catalogue.rows[0] == local().rows[0]
 
 
 # Workers that die, hang or are left alone

@@ -188,6 +188,12 @@ def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -
     )
 
 
+def test_a_login_shell_skips_what_this_machines_root_does_at_each_login(pair: Lab) -> None:
+    """bash that sshd starts reads ~/.bashrc unless SHLVL says that another shell is above it."""
+    level = ssh(pair, "snd", "bash", "-c", "'echo $SHLVL'")
+    assert int(level) >= 2
+
+
 def links_of(space: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(output("ip", "-n", space, "-json", "link"))
     return found

@@ -41,6 +41,7 @@ PARTS = (
     "null_factor",
     "power",
     "report",
+    "fleet",
 )
 GROUPS = {  # a word for several parts
     "methods": ("instructions", "shared_threads", "uring", "wait", "many_streams", "null"),

@@ -130,3 +130,19 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_stands_for_what(hosts: Any, said: str, told: str) -> None:
     assert Redaction({"hosts": hosts}).text(said) == told
+
+
+def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
+    hosts = {f"cern{n:02d}": {"ssh": f"root@cern{n:02d}.cern.ch"} for n in range(1, 8)}
+    groups = {"t0": "cern[01-03]", "write": "cern04", "sender": "cern05"}
+    redaction = Redaction(
+        {"hosts": hosts, "groups": groups, "links": {"wan": "t0"}, "transfer": {"send": "write"}}
+    )
+    said = "t0: cern[01-03,07]; write: cpu[0-3]; {senders: t0}, wan; cern[08-09]"
+    told = "group1: host[1-3,7]; write: cpu[0-3]; {senders: group1}, link1; cern[08-09]"
+    assert redaction.text(said) == told
+    plan = {"groups": {"t0": ["cern01"]}, "links": {"wan": {"hosts": ["cern02"]}}}
+    assert redaction.value(plan) == {
+        "groups": {"group1": ["host1"]},
+        "links": {"link1": {"hosts": ["host2"]}},
+    }

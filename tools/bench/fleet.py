@@ -1,0 +1,21 @@
+"""Many hosts from one controller: each `fleet_*.py` has some of the rows."""
+
+from __future__ import annotations
+
+from tools.bench import fleet_hosts
+from tools.bench.table import Part
+
+ROWS = (fleet_hosts,)
+TITLE = "Fleets: many hosts from one controller"
+NOTES = (
+    (
+        "All hosts share two CPUs, one disk and one kernel with the controller: as many real hosts"
+        " would answer in parallel."
+    ),
+)
+
+
+def measure() -> Part:
+    """The rows of every file."""
+    rows = [row for module in ROWS for row in module.rows()]
+    return Part(TITLE, " ".join(module.HOW for module in ROWS), tuple(rows), NOTES)
