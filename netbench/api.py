@@ -95,7 +95,7 @@ def check(campaign: Campaign) -> list[Finding]:
 
     built = _with_built_kernels(campaign, Lines().say)
     with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
-        return check(ready, pool, look=LOOK_SECONDS)
+        return check(ready, pool, look=LOOK_SECONDS, alone=True)
 
 
 def start(

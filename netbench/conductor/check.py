@@ -47,13 +47,15 @@ def check(
     pool: WorkerPool,
     own_sinks: Collection[tuple[str, str]] = (),
     look: float = 0.0,
+    alone: bool = False,
 ) -> list[Finding]:
     """Everything that can be said before a run, errors first. `own_sinks`: sinks (host, path) that
-    this campaign made itself; `look`: seconds in which to see what else uses the CPUs.
+    this campaign made itself; `look`: seconds in which to see what else uses the CPUs; `alone`: no
+    campaign follows.
 
     Errors: those of reaching a host.
     """
-    pool.start_all()
+    pool.start_all(changes=not alone)
     entries = read_all(campaign, pool)
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),

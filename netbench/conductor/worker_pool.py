@@ -166,9 +166,10 @@ class WorkerPool:
                 " (its console, `last -x`), then resume"
             )
 
-    def start_all(self) -> None:
+    def start_all(self, changes: bool = True) -> None:
         """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
-        Errors: HostsLost with what is wrong with each host that failed.
+        Without `changes` to come, no helper is started that only the campaign's own settings are
+        for. Errors: HostsLost with what is wrong with each host that failed.
         """
         errors: dict[str, NetbenchError] = {}
 
@@ -177,7 +178,8 @@ class WorkerPool:
                 for name, role in self._wanted:
                     if name == host:
                         self.worker(name, role)
-                self._start_useful_helper(host)
+                if changes:
+                    self._start_useful_helper(host)
             except RootRefused as error:
                 self.refused[host] = error
             except (Lost, EngineError) as error:

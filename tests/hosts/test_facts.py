@@ -8,6 +8,8 @@ import getpass
 import json
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -345,15 +347,30 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
 
 def test_an_error_may_be_an_answer() -> None:
     fact = BY_NAME["irqbalance"]
-    none = EngineError(1, 0, "exec", "pidof: exit status 1: ")
+    none = EngineError(1, 0, "exec", "sh: exit status 1: ")
     assert read_facts(lambda questions: [none for _ in questions], {}, [fact]) == (
         {"irqbalance": "not running"},
         {},
     )
-    assert read_facts(Told({("exec", ("pidof", "irqbalance")): "77\n"}), {}, [fact])[0] == {
+    assert read_facts(Told({("exec", fact.sources[0].target): ""}), {}, [fact])[0] == {
         "irqbalance": "running"
     }
     assert read_facts(Told({}), {}, [fact])[0] == {"irqbalance": None}
+
+
+def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
+    *script, name = BY_NAME["irqbalance"].sources[0].target
+    assert name == "irqbalance"
+    program = tmp_path / f"nb{os.getpid()}"  # as no other process is called
+    shutil.copy("/bin/sleep", program)
+    looks = [*script, program.name]
+    assert subprocess.run(looks, check=False).returncode == 1
+    with subprocess.Popen([program, "60"]) as running:
+        try:
+            assert subprocess.run(looks, check=False).returncode == 0
+        finally:
+            running.kill()
+    assert subprocess.run(looks, check=False).returncode == 1
 
 
 def test_files_of_one_host_on_several_file_systems_are_told_together() -> None:
