@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from netbench.conductor.conductor import Conclusion
     from netbench.conductor.finding import Finding
     from netbench.conductor.seconds import Second
+    from netbench.merging import Merged
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -37,6 +38,7 @@ __all__ = [
     "export_text",
     "init",
     "load",
+    "merge",
     "power",
     "query",
     "restore",
@@ -125,12 +127,14 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     from netbench.conductor.resumable import refuse_another
     from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
+    from netbench.parts import as_planned
     from netbench.plan import Plan
     from netbench.store import Store
 
     progress = for_terminal(plain)
     store = Store.open(path)
-    begun = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    whole = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    begun = as_planned(whole, store.plan())
     if conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
         return None
@@ -149,6 +153,15 @@ def _with_built_kernels(
     if any(kernel.git for kernel in campaign.kernels.values()):
         require_lab(campaign)
     return with_built_kernels(campaign, say, jobs)
+
+
+def merge(paths: Sequence[Path], folder: Path) -> Merged:
+    """Join the parts of a campaign into one result: `folder`, or below it where it is there
+    already. Errors: RequestError, ReportError, StoreError, PlaceError.
+    """
+    from netbench.merging import merge
+
+    return merge(paths, folder)
 
 
 def restore(

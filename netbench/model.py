@@ -326,8 +326,22 @@ class Lab:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of `of` parts of a campaign, `number` counts from 1: it has some of the campaign's pairs.
+    `pairs`: the names of all of them, in the order of the campaign.
+    """
+
+    number: int
+    of: int
+    pairs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+@dataclass(frozen=True)
 class Campaign:
-    """A campaign file, validated.
+    """A campaign file, validated; of a part of it, `pairs` and `hosts` are those of the part.
 
     `text` is its effective YAML (with --set applied); `warnings` what it may not mean; `groups` are
     hosts by the name of their group, `links` what pairs share, by name.
@@ -355,6 +369,7 @@ class Campaign:
     overlap: str = "round"  # or `none`, `kernel`: which pairs run side by side
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)  # hosts by name
     links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
+    part: Part | None = None
     text: str = ""
     source: str = ""
     warnings: tuple[str, ...] = field(default=())
@@ -366,6 +381,11 @@ class Campaign:
     def overlap_of(self, cell: Cell) -> str:
         """Which pairs run side by side in a cell's runs."""
         return cell.overlap or self.overlap
+
+    @property
+    def all_pairs(self) -> tuple[str, ...]:
+        """The names of the campaign's pairs, of those too that other parts of it run."""
+        return self.part.pairs if self.part else tuple(pair.name for pair in self.pairs)
 
     @property
     def ip(self) -> int:

@@ -22,7 +22,7 @@ from functools import cached_property
 from itertools import groupby
 
 from netbench.campaign_rounds import CampaignRounds
-from netbench.model import CONTROL, NOTHING, Campaign, Cell, Repeat
+from netbench.model import CONTROL, NOTHING, Campaign, Cell, Part, Repeat
 from netbench.rounds import Rounds
 from netbench.steps import Apply, Boot, Key, ProfileRun, Run, Step, Unit, Verify
 
@@ -63,6 +63,18 @@ class Plan:
         return tuple(
             Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
         )
+
+    @property
+    def compared(self) -> dict[Key, Mapping[str, str]]:
+        """The factors of every cell on every pair of the campaign, also of those that other parts
+        of it run; without controls. They are one family.
+        """
+        return {
+            (cell.id, pair): cell.factors
+            for cell in self.campaign.cells
+            if not cell.control
+            for pair in self.campaign.all_pairs
+        }
 
     @cached_property
     def controls(self) -> Mapping[Key, Key]:
@@ -346,6 +358,7 @@ class Plan:
                 for boot in self.all_boots()
             ],
             "repeat": _repeat(self.repeat),
+            "part": _part(campaign.part),
             "tools": _tools(campaign),
             "warnings": list(campaign.warnings),
             "compare": None
@@ -362,6 +375,12 @@ class Plan:
 def _planned(cell: Cell) -> Mapping[str, object]:
     planned = {"cell": cell.id, "factors": dict(cell.factors)}
     return planned | ({"control": True} if cell.control else {})
+
+
+def _part(part: Part | None) -> Mapping[str, object] | None:
+    if part is None:
+        return None
+    return {"number": part.number, "of": part.of, "pairs": list(part.pairs)}
 
 
 def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:

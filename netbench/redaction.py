@@ -23,7 +23,7 @@ _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
 """Names of hosts that say no more than what a host does."""
-_FREE_TEXT = ("log.txt", "journal.jsonl", "samples/*.txt", "report", "signature.json")
+_FREE_TEXT = ("log.txt", "journal.jsonl", "samples/*.txt", "report", "signature.json", "parts")
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
 _HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")

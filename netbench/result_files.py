@@ -115,6 +115,32 @@ class PlannedLink(JsonObject):
 
 
 @dataclass(frozen=True)
+class PlannedPart(JsonObject):
+    """Which part of a campaign a result is."""
+
+    number: Integer = field(metadata=about("its number, from 1"))
+    of: Integer = field(metadata=about("how many parts there are"))
+    pairs: tuple[str, ...] = field(metadata=about("all pairs of the campaign, `sender>receiver`"))
+
+
+@dataclass(frozen=True)
+class MergedPart(JsonObject):
+    """A part that a result was merged from."""
+
+    number: Integer = field(metadata=about("its number, from 1"))
+    of: Integer = field(metadata=about("how many parts there are"))
+    pairs: tuple[str, ...] = field(metadata=about("its pairs, `sender>receiver`"))
+    result: str = field(
+        default="", metadata=about("the name of its result folder; empty: it was not given")
+    )
+    ended: str = field(
+        default="",
+        metadata=about("how its last controller ended; empty: none has"),
+    )
+    runs: Integer = field(default=0, metadata=about("how many records it has"))
+
+
+@dataclass(frozen=True)
 class PlanFile(JsonObject):
     """plan.json: the campaign as it was planned."""
 
@@ -155,6 +181,12 @@ class PlanFile(JsonObject):
     )
     links: Mapping[str, PlannedLink] = field(
         default_factory=dict, metadata=about("link -> what pairs share")
+    )
+    part: PlannedPart | None = field(
+        default=None, metadata=about("which part of the campaign it is; null where it is all of it")
+    )
+    parts: tuple[MergedPart, ...] = field(
+        default=(), metadata=about("the parts that the result was merged from")
     )
 
 

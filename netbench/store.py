@@ -16,7 +16,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -98,29 +98,16 @@ class Store:
         """Make a new result folder below `results`, whole or not at all, signed where the account
         can keep a key.
         """
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        final = results / name / f"{stamp}-{secrets.token_hex(3)}"
-        draft = final.parent / f".{final.name}.new"
+        final = new_place(results, name)
         key, why_unsigned = _usable(own_key)
-        contents = (campaign.encode(), _document(plan))
+        contents = (campaign.encode(), document(plan))
         signature = sign(key, dict(zip(SIGNED, contents, strict=True)))
-        try:
-            _make_folders(draft / "samples")
+        with new_folder(final) as draft:
             for file, data in zip(SIGNED, contents, strict=True):
-                _write_new(draft / file, data, forced=True)
-            _write_new(draft / SIGNATURE, _document(to_json(signature)), forced=True)
+                write_new(draft / file, data, forced=True)
+            write_new(draft / SIGNATURE, document(to_json(signature)), forced=True)
             for file in _LINES:
-                _write_new(draft / file, b"", forced=True)
-            _force_names(draft)
-            draft.rename(final)
-            for folder in (final.parent, results, results.parent):
-                _force_names(folder)
-        except OSError as error:
-            shutil.rmtree(draft, ignore_errors=True)
-            what = f"cannot create the result folder {final}: {error.strerror}"
-            raise PlaceError(
-                f"{what}; {remedy_of(error)}, or choose another place with --results"
-            ) from error
+                write_new(draft / file, b"", forced=True)
         made = Store(final)
         made.why_unsigned = why_unsigned
         return made
@@ -195,7 +182,7 @@ class Store:
 
     def profile(self, run: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
         """Keep a profile run, and the stacks of each of its files."""
-        _make_folders(self.path / PROFILES)
+        make_folders(self.path / PROFILES)
         for file, folded in stacks.items():
             self._write(self.path / PROFILES / file, folded_text(folded).encode())
         self._profiles.append({"schema": SCHEMA, **to_json(run)})
@@ -219,7 +206,7 @@ class Store:
         facts = FactsFile({host: tuple(entries) for host, entries in hosts.items()})
         self._write(
             self.path / "facts.json",
-            _document(to_json(facts)),
+            document(to_json(facts)),
             forced=True,
         )
 
@@ -227,7 +214,7 @@ class Store:
         """Write a file whole or not at all. `forced`: it is on the disk when this returns."""
         draft = file.with_name(f".{file.name}.new")
         try:
-            _write_new(draft, data, forced)
+            write_new(draft, data, forced)
             draft.rename(file)
             if forced:
                 _force_names(file.parent)
@@ -293,22 +280,51 @@ def _usable(get: Callable[[], Key | None]) -> tuple[Key | None, str]:
         return None, str(error)
 
 
-def _document(value: Mapping[str, Any]) -> bytes:
+def new_place(results: Path, name: str) -> Path:
+    """Where a new result of a campaign goes."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return results / name / f"{stamp}-{secrets.token_hex(3)}"
+
+
+@contextmanager
+def new_folder(final: Path) -> Iterator[Path]:
+    """A folder to write a new result into, which is at its place when the context ends, whole, or
+    nowhere. Errors: PlaceError.
+    """
+    draft = final.parent / f".{final.name}.new"
+    try:
+        make_folders(draft / "samples")
+        yield draft
+        _force_names(draft)
+        draft.rename(final)
+        for folder in (final.parent, *final.parents[1:3]):
+            _force_names(folder)
+    except BaseException as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        what = f"cannot create the result folder {final}: {error.strerror}"
+        raise PlaceError(
+            f"{what}; {remedy_of(error)}, or choose another place with --results"
+        ) from error
+
+
+def document(value: Mapping[str, Any]) -> bytes:
     """A JSON file of a result."""
     return json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False).encode()
 
 
-def _make_folders(folder: Path) -> None:
+def make_folders(folder: Path) -> None:
     """A folder and those above it, which others may not write whatever the umask is. Errors:
     OSError.
     """
     if not folder.is_dir():
-        _make_folders(folder.parent)
+        make_folders(folder.parent)
         with suppress(FileExistsError):
             folder.mkdir(mode=0o755)
 
 
-def _write_new(file: Path, data: bytes, forced: bool = False) -> None:
+def write_new(file: Path, data: bytes, forced: bool = False) -> None:
     """Write a file that others may not write. `forced`: it is on the disk when this returns.
     Errors: OSError.
     """

@@ -13,7 +13,12 @@ from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
-    conclusion = api.start(load_campaign(options), options.results, options.jobs, options.plain)
+    campaign = load_campaign(options)
+    if options.part is not None:
+        from netbench.parts import part_of
+
+        campaign = part_of(campaign, *options.part)
+    conclusion = api.start(campaign, options.results, options.jobs, options.plain)
     _say_summary(conclusion.path)
     return conclusion.exit_code
 
@@ -42,9 +47,25 @@ def _say_place(result: Path) -> None:
     say(str(result))
 
 
+def _part(word: str) -> tuple[int, int]:
+    from netbench.parts import parse_part
+
+    try:
+        return parse_part(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     add_results(parser, "where result folders go")
+    parser.add_argument(
+        "--part",
+        type=_part,
+        metavar="K/N",
+        help="run the K-th of N parts of the campaign's pairs, into a result of its own; `merge`"
+        " joins them",
+    )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="compilers at a time, for kernels from git"
     )

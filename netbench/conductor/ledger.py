@@ -94,10 +94,11 @@ class Ledger:
             if key not in self._baselines
         }
         swept = [factor.name for factor in plan.campaign.factors]
-        self._target = target_of(factors, self._compare, self._repeat)
+        self._target = target_of(plan.compared, self._compare, self._repeat)
         self._groups = groups(factors, swept, self._compare)
         self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
         self._dependences = {key[1]: Dependences() for key in self._accounts}
+        self._looked_at = {key[1]: False for key in self._accounts}  # pairs, once all is closed
         self._number_of = {key: number for number, key in enumerate(self._accounts)}
         self.block = 0
         self.done: set[Key] = set()  # in the present block
@@ -153,6 +154,7 @@ class Ledger:
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""
+        self._looked_at[place[0]] = False
         for key in self._of_place.get(place, ()):
             account = self._accounts[key]
             if account.given_up or self._tally(account).closed:
@@ -216,14 +218,21 @@ class Ledger:
         return rounds(by_level.values())
 
     def next_block(self) -> None:
-        """Close what is decided and begin the next block. Once all is closed, everything is looked
-        at again: other cells may have shown since how far runs follow each other.
+        """Close what is decided and begin the next block. Once all cells of a pair are closed, they
+        are looked at again: others of the pair may have shown since how far its runs follow each
+        other.
         """
         self._close(sorted({self._group_of[key] for key in self._open}))
-        if not self._open:
-            self._close(range(len(self._groups)))
+        if due := {pair for pair, done in self._looked_at.items() if not done} - self._open_pairs:
+            self._close(at for at, group in enumerate(self._groups) if group[0][1] in due)
+        still_open = self._open_pairs
+        self._looked_at = {pair: pair not in still_open for pair in self._looked_at}
         self.block += 1
         self.done = set()
+
+    @property
+    def _open_pairs(self) -> set[str]:
+        return {key[1] for key in self._open}
 
     def _close(self, numbers: Iterable[int]) -> None:
         """Close what is decided in these groups, and open what is not."""

@@ -28,9 +28,15 @@ def name_doubts(store: Store, progress: Progress) -> None:
 
 
 def refuse_another(store: Store, plan: Plan) -> None:
-    """Refuse a result whose campaign or plan are not those that it was begun with. Errors:
-    StoreError.
+    """Refuse a result whose campaign or plan are not those that it was begun with, and one that was
+    merged. Errors: StoreError.
     """
+    if parts := [part for part in store.plan().parts if part.ended != "done"]:
+        names = ", ".join(f"{part.number}/{part.of} ({part.result or 'none'})" for part in parts)
+        raise StoreError(
+            f"{store.path} was merged from parts, and is not gone on with: `resume` those that are"
+            f" not finished, {names}, and merge all of them again"
+        )
     _refuse_another_plan(store, plan)
     if why := store.why_not_as_begun():
         raise StoreError(
@@ -42,7 +48,7 @@ def refuse_another(store: Store, plan: Plan) -> None:
 def _refuse_another_plan(store: Store, plan: Plan) -> None:
     planned = codec.of_json(PlanFile, plan.to_json())
     stored = store.plan()
-    names = ["cells", "pairs", "seed", "boots", "repeat", "compare"]
+    names = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
     if stored.rounds == planned.rounds or len(planned.pairs) == 1:
         names.append("order")  # else hosts were found to share kernels, which the order follows
     for name in names:

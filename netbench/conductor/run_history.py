@@ -101,7 +101,10 @@ def new_ledger(plan: Plan, hosts: Hosts, rows: Iterable[EngineRow]) -> Ledger:
     """A ledger without records. `hosts`: facts.json; `rows`: those of plan.json."""
     ticks = {name: entries[-1].clock_ticks for name, entries in hosts.items()}
     ids = {name: entries[-1].boot_id for name, entries in hosts.items()}
-    shared = {pair.name: ids[pair.sender] == ids[pair.receiver] for pair in plan.campaign.pairs}
+    shared = {  # a merged result may lack hosts
+        pair.name: ids.get(pair.sender, "") == ids.get(pair.receiver)
+        for pair in plan.campaign.pairs
+    }
     return Ledger(plan, ticks, shared, accounts_of(rows), hosts)
 
 

@@ -20,9 +20,10 @@ from netbench.live.overview import Around, Overview, overview
 from netbench.live.seldom import Seldom
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
+from netbench.parts import as_planned
 from netbench.plan import Key, Plan
 from netbench.record import parse_record
-from netbench.result_files import EngineRow, read_facts, read_plan
+from netbench.result_files import EngineRow, PlanFile, read_facts, read_plan
 from netbench.store import no_result
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Watched:
         if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
             raise no_result(folder)
         self.folder = folder
-        self.plan = Plan(_campaign(folder))
-        self._rows: tuple[EngineRow, ...] = read_plan(folder / "plan.json").rows
+        planned = read_plan(folder / "plan.json")
+        self.plan = Plan(_campaign(folder, planned))
+        self._rows: tuple[EngineRow, ...] = planned.rows
         self._records = Tail(folder / "records.jsonl")
         self._journal = Tail(folder / "journal.jsonl")
         self._log_file = Tail(folder / "log.txt")
@@ -167,11 +169,12 @@ class Watched:
         self._is_stale = False
 
 
-def _campaign(folder: Path) -> Campaign:
+def _campaign(folder: Path, plan: PlanFile) -> Campaign:
     file = folder / "campaign.yaml"
     try:
-        return campaign.parse(file.read_text(), str(file))
+        whole = campaign.parse(file.read_text(), str(file))
     except OSError as error:
         raise cannot_read(file, error) from error
     except ValueError as error:
         raise ReportError(f"{file}: {error}") from error
+    return as_planned(whole, plan)

@@ -62,6 +62,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "rounds": {"model"},
     "campaign_rounds": {"model", "rounds", "steps"},
     "plan": BASE_LAYER | {"campaign_rounds", "rounds", "steps"},
+    "parts": BASE_LAYER | {"result_files"},
+    "merging": BELOW | {"campaign", "parts", "plan", "store"},
     "tools": BASE_LAYER | {"record", "tools"},
     "campaign": BASE_LAYER | CATALOGUES | {"campaign", "rounds", "tools"},
     "hosts": BASE_LAYER | {"hosts", "interrupts"},
@@ -88,10 +90,13 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "conductor": BELOW
     | {"boot", "plan", "rounds", "hosts", "store", "settings", "engine", "analysis", "conductor"}
     | {"tools"},
-    "live": BELOW | {"campaign", "plan", "store", "analysis", "conductor", "report.numbers"},
+    "live": BELOW
+    | {"campaign", "parts", "plan", "store", "analysis", "conductor", "report.numbers"},
     "api": BELOW
     | {
         "live",
+        "merging",
+        "parts",
         "plan",
         "campaign",
         "store",
@@ -107,7 +112,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     },
     "listing": {"model", "settings", "engine", "conductor", "report"},
     "cli": BELOW
-    | {"live", "__version__", "api", "campaign", "plan", "analysis", "report", "conductor"}
+    | {"live", "__version__", "api", "campaign", "parts", "plan", "analysis", "report", "conductor"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
     | {"starter", "tables"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},

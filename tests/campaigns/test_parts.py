@@ -1,0 +1,170 @@
+"""Parts of a campaign that several controllers run, and the result that they are merged into."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import campaign, load
+from netbench.conductor import conductor
+from netbench.parts import part_of
+from tests.support.local import Command, call
+from tests.support.running import stored_records
+
+TEXT = """\
+netbench: 1
+name: fleet
+verify: off
+hosts: {a: local, b: local, c: local, d: local}
+pairs: [{sender: a, receiver: a}, {sender: b, receiver: b}, {sender: c, receiver: c}, {sender: d, receiver: d}]
+transfer: {duration: 20ms, warmup: 5ms, sample: 10ms, congestion: cubic}
+sweep: {send: [write, sendfile]}
+compare: {factor: send, baseline: write, control: true}
+repeat: {min: 2, max: 2}
+"""
+PARTS = 4
+
+
+def timeless(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a record does not depend on when it was measured."""
+    return {
+        key: sorted(value) if key in ("sender", "receiver", "proof") else value
+        for key, value in record.items()
+        if key not in ("started", "settings")
+    } | {"settings": [sorted(record["settings"][side]) for side in ("sender", "receiver")]}
+
+
+def run_part(number: int, text: str, results: Path) -> Path:
+    """As `run C --part K/4`, which makes a report, too."""
+    part = part_of(campaign.parse(text, "fleet.yaml"), number, PARTS)
+    return conductor.start(part, results).path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("parts")
+
+
+@pytest.fixture(scope="module")
+def parts(folder: Path) -> list[Path]:
+    return [run_part(number, TEXT, folder / "parts") for number in range(1, PARTS + 1)]
+
+
+@pytest.fixture(scope="module")
+def merged(folder: Path, parts: Sequence[Path]) -> Path:
+    done = call("merge", *reversed(parts), folder / "merged")
+    assert done.returncode == 0, done.stderr
+    assert "hosts of one kernel" in " ".join(done.stderr.split())
+    return Path(done.stdout.splitlines()[-1])
+
+
+def test_parts_merged_have_the_records_of_one_run(folder: Path, merged: Path) -> None:
+    whole = conductor.start(campaign.parse(TEXT, "fleet.yaml"), folder / "whole").path
+    expected, found = stored_records(whole), stored_records(merged)
+    assert len(found) == 4 * 3 * 2
+    assert [timeless(record) for record in found] == [timeless(record) for record in expected]
+    planned, joined = (json.loads((each / "plan.json").read_text()) for each in (whole, merged))
+    assert {k: v for k, v in joined.items() if k != "parts"} == planned
+    facts, both = (
+        json.loads((each / "facts.json").read_text())["hosts"] for each in (whole, merged)
+    )
+    for host, entries in facts.items():
+        assert [e["from_run"] for e in both[host]] == [e["from_run"] for e in entries]
+    assert both.keys() == facts.keys()
+    assert call("report", merged).returncode == 0
+
+
+def test_each_run_keeps_its_samples_and_each_part_what_it_was(
+    merged: Path, parts: Sequence[Path]
+) -> None:
+    samples = {}
+    for part in parts:
+        for record in stored_records(part):
+            file = part / "samples" / f"{record['run']:06d}.jsonl"
+            samples[record["started"]] = file.read_bytes()
+    for record in stored_records(merged):
+        file = merged / "samples" / f"{record['run']:06d}.jsonl"
+        assert file.read_bytes() == samples[record["started"]]
+    for number, part in enumerate(parts, 1):
+        for name in ("plan.json", "signature.json", "journal.jsonl", "log.txt"):
+            assert (merged / "parts" / str(number) / name).read_bytes() == (
+                part / name
+            ).read_bytes()
+    log = (merged / "log.txt").read_text().splitlines()
+    assert log == sorted(log)
+    assert sum(" part 3/4: done after 6 runs" in line for line in log) == 1
+    table = load(merged).table("runs")
+    assert len(table) == 4 * 3 * 2
+
+
+def test_a_merged_result_is_finished_and_nothing_in_it_is_acted_on(merged: Path) -> None:
+    assert call("resume", merged).returncode == 0
+    assert json.loads((merged / "signature.json").read_text())["key"] == ""
+    done = call("merge", merged, merged.parent / "again")
+    assert (done.returncode, "is merged already" in done.stderr) == (2, True)
+
+
+def test_what_is_missing_is_named_and_is_an_error(folder: Path, parts: Sequence[Path]) -> None:
+    killed = folder / "killed"
+    shutil.copytree(parts[0], killed)
+    journal = (killed / "journal.jsonl").read_text().splitlines(keepends=True)
+    (killed / "journal.jsonl").write_text("".join(journal[:-1]))
+    with (killed / "records.jsonl").open("a") as records:
+        records.write('{"schema":1,"run":7,"ce')
+    done = call("merge", killed, parts[1], parts[3], folder / "holes")
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 1
+    assert "part 3/4 is missing (c>c): `run C --part 3/4` of the campaign fleet" in said
+    assert f"part 1/4 is not finished (it runs, or was killed): `resume {killed}`" in said
+    assert len(stored_records(folder / "holes")) == 3 * 3 * 2
+    assert call("report", folder / "holes").returncode == 0
+    again = call("resume", folder / "holes")
+    assert again.returncode == 1
+    assert "1/4 (killed), 3/4 (none)" in " ".join(again.stderr.split())
+
+
+def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Sequence[Path]) -> None:
+    part = folder / "resumed"
+    shutil.copytree(parts[2], part)
+    lines = (part / "records.jsonl").read_text().splitlines(keepends=True)
+    (part / "records.jsonl").write_text("".join(lines[:2]))
+    done = call("resume", part, "--plain")
+    assert done.returncode == 0, done.stderr
+    found = [timeless(record) for record in stored_records(part)]
+    assert found == [timeless(record) for record in stored_records(parts[2])]
+
+
+def test_the_command_line_runs_a_part(netbench: Command) -> None:
+    Path("fleet.yaml").write_text(TEXT)
+    done = netbench("run", "fleet.yaml", "--part", "2/4", "--plain")
+    assert done.returncode == 0, done.stderr
+    found = stored_records(Path(done.stdout.splitlines()[-1]))
+    assert [record["pair"] for record in found] == ["b>b"] * 6
+    assert netbench("run", "fleet.yaml", "--part", "1/5").returncode == 2
+    assert netbench("run", "fleet.yaml", "--part", "5/4").returncode == 2
+
+
+def test_parts_that_do_not_belong_together_are_refused(
+    netbench: Command, folder: Path, parts: Sequence[Path]
+) -> None:
+    def refusal(*words: Any) -> str:
+        done = netbench("merge", *words, "nowhere")
+        assert done.returncode == 2, done.stderr
+        assert not Path("nowhere").exists()
+        return " ".join(done.stderr.split())
+
+    twice = refusal(parts[0], parts[1], parts[0])
+    assert f"{parts[0]} and {parts[0]} are both part 1/4; name one of them" in twice
+    longer = run_part(2, TEXT.replace("20ms", "21ms"), folder / "other")
+    assert "are not of one campaign: `cells` differs" in refusal(parts[0], longer)
+    assert "export R... F" not in refusal()
+    copied = folder / "copied"
+    shutil.copytree(parts[0], copied)
+    with (copied / "records.jsonl").open("a") as records:
+        records.write((copied / "records.jsonl").read_text().splitlines(keepends=True)[0])
+    assert "records.jsonl:7: run 1 is there twice" in refusal(copied, parts[1])

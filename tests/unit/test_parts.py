@@ -1,0 +1,121 @@
+"""Parts of a campaign: which pairs go together, and that each closes its cells as the whole does."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from netbench import campaign
+from netbench.analysis.accounts import ACCOUNTS
+from netbench.conductor.ledger import Ledger
+from netbench.errors import RequestError
+from netbench.model import Campaign, Pair
+from netbench.parts import groups, parse_part, part_of, split
+from netbench.plan import Plan, Run
+from netbench.record import Record, SideCounters
+
+PAIRS = ("a>b", "c>d", "e>f", "g>h", "i>j", "k>l")
+TEXT = """\
+netbench: 1
+name: fleet
+hosts: {{{hosts}}}
+pairs: [{pairs}]
+sweep: {{send: [write, sendfile, splice], tso: [on, off]}}
+repeat: {{min: 4, max: 40, precision: 4%}}
+"""
+COMPARE = "compare: {factor: send, baseline: write, control: true}\n"
+
+
+def fleet(pairs: tuple[str, ...] = PAIRS, more: str = "") -> Campaign:
+    ends = [pair.split(">") for pair in pairs]
+    names = dict.fromkeys(name for pair in ends for name in pair)
+    hosts = ", ".join(
+        f"{name}: {{ssh: {name}, address: 10.0.0.{n}}}" for n, name in enumerate(names, 1)
+    )
+    listed = ", ".join(f"{{sender: {a}, receiver: {b}}}" for a, b in ends)
+    return campaign.parse(TEXT.format(hosts=hosts, pairs=listed) + more, "fleet.yaml")
+
+
+def played(plan: Plan) -> list[tuple[Any, ...]]:
+    """The runs of a campaign whose values are a function of the unit and the block: each pair has a
+    spread and a drift of its own.
+    """
+    pairs = plan.campaign.pairs
+    ledger = Ledger(plan, {}, {pair.name: False for pair in pairs}, ACCOUNTS)
+    runs: list[tuple[Any, ...]] = []
+    while not ledger.finished:
+        keys = [key for key in ledger.open_keys if key not in ledger.done]
+        for step in plan.block(ledger.block, ledger.is_open, keys):
+            if isinstance(step, Run):
+                cell, pair = step.unit.cell, step.unit.pair
+                draw = random.Random(f"{cell.id} {pair.name} {step.block}")
+                spread = 1 + PAIRS.index(pair.name)
+                drift = spread * (step.block % 7) / 2
+                count = int(1e9 * (100 + drift + draw.gauss(0, spread)))
+                runs.append((step.block, cell.id, pair.name))
+                sides = (
+                    SideCounters(host, (0, 10**9), meters={"flow": {"bytes": [[0], [count]]}})
+                    for host in (pair.sender, pair.receiver)
+                )
+                ledger.add(
+                    Record(len(runs), cell.id, pair.name, step.block, 0, cell.factors, "ok", "",
+                           "2026-01-01T00:00:00Z", *sides, control=cell.control)
+                )  # fmt: skip
+        ledger.next_block()
+    return runs
+
+
+@pytest.mark.parametrize("more", ["", COMPARE], ids=["alone", "compared"])
+def test_parts_run_what_the_whole_campaign_runs(more: str) -> None:
+    whole = fleet(more=more)
+    expected = played(Plan(whole))
+    lengths = {pair: max(r[0] for r in expected if r[2] == pair) for pair in PAIRS}
+    assert len(set(lengths.values())) > 3, "cells of some pairs close long before those of others"
+    for number in range(1, 5):
+        part = part_of(whole, number, 4)
+        names = {pair.name for pair in part.pairs}
+        assert played(Plan(part)) == [run for run in expected if run[2] in names]
+
+
+def test_a_family_is_that_of_the_whole_campaign() -> None:
+    whole = Plan(fleet(more=COMPARE))
+    part = Plan(part_of(whole.campaign, 2, 6))
+    assert len(part.units) * 6 == len(whole.units)
+    assert part.compared == whole.compared
+
+
+def test_pairs_that_share_hosts_are_in_one_part_and_parts_are_of_like_size() -> None:
+    pairs = ("a>b", "c>d", "e>f", "b>e", "g>h", "i>j", "j>i")
+    whole = fleet(pairs)
+    shares = [[pair.name for pair in share] for share in split(whole, 3)]
+    assert shares == [["a>b", "e>f", "b>e"], ["i>j", "j>i"], ["c>d", "g>h"]]
+    part = part_of(whole, 3, 3)
+    assert list(part.hosts) == ["c", "d", "g", "h"]
+    assert part.all_pairs == whole.all_pairs == pairs
+    assert (part.text, str(part.part)) == (whole.text, "3/3")
+
+
+def test_a_third_pair_joins_two_groups() -> None:
+    pairs = [Pair(*name.split(">")) for name in ("a>b", "c>d", "e>f", "b>c")]
+    found = groups(pairs, lambda pair: (pair.sender, pair.receiver))
+    assert [[pair.name for pair in group] for group in found] == [["a>b", "c>d", "b>c"], ["e>f"]]
+
+
+def test_more_parts_than_there_can_be_are_refused_with_the_number_and_the_reason() -> None:
+    with pytest.raises(RequestError) as refused:
+        part_of(fleet(("a>b", "b>c", "d>e")), 1, 3)
+    assert str(refused.value) == (
+        "fleet has no 3 parts, but 2 at most: pairs that share a host are in one part (a>b, b>c;"
+        " d>e); say K/2 or less"
+    )
+    with pytest.raises(RequestError, match=r"all its pairs hang together .* from one controller"):
+        part_of(fleet(("a>b", "b>c", "c>a")), 1, 2)
+
+
+@pytest.mark.parametrize("word", ["", "1", "0/4", "5/4", "1/0", "a/b", "-1/4", "1/4/2", "½/4"])
+def test_a_part_is_a_number_of_so_many(word: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_part(word)
+    assert parse_part("4/4") == (4, 4)
