@@ -49,8 +49,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     plan = Plan(first.campaign)
     places = Places(plan)
     entries = sorted(
-        (entry for number, part in enumerate(parts) for entry in part.entries(number, places)),
-        key=lambda entry: (entry.block, entry.place, entry.part, entry.run),
+        entry for number, part in enumerate(parts) for entry in part.entries(number, places)
     )
     known = [
         part.merged(sum(entry.part == number for entry in entries))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,11 +26,12 @@ _UNCOMPARED = {"text", "source", "about", "warnings", "hosts", "kernels", "part"
 """What of a campaign may differ between controllers: how hosts are reached and where trees are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Entry:
-    """Where a record is in a part's file."""
+    """Where a record is in a part's file; in the order of the merged result."""
 
     block: int
+    change: int  # how often facts of the part's hosts had changed since the block began
     place: int  # in the block, of the whole campaign
     part: int
     run: int
@@ -76,6 +78,8 @@ class PartResult:
 
     def entries(self, number: int, places: Places) -> Iterator[Entry]:
         """Its records, each checked."""
+        changes = sorted({e.from_run or 1 for each in self.hosts.values() for e in each} - {1})
+        at_begin: dict[int, int] = {}  # by block
         lines, offset, seen = JsonLines(self.folder / "records.jsonl"), 0, set[int]()
         for at, line in lines:
             record = parse_record(line, where := lines.where(at))
@@ -84,9 +88,11 @@ class PartResult:
             if record.run in seen:
                 raise RequestError(f"{where}: run {record.run} is there twice")
             seen.add(record.run)
+            change = bisect_right(changes, record.run)
+            change -= at_begin.setdefault(record.block, change)
             place = places.of(record.block, (record.cell, record.pair))
             hosts = tuple(record.pair.split(">"))
-            yield Entry(record.block, place, number, record.run, offset, len(line), hosts)
+            yield Entry(record.block, change, place, number, record.run, offset, len(line), hosts)
             offset += len(line)
 
     @property

@@ -168,3 +168,28 @@ def test_parts_that_do_not_belong_together_are_refused(
     with (copied / "records.jsonl").open("a") as records:
         records.write((copied / "records.jsonl").read_text().splitlines(keepends=True)[0])
     assert "records.jsonl:7: run 1 is there twice" in refusal(copied, parts[1])
+
+
+def test_facts_that_changed_in_a_part_hold_for_the_same_runs(
+    folder: Path, parts: Sequence[Path]
+) -> None:
+    """A block in which they changed, of which the plan's order is another than that of the runs."""
+    part, first_after = folder / "changed", 2
+    shutil.copytree(parts[3], part)
+    facts = json.loads((part / "facts.json").read_text())
+    entry = facts["hosts"]["d"][0]
+    changed = entry | {"from_run": first_after, "facts": entry["facts"] | {"driver": "other"}}
+    facts["hosts"]["d"].append(changed)
+    (part / "facts.json").write_text(json.dumps(facts))
+    own = [json.loads(line) for line in (part / "records.jsonl").read_text().splitlines()]
+    own[0], own[2] = ({**record, "run": run} for record, run in ((own[2], 1), (own[0], 3)))
+    (part / "records.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in (*own[:3], *own[3:])))
+    call("merge", *parts[:3], part, folder / "with_change")
+    entries = json.loads((folder / "with_change/facts.json").read_text())["hosts"]["d"]
+    assert [e["from_run"] == 1 for e in entries] == [True, False]
+    merged = stored_records(folder / "with_change")
+    since = {r["run"] for r in own if r["run"] >= first_after}
+    found = {
+        r["started"] for r in merged if r["pair"] == "d>d" and r["run"] >= entries[1]["from_run"]
+    }
+    assert found == {r["started"] for r in own if r["run"] in since}
