@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from netbench.conductor.conductor import Conclusion
     from netbench.conductor.finding import Finding
     from netbench.conductor.seconds import Second
+    from netbench.dask_engine import Parted
     from netbench.merging import Merged
     from netbench.report.build import Report
     from netbench.report.compared import Compared
@@ -44,6 +45,7 @@ __all__ = [
     "restore",
     "resume",
     "start",
+    "start_parts",
     "transfer",
     "write_bundle",
     "write_index",
@@ -116,6 +118,19 @@ def start(
     built = _with_built_kernels(pinned(campaign), progress.say, jobs)
     with campaign_hosts(built) as ready:
         return _announced(conductor.start(ready, results, progress))
+
+
+def start_parts(
+    campaign: Campaign, results: Path, scheduler: str | None = None, parts: int | None = None
+) -> Parted:
+    """Run a campaign in parts on Dask and merge them, with progress as lines on standard error.
+    Errors: RequestError, PlaceError, StoreError.
+    """
+    from netbench.built_kernels import pinned
+    from netbench.conductor.progress import Lines
+    from netbench.dask_engine import run
+
+    return run(pinned(campaign), results, Lines(), scheduler, parts)
 
 
 def resume(path: Path, plain: bool = False) -> Conclusion | None:

@@ -60,6 +60,11 @@ def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:
     return [tuple(sorted(share, key=order)) for share in shares]
 
 
+def most_parts(campaign: Campaign) -> int:
+    """How many parts a campaign can be split into."""
+    return len(groups(campaign.pairs, lambda pair: uses(campaign, pair)))
+
+
 def uses(campaign: Campaign, pair: Pair) -> set[str]:
     """What of a campaign only one part may use: a pair's hosts."""
     return {pair.sender, pair.receiver}

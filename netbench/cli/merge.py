@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from netbench.cli.output import fold, say
 from netbench.cli.verb import Verb, add_paths
 from netbench.errors import RequestError
+
+if TYPE_CHECKING:
+    from netbench.merging import Merged
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -17,11 +21,16 @@ def _run(options: argparse.Namespace) -> int:
     if not paths:
         raise RequestError("merge: expected results and, last, where to: merge R1 R2... DIR")
     merged = api.merge(paths, folder)
-    for line in (*merged.notes, *merged.holes):
-        print(fold(f"netbench: {line}"), file=sys.stderr)
+    say_merged(merged)
     say(fold(f"the whole report: python -m netbench report {merged.path}"))
     say(str(merged.path))
     return 1 if merged.holes else 0
+
+
+def say_merged(merged: Merged) -> None:
+    """What is missing in a merged result, and what its reader should know."""
+    for line in (*merged.notes, *merged.holes):
+        print(fold(f"netbench: {line}"), file=sys.stderr)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

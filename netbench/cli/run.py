@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from netbench.cli.merge import say_merged
 from netbench.cli.output import fold, say
 from netbench.cli.report import sections_text
 from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_campaign
+from netbench.errors import RequestError
+
+if TYPE_CHECKING:
+    from netbench.model import Campaign
 
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
     campaign = load_campaign(options)
+    if options.engine:
+        return _run_parted(options, campaign)
+    if options.scheduler or options.parts:
+        raise RequestError("--scheduler and --parts are of --engine dask")
     if options.part is not None:
         from netbench.parts import part_of
 
@@ -21,6 +31,17 @@ def _run(options: argparse.Namespace) -> int:
     conclusion = api.start(campaign, options.results, options.jobs, options.plain)
     _say_summary(conclusion.path)
     return conclusion.exit_code
+
+
+def _run_parted(options: argparse.Namespace, campaign: Campaign) -> int:
+    from netbench import api
+
+    if options.part is not None:
+        raise RequestError("--engine dask runs all parts; leave --part out")
+    parted = api.start_parts(campaign, options.results, options.scheduler, options.parts)
+    say_merged(parted.merged)
+    _say_summary(parted.merged.path)
+    return parted.exit_code
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -65,6 +86,21 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K/N",
         help="run the K-th of N parts of the campaign's pairs, into a result of its own; `merge`"
         " joins them",
+    )
+    parser.add_argument(
+        "--engine", choices=("dask",), help="run all parts, as tasks on Dask, and merge them"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="the Dask scheduler, such as tcp://HOST:8786, whose workers see DIR (default: one on"
+        " this machine, for this run)",
+    )
+    parser.add_argument(
+        "--parts",
+        type=int,
+        metavar="N",
+        help="how many parts (default: as many as there are places for)",
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="compilers at a time, for kernels from git"

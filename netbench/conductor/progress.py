@@ -62,8 +62,12 @@ class Lines:
         self._metrics: tuple[str, ...] = ()
 
     def _print(self, text: str) -> None:
+        self.show(self.folded(text))
+
+    def show(self, text: str) -> None:
+        """Print a text as it is."""
         try:
-            print(self.folded(text), file=self._out, flush=True)
+            print(escape_controls(text), file=self._out, flush=True)
         except OSError:
             return  # the terminal is gone; the campaign goes on, log.txt has it all
 

@@ -63,6 +63,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "campaign_rounds": {"model", "rounds", "steps"},
     "plan": BASE_LAYER | {"campaign_rounds", "rounds", "steps"},
     "parts": BASE_LAYER | {"result_files"},
+    "part_task": {"__version__", "errors"},
+    "dask_engine": BASE_LAYER | {"merging", "part_task", "parts", "store"},
     "merging": BELOW | {"campaign", "parts", "plan", "store"},
     "tools": BASE_LAYER | {"record", "tools"},
     "campaign": BASE_LAYER | CATALOGUES | {"campaign", "rounds", "tools"},
@@ -95,6 +97,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "api": BELOW
     | {
         "live",
+        "dask_engine",
         "merging",
         "parts",
         "plan",
@@ -113,6 +116,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "listing": {"model", "settings", "engine", "conductor", "report"},
     "cli": BELOW
     | {"live", "__version__", "api", "campaign", "parts", "plan", "analysis", "report", "conductor"}
+    | {"merging"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
     | {"starter", "tables"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},
@@ -124,6 +128,7 @@ ONLY = {
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("link", "transport", "authentication")},
     "matplotlib": {"report/plots.py"},
     "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "files")},
+    "distributed": {"dask_engine.py"},
     "rich": {"live/screen.py"},
     "netbench.engine._native": {"engine/binding.py"},
     "cffi": {"engine/build_native.py"},
