@@ -270,7 +270,9 @@ def _joined(parts: Sequence[_Part], final: Path, is_interrupted: bool) -> Parted
     if not results:
         if is_interrupted:
             raise KeyboardInterrupt
-        raise RequestError(next((p.why for p in parts if p.why), "no part could be begun"))
+        raise RequestError(
+            next((p.why for p in parts if p.why), "no part could be begun; each said why")
+        )
     merged = merge(results, final)
     failed = bool(merged.holes) or any(part.code for part in parts)
     return Parted(merged, INTERRUPTED if is_interrupted else int(failed))

@@ -20,10 +20,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
-from netbench import __version__
 from netbench.errors import RequestError, StoreError
 
 CAMPAIGN, STATE, LEASE, PROGRESS = "campaign.yaml", "state", "lease", "progress.txt"
@@ -54,7 +54,7 @@ class PartTask:
     number: int
     of: int
     attempt: int
-    version: str = __version__
+    version: str = field(default_factory=lambda: version("netbench"))
 
     @property
     def own(self) -> Path:
@@ -76,9 +76,9 @@ def run_part(task: PartTask) -> int:
     """Run a part, or go on with it; the controller's exit status, below 0 where a signal ended it.
     Errors: RequestError; StoreError where another controller has the part, or the attempt was made.
     """
-    if task.version != __version__:
+    if task.version != (mine := version("netbench")):
         raise RequestError(
-            f"part {task.label}: netbench is {__version__} here and {task.version} where"
+            f"part {task.label}: netbench is {mine} here and {task.version} where"
             " the campaign was started; install the same version"
         )
     task.own.mkdir(exist_ok=True)

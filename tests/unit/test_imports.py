@@ -63,7 +63,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "campaign_rounds": {"model", "rounds", "steps"},
     "plan": BASE_LAYER | {"campaign_rounds", "rounds", "steps"},
     "parts": BASE_LAYER | {"result_files"},
-    "part_task": {"__version__", "errors"},
+    "part_task": {"errors"},
     "dask_engine": BASE_LAYER | {"merging", "part_task", "parts", "store"},
     "merging": BELOW | {"campaign", "parts", "plan", "store"},
     "tools": BASE_LAYER | {"record", "tools"},

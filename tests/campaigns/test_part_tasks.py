@@ -1,0 +1,112 @@
+"""A part as an engine's task: killed, it goes on from its records, and never twice at once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netbench import part_task
+from netbench.errors import RequestError, StoreError
+from netbench.part_task import CAMPAIGN, RUN, STOP, PartTask, is_leased, run_part, write_state
+from tests.support.running import stored_records, wait_for
+
+TEXT = """\
+netbench: 1
+name: fleet
+verify: off
+hosts: {a: local, b: local}
+pairs: [{sender: a, receiver: a}, {sender: b, receiver: b}]
+transfer: {duration: 20ms, warmup: 2ms, congestion: cubic}
+repeat: {min: 30, max: 30}
+"""
+SYSCTL = Path("/proc/sys/net/ipv4/tcp_no_metrics_save")
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> PartTask:
+    (tmp_path / CAMPAIGN).write_text(TEXT)
+    write_state(tmp_path, RUN)
+    return PartTask(str(tmp_path), 1, 2, 1)
+
+
+def controller(task: PartTask) -> int:
+    """The process that the part's lease names."""
+    return int((task.own / part_task.LEASE).read_text().split()[2])
+
+
+def records(task: PartTask) -> int:
+    return len(stored_records(task.result)) if task.result else 0
+
+
+class Started(threading.Thread):
+    """A task on a thread, as on a worker of Dask's."""
+
+    def __init__(self, task: PartTask) -> None:
+        super().__init__()
+        self.task = task
+        self.code: int | None = None
+        self.start()
+
+    def run(self) -> None:
+        self.code = run_part(self.task)
+
+    def await_records(self, number: int) -> None:
+        wait_for(lambda: records(self.task) >= number, self.is_alive)
+
+    def end(self) -> int | None:
+        self.join(60)
+        return self.code
+
+
+@pytest.mark.slow
+def test_a_part_that_is_killed_or_stopped_goes_on_where_it_was(
+    task: PartTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_task, "LEASE_SECONDS", 0.0)
+    first = Started(task)
+    first.await_records(3)
+    with pytest.raises(StoreError, match=f"run by another controller.* {controller(task)}"):
+        run_part(replace(task, attempt=9))
+    os.kill(controller(task), signal.SIGKILL)
+    assert first.end() == -signal.SIGKILL
+    kept = records(task)
+    with pytest.raises(StoreError, match="part 1/2: attempt 1 was made already"):
+        run_part(task)
+    second = Started(replace(task, attempt=2))
+    second.await_records(kept + 3)
+    write_state(Path(task.folder), STOP)
+    assert second.end() == 130
+    assert SYSCTL.read_text() == "0\n"
+    write_state(Path(task.folder), RUN)
+    assert run_part(replace(task, attempt=3)) == 0
+    assert task.result
+    found = [r for r in stored_records(task.result) if r["status"] != "interrupted"]
+    assert [(r["block"], r["pair"], r["status"]) for r in found] == [
+        (block, "a>a", "ok") for block in range(30)
+    ]
+
+
+def test_no_part_is_run_twice_at_once(task: PartTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_task, "LEASE_SECONDS", 0.0)
+    task.own.mkdir()
+    assert not is_leased(task.own)
+    with (task.own / part_task.LEASE).open("w") as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        print("node7 12 34", file=lease, flush=True)
+        assert is_leased(task.own)
+        with pytest.raises(
+            StoreError, match=r"part 1/2 is run by another controller \(.* node7 12 34"
+        ):
+            run_part(task)
+    assert not is_leased(task.own)
+
+
+def test_another_version_of_netbench_is_refused(task: PartTask) -> None:
+    with pytest.raises(RequestError, match="install the same version"):
+        run_part(replace(task, version="0.0.0"))
