@@ -375,13 +375,30 @@ def write_report(report: Report, kind: str, file: Path) -> None:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
 
 
+def results_below(paths: Sequence[Path]) -> list[Path]:
+    """Results and bundles as they are; in place of a folder of results those below it, oldest
+    first, without parts that were merged there.
+    """
+    from netbench.analysis.overview import folders
+    from netbench.result_files import read_plan
+
+    found: list[Path] = []
+    for path in paths:
+        below = [] if path.is_file() or (path / "records.jsonl").exists() else folders(path)
+        plans = {folder: read_plan(folder / "plan.json") for folder in reversed(below)}
+        merged = {part.result for plan in plans.values() for part in plan.parts}
+        own = [each for each, plan in plans.items() if not plan.part or each.name not in merged]
+        found += own or [path]
+    return found
+
+
 def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
     """Write a table of results as `.parquet` or `.csv`; what its reader should know. Errors:
     RequestError, PlaceError.
     """
     from netbench.tables.files import write_table
 
-    return write_table(paths, table, file)
+    return write_table(results_below(paths), table, file)
 
 
 def export_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
@@ -390,7 +407,7 @@ def export_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
     """
     from netbench.tables.files import write_dataset
 
-    return write_dataset(paths, folder)
+    return write_dataset(results_below(paths), folder)
 
 
 def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
@@ -417,13 +434,16 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
 
 
 def query(sql: str, paths: Sequence[Path]) -> Answer:
-    """The answer of SQL over the tables runs, cells, samples and facts of results. Errors:
+    """The answer of SQL over the tables runs, cells, samples and facts of results, and over the
+    views of hosts; of folders of results, and of datasets that `export_dataset` wrote, too. Errors:
     RequestError.
     """
     from netbench.report.source import Source
-    from netbench.tables.database import Database
+    from netbench.tables.database import Database, is_archive
 
-    with Database(map(Source.of, paths)) as database:
+    archives = [path for path in paths if is_archive(path)]
+    results = results_below([path for path in paths if path not in archives])
+    with Database(map(Source.of, results), archives) as database:
         return database.query(sql)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pandas as pd
@@ -18,6 +21,7 @@ from netbench.errors import RequestError
 from netbench.report.source import Source
 from netbench.tables.frames import FRAMES, result_id
 from netbench.tables.samples import quoted, select_samples
+from netbench.tables.views import VIEWS, create
 
 SAMPLES = "samples"
 TABLES = (*FRAMES, SAMPLES)
@@ -35,10 +39,13 @@ class Answer:
 class Database:
     """The tables of some results. A context: what it writes meanwhile is removed at its end."""
 
-    def __init__(self, sources: Iterable[Source]) -> None:
-        """Errors: RequestError for a result that is given twice."""
-        self.sources = list(sources)
+    def __init__(self, sources: Iterable[Source], archives: Sequence[Path] = ()) -> None:
+        """`archives`: datasets that write_dataset has written. Errors: RequestError for a result
+        that is given twice.
+        """
+        self.sources, self._archives = list(sources), archives
         ids = [result_id(source.result) for source in self.sources]
+        ids += [each for archive in archives for each in archived(archive)]
         if twice := [each for each in ids if ids.count(each) > 1]:
             raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
         self._made: set[str] = set()
@@ -74,7 +81,13 @@ class Database:
         if table in self._made:
             return
         self._made.add(table)
+        if table in VIEWS:
+            for needed in VIEWS[table].needs:
+                self.make(needed)
+            self.connection.execute(create(table))
+            return
         parts = [self._part(table, number) for number in range(len(self.sources))]
+        parts += [select_archived(table, archive) for archive in self._archives]
         self.connection.execute(f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}")
 
     def _part(self, table: str, number: int) -> str:
@@ -93,7 +106,7 @@ class Database:
         RequestError with what DuckDB says.
         """
         with refusing("query"):
-            for table in TABLES:
+            for table in (*TABLES, *VIEWS):
                 if re.search(rf"\b{table}\b", sql, re.IGNORECASE):
                     self.make(table)
             answer = self.connection.execute(sql)
@@ -120,6 +133,30 @@ class Database:
         self.make(table)
         described = self.connection.execute(f"DESCRIBE {table}").fetchall()
         return [(str(row[0]), str(row[1])) for row in described]
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a folder is a dataset of results."""
+    return any(path.glob("runs/campaign=*/result=*/runs.parquet"))
+
+
+def archived(folder: Path) -> list[tuple[str, str]]:
+    """The campaign and the name of each result of a dataset."""
+    places = sorted(folder.glob("runs/campaign=*/result=*"))
+    return [
+        (unquote(place.parent.name.partition("=")[2]), unquote(place.name.partition("=")[2]))
+        for place in places
+    ]
+
+
+def select_archived(table: str, folder: Path | None) -> str:
+    """A SELECT of a dataset's rows of a table; None: of that in the working directory."""
+    root = f"{glob.escape(str(folder))}/" if folder else ""
+    return (
+        "SELECT campaign, result, * EXCLUDE (campaign, result) FROM read_parquet("
+        f"{quoted(f'{root}{table}/*/*/*.parquet')}, hive_partitioning=true,"
+        " hive_types_autocast=false, union_by_name=true)"
+    )
 
 
 @contextmanager

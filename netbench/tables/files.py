@@ -20,12 +20,15 @@ from netbench.control_characters import escape_controls, spreadsheet_word
 from netbench.errors import PlaceError, RequestError
 from netbench.report.label import label_of
 from netbench.report.source import Source
-from netbench.tables.database import TABLES, Database, refusing
-from netbench.tables.frames import result_id, units_of
+from netbench.result_files import read_plan
+from netbench.tables.database import TABLES, Database, refusing, select_archived
+from netbench.tables.frames import units_of
 from netbench.tables.samples import name, quoted
+from netbench.tables.views import VIEWS, create
 
 METADATA = {"units": "netbench.units", "content": "netbench.content"}
 OF_PARTITION = ("campaign", "result")
+VIEWS_FILE = "views.sql"
 FORMULA = r"^\s*[=+\-@]"
 _READ = ("plan.json", "facts.json", "records.jsonl", "samples/noise.jsonl")
 
@@ -57,21 +60,30 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
     """
     written = []
     for path in paths:
-        content = {"content": content_of(folder_of(path))}
+        read = folder_of(path)
+        content = {"content": content_of(read)}
+        campaign, identity = read_plan(read / "plan.json").name, read.name
+        place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
+        files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
+        if all(_has(file, content) for file in files.values()):
+            continue
         with Database([Source.of(path)]) as database:
             result = database.sources[0].result
-            campaign, identity = result_id(result)
-            place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
-            files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
-            if all(_has(database, file, content) for file in files.values()):
-                continue
             for table, file in files.items():
                 database.make(table)
                 metadata = {"units": units_of(result), **content}
                 columns = f"SELECT * EXCLUDE ({', '.join(OF_PARTITION)}) FROM {table}"
                 _write(database, columns, file, metadata)
             written.append(f"{campaign}/{identity}")
+    if written:
+        write_text(_views(), folder / VIEWS_FILE)
     return written
+
+
+def _views() -> str:
+    """The statements that make tables and views of a dataset in the working directory."""
+    tables = (f"CREATE OR REPLACE VIEW {t} AS {select_archived(t, None)}" for t in TABLES)
+    return "".join(f"{each};\n" for each in (*tables, *map(create, VIEWS)))
 
 
 def content_of(folder: Path) -> str:
@@ -86,12 +98,12 @@ def content_of(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _has(database: Database, file: Path, content: Mapping[str, str]) -> bool:
+def _has(file: Path, content: Mapping[str, str]) -> bool:
     """Whether a file of a dataset was made from the same content."""
     if not file.is_file():
         return False
     try:
-        rows = database.connection.execute(
+        rows = duckdb.execute(
             "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?",
             [str(file), METADATA["content"]],
         ).fetchall()

@@ -89,5 +89,5 @@ def test_export_writes_what_the_name_says(made: Path, tmp_path: Path) -> None:
         done = call("export", made, tmp_path / "archive")
         assert (done.returncode, told in done.stderr) == (0, True)
     assert {path.name for path in (tmp_path / "archive").iterdir()} == {
-        "runs", "cells", "samples", "facts",
+        "runs", "cells", "samples", "facts", "views.sql",
     }  # fmt: skip

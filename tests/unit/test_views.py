@@ -1,0 +1,89 @@
+"""Views of hosts over time, of results and of a dataset of many."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from netbench import api
+from netbench.errors import RequestError
+from netbench.tables.files import VIEWS_FILE
+from tests.support.synthetic import Synth
+
+HISTORY = """
+SELECT result, mean, before, change FROM host_history
+WHERE host = 'a' AND role = 'sender' AND cell = 'send=readwrite,pin=none' AND metric = 'throughput'
+ORDER BY began
+"""
+CHANGES = "SELECT host, fact, result, before, value FROM host_changes"
+RUNS = "SELECT host, role, peer, count(*) AS runs FROM host_runs GROUP BY ALL ORDER BY ALL"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two results, of which the second has another driver on a host."""
+    folder = tmp_path_factory.mktemp("results")
+    for number in (1, 2):
+        synth = Synth(seed=number, pairs=("a>b", "b>a"))
+        made = synth.write(folder / "bulk" / f"2026030{number}T000000Z-abc12{number}")
+        facts = json.loads((made / "facts.json").read_text())
+        facts["hosts"]["b"][0]["facts"] |= {"driver": f"v{number}", "load": f"{number}"}
+        (made / "facts.json").write_text(json.dumps(facts))
+        if number == 2:
+            records = (made / "records.jsonl").read_text()
+            (made / "records.jsonl").write_text(records.replace("2026-03-01T", "2026-03-02T"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def archive(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    assert len(api.export_dataset([results], folder)) == 2
+    assert api.export_dataset([results], folder) == []
+    return folder
+
+
+@pytest.mark.parametrize("stored", ["results", "archive"])
+def test_a_host_over_time(stored: str, request: pytest.FixtureRequest) -> None:
+    where: Path = request.getfixturevalue(stored)
+    first, second = api.query(HISTORY, [where]).rows
+    assert (first[0], second[0]) == ("20260301T000000Z-abc121", "20260302T000000Z-abc122")
+    assert (first[2], first[3], second[2]) == (None, None, first[1])
+    assert second[3] == pytest.approx(second[1] / first[1] - 1)
+    assert api.query(CHANGES, [where]).rows == [("b", "driver", second[0], "v1", "v2")]
+    rows = api.query(RUNS, [where]).rows
+    total = api.query("SELECT count(*) FROM runs WHERE pair = 'a>b'", [where]).rows[0][0]
+    expected = [
+        ("a", "receiver", "b"),
+        ("a", "sender", "b"),
+        ("b", "receiver", "a"),
+        ("b", "sender", "a"),
+    ]
+    assert list(rows) == [(*each, total) for each in expected]
+
+
+def test_a_dataset_answers_as_its_results_do(results: Path, archive: Path) -> None:
+    for table in ("runs", "cells", "samples", "facts", "host_history", "host_changes"):
+        sql = f"SELECT * FROM {table} ORDER BY ALL"
+        one, other = api.query(sql, [results]), api.query(sql, [archive])
+        assert list(one.columns) == list(other.columns), table
+        assert repr(one.rows) == repr(other.rows), table
+
+
+def test_results_beside_a_dataset_are_one_table(results: Path, archive: Path) -> None:
+    count = "SELECT count(DISTINCT result) FROM runs"
+    third = Synth(seed=3).write(results.parent / "more" / "bulk" / "20260303T000000Z-abc123")
+    assert api.query(count, [archive, third]).rows == [(3,)]
+    with pytest.raises(RequestError, match="synthetic/20260301T000000Z-abc121 is given twice"):
+        api.query(count, [archive, results])
+
+
+def test_other_programs_get_the_views(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(archive)
+    with duckdb.connect() as connection:
+        connection.execute(Path(VIEWS_FILE).read_text())
+        assert connection.execute(HISTORY).fetchall() == list(api.query(HISTORY, [archive]).rows)
+        assert connection.execute(CHANGES).fetchall() == list(api.query(CHANGES, [archive]).rows)
