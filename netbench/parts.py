@@ -66,14 +66,29 @@ def most_parts(campaign: Campaign) -> int:
 
 
 def uses(campaign: Campaign, pair: Pair) -> set[str]:
-    """What of a campaign only one part may use: a pair's hosts."""
-    return {pair.sender, pair.receiver}
+    """What of a campaign only one part may use: a pair's hosts, and the named links it crosses."""
+    links = (f"link {name}" for name, link in campaign.links.items() if link.used_by(pair))
+    return {pair.sender, pair.receiver, *links}
 
 
 def part_of(campaign: Campaign, number: int, of: int) -> Campaign:
-    """One part of a campaign. Errors: RequestError where it has not so many."""
+    """One part of a campaign. Errors: RequestError where it has not so many, or where one pair at a
+    time is to run.
+    """
+    refuse_alone(campaign, of)
     pairs = split(campaign, of)[number - 1]
     return _within(campaign, pairs, Part(number, of, campaign.all_pairs))
+
+
+def refuse_alone(campaign: Campaign, parts: int) -> None:
+    """Refuse parts where cells want one pair at a time: no part knows when another runs. Errors:
+    RequestError.
+    """
+    if parts > 1 and any(campaign.overlap_of(cell) == "none" for cell in campaign.cells):
+        raise RequestError(
+            f"{campaign.name}: `overlap: none` runs one pair at a time, and parts do not wait for"
+            " each other; run it from one controller, or without that level"
+        )
 
 
 def as_planned(campaign: Campaign, plan: PlanFile) -> Campaign:
@@ -96,10 +111,11 @@ def _too_few(campaign: Campaign, together: list[list[Pair]], parts: int) -> str:
     more = f"; and {len(together) - SHOWN} more" if len(together) > SHOWN else ""
     if len(together) == 1:
         return (
-            f"{campaign.name} has no {parts} parts: all its pairs hang together by the hosts that"
-            f" they share ({names[0]}), and a host is in one part alone; run it from one controller"
+            f"{campaign.name} has no {parts} parts: all its pairs hang together by the hosts and"
+            f" links that they share ({names[0]}), and a host is in one part alone; run it from one"
+            " controller"
         )
     return (
         f"{campaign.name} has no {parts} parts, but {len(together)} at most: pairs that share a"
-        f" host are in one part ({'; '.join(names)}{more}); say K/{len(together)} or less"
+        f" host or a link are in one part ({'; '.join(names)}{more}); say K/{len(together)} or less"
     )

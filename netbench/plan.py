@@ -211,6 +211,10 @@ class Plan:
             if there := here():
                 yield tuple(self._runs(there, number, boot, place))
 
+    def round_of(self, unit: Unit) -> int:
+        """The round of a unit, from 1."""
+        return self._rounds.number(unit) + 1
+
     def _waves(self, number: int, units: Iterable[Unit]) -> Iterator[list[Unit]]:
         """Some units in a block's order, those together that run side by side."""
         ordered = self._order(number, units)
@@ -220,11 +224,11 @@ class Plan:
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
         for at, unit in enumerate(wave):
-            if len(self.campaign.pairs) == 1:
+            if len(self.campaign.all_pairs) == 1:
                 yield Run(unit, block, boot, place)
             else:
                 beside = (*pairs[:at], *pairs[at + 1 :])
-                yield Run(unit, block, boot, place, self._rounds.number(unit) + 1, beside)
+                yield Run(unit, block, boot, place, self.round_of(unit), beside)
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from netbench import codec
 from netbench.json_lines import JsonLines, open_own, to_line
-from netbench.merging.part_result import Entry, PartResult
+from netbench.merging.part_result import Entry, PartResult, Places
 from netbench.profile_files import PROFILES, RUNS, read_profile_runs
 from netbench.result_files import NOISE, SIGNATURE, HostEntry
 from netbench.result_signature import SIGNED
@@ -22,7 +22,9 @@ KEPT = (*SIGNED, SIGNATURE, "facts.json", "journal.jsonl", "log.txt")
 """What is kept of a part as it was."""
 
 
-def write_runs(parts: Sequence[PartResult], entries: Iterable[Entry], draft: Path) -> None:
+def write_runs(
+    parts: Sequence[PartResult], entries: Iterable[Entry], places: Places, draft: Path
+) -> None:
     """records.jsonl with new numbers, and the samples of each run under its number."""
     sources = [(part.folder / "records.jsonl").open("rb") for part in parts]
     samples = [_samples(part.folder / "samples") for part in parts]
@@ -31,7 +33,10 @@ def write_runs(parts: Sequence[PartResult], entries: Iterable[Entry], draft: Pat
             for run, entry in enumerate(entries, 1):
                 sources[entry.part].seek(entry.offset)
                 record = json.loads(sources[entry.part].read(entry.length))
-                out.write(to_line(record | {"run": run}))
+                record["run"] = run
+                if "round" in record:  # a part sees fewer pairs
+                    record["round"] = places.round((record["cell"], record["pair"]))
+                out.write(to_line(record))
                 for file, suffix in samples[entry.part].get(entry.run, ()):
                     _copy(file, draft / "samples" / f"{run:06d}{suffix}")
     finally:

@@ -1,9 +1,9 @@
 """Parts of one campaign joined into one result, which is read as any other.
 
 Runs are numbered anew, in the order that one controller on one kernel would have run them: block
-after block, each in the plan's order. Nothing else of a record is changed. What a part's controller
-wrote for itself alone, its journal and its signature, is kept in `parts/K/`: a merged result holds
-nothing that a controller acts on.
+after block, each in the plan's order; rounds likewise. Nothing else of a record is changed. What a
+part's controller wrote for itself alone, its journal and its signature, is kept in `parts/K/`: a
+merged result holds nothing that a controller acts on.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     parts = sorted((PartResult(path) for path in paths), key=lambda part: part.part.number)
     refuse_others(parts)
     first = parts[0]
-    plan = Plan(first.campaign)
+    plan = Plan(first.campaign, dict(each for part in parts for each in part.boot_ids.items()))
     places = Places(plan)
     entries = sorted(
         entry for number, part in enumerate(parts) for entry in part.entries(number, places)
@@ -68,7 +68,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
         for name, data in contents.items():
             write_new(draft / name, data)
         write_new(draft / SIGNATURE, document(codec.to_json(sign(None, contents))))
-        write_runs(parts, entries, draft)
+        write_runs(parts, entries, places, draft)
         write_profiles(parts, draft)
         hosts = FactsFile(facts(parts, entries))
         write_new(draft / "facts.json", document(codec.to_json(hosts)))

@@ -76,6 +76,11 @@ class PartResult:
     def hosts(self) -> Hosts:
         return read_facts(self.folder / "facts.json")
 
+    @property
+    def boot_ids(self) -> dict[str, str]:
+        """The boot of each host that it began in."""
+        return {host: entries[0].boot_id for host, entries in self.hosts.items()}
+
     def entries(self, number: int, places: Places) -> Iterator[Entry]:
         """Its records, each checked."""
         changes = sorted({e.from_run or 1 for each in self.hosts.values() for e in each} - {1})
@@ -106,10 +111,11 @@ class PartResult:
 
 
 class Places:
-    """Where units are in the blocks of a whole campaign."""
+    """Where units are in the blocks and rounds of a whole campaign."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._rounds = {unit.key: plan.round_of(unit) for unit in plan.units}
         self._places: dict[int, dict[tuple[str, str], int]] = {}
 
     def of(self, block: int, key: tuple[str, str]) -> int:
@@ -118,6 +124,10 @@ class Places:
             units = self._plan.wanted(block, lambda key: True, ())
             self._places[block] = {unit.key: at for at, unit in enumerate(units)}
         return self._places[block].get(key, len(self._places[block]))
+
+    def round(self, key: tuple[str, str]) -> int | None:
+        """The round of a unit, from 1; None in a campaign of one pair."""
+        return self._rounds.get(key) if len(self._plan.campaign.pairs) > 1 else None
 
 
 def refuse_others(parts: Sequence[PartResult]) -> None:
@@ -132,8 +142,8 @@ def refuse_others(parts: Sequence[PartResult]) -> None:
         if why := _other_campaign(first, part):
             raise RequestError(f"{first.path} and {part.path} are not of one campaign: {why}")
     for part in parts:
-        stored, planned = part.plan, Plan(as_planned(first.campaign, part.plan)).to_json()
-        made = codec.of_json(PlanFile, planned)
+        stored, plan = part.plan, Plan(as_planned(first.campaign, part.plan), part.boot_ids)
+        made = codec.of_json(PlanFile, plan.to_json())
         if (made.cells, made.pairs, made.order) != (stored.cells, stored.pairs, stored.order):
             raise RequestError(
                 f"{part.path}: campaign.yaml does not match plan.json; restore it from a copy"

@@ -38,6 +38,11 @@ def fleet(pairs: tuple[str, ...] = PAIRS, more: str = "") -> Campaign:
     return campaign.parse(TEXT.format(hosts=hosts, pairs=listed) + more, "fleet.yaml")
 
 
+def planned(campaign: Campaign) -> Plan:
+    """Of hosts on one kernel: pairs take turns."""
+    return Plan(campaign, dict.fromkeys(campaign.hosts, "one kernel"))
+
+
 def played(plan: Plan) -> list[tuple[Any, ...]]:
     """The runs of a campaign whose values are a function of the unit and the block: each pair has a
     spread and a drift of its own.
@@ -45,9 +50,9 @@ def played(plan: Plan) -> list[tuple[Any, ...]]:
     pairs = plan.campaign.pairs
     ledger = Ledger(plan, {}, {pair.name: False for pair in pairs}, ACCOUNTS)
     runs: list[tuple[Any, ...]] = []
-    while not ledger.finished:
+    while not ledger.finished and ledger.block < 100:
         keys = [key for key in ledger.open_keys if key not in ledger.done]
-        for step in plan.block(ledger.block, ledger.is_open, keys):
+        for step in (s for wave in plan.block(ledger.block, ledger.is_open, keys) for s in wave):
             if isinstance(step, Run):
                 cell, pair = step.unit.cell, step.unit.pair
                 draw = random.Random(f"{cell.id} {pair.name} {step.block}")
@@ -70,13 +75,13 @@ def played(plan: Plan) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("more", ["", COMPARE], ids=["alone", "compared"])
 def test_parts_run_what_the_whole_campaign_runs(more: str) -> None:
     whole = fleet(more=more)
-    expected = played(Plan(whole))
+    expected = played(planned(whole))
     lengths = {pair: max(r[0] for r in expected if r[2] == pair) for pair in PAIRS}
     assert len(set(lengths.values())) > 3, "cells of some pairs close long before those of others"
     for number in range(1, 5):
         part = part_of(whole, number, 4)
         names = {pair.name for pair in part.pairs}
-        assert played(Plan(part)) == [run for run in expected if run[2] in names]
+        assert played(planned(part)) == [run for run in expected if run[2] in names]
 
 
 def test_a_family_is_that_of_the_whole_campaign() -> None:
@@ -97,6 +102,25 @@ def test_pairs_that_share_hosts_are_in_one_part_and_parts_are_of_like_size() -> 
     assert (part.text, str(part.part)) == (whole.text, "3/3")
 
 
+def test_pairs_that_share_a_link_are_in_one_part() -> None:
+    whole = fleet(more="links: {uplink: {hosts: [a, d], capacity: 2}, inner: [e, f]}\n")
+    shares = [[pair.name for pair in share] for share in split(whole, 5)]
+    assert shares == [["a>b", "c>d"], ["e>f"], ["g>h"], ["i>j"], ["k>l"]]
+    with pytest.raises(RequestError, match="5 at most: pairs that share a host or a link"):
+        split(whole, 6)
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_pairs_that_are_to_run_alone_are_in_no_parts(swept: bool) -> None:
+    whole = fleet(more="" if swept else "overlap: none\n")
+    if swept:
+        text = whole.text.replace("sweep: {", "sweep: {overlap: [none, round], ")
+        whole = campaign.parse(text, "fleet.yaml")
+    with pytest.raises(RequestError, match="one pair at a time, and parts do not wait"):
+        part_of(whole, 1, 2)
+    assert len(part_of(whole, 1, 1).pairs) == 6
+
+
 def test_a_third_pair_joins_two_groups() -> None:
     pairs = [Pair(*name.split(">")) for name in ("a>b", "c>d", "e>f", "b>c")]
     found = groups(pairs, lambda pair: (pair.sender, pair.receiver))
@@ -107,10 +131,10 @@ def test_more_parts_than_there_can_be_are_refused_with_the_number_and_the_reason
     with pytest.raises(RequestError) as refused:
         part_of(fleet(("a>b", "b>c", "d>e")), 1, 3)
     assert str(refused.value) == (
-        "fleet has no 3 parts, but 2 at most: pairs that share a host are in one part (a>b, b>c;"
+        "fleet has no 3 parts, but 2 at most: pairs that share a host or a link are in one part (a>b, b>c;"
         " d>e); say K/2 or less"
     )
-    with pytest.raises(RequestError, match=r"all its pairs hang together .* from one controller"):
+    with pytest.raises(RequestError, match=r"all its pairs hang together .* from one\s+controller"):
         part_of(fleet(("a>b", "b>c", "c>a")), 1, 2)
 
 
