@@ -1,0 +1,265 @@
+"""Parts of a campaign by GNU parallel and by Dask, over the hosts of one lab: the records of one
+run, whatever is killed meanwhile, and every setting as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.part_task import LEASE, is_leased
+from tests.support.local import netbench_argv, out
+from tests.support.paths import ROOT
+from tests.support.running import stored_records, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.netns, pytest.mark.timeout(900)]
+LAB = f"pt{os.getpid()}"
+PARTS, RUNS = 4, 12
+HOSTS = [f"h{n}" for n in range(1, 2 * PARTS + 1)]
+TEXT = f"""\
+netbench: 1
+name: fleet
+verify: off
+pairs: [{", ".join(f"{{sender: h{n}, receiver: h{n + 1}}}" for n in range(1, 2 * PARTS, 2))}]
+transfer: {{duration: 50ms, warmup: 5ms, congestion: cubic}}
+sweep: {{send: [write, sendfile], tso: [on, off]}}
+repeat: {{min: {RUNS}, max: {RUNS}}}
+"""
+RECIPES = (ROOT / "docs/how-to/many-controllers.md").read_text()
+
+
+def netbench(
+    *words: str | Path, folder: Path, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        netbench_argv(words), cwd=folder, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def text() -> Iterator[str]:
+    """The campaign, over hosts of a lab that is made once."""
+    made = out(*netbench_argv(["lab", "up", "netns", "--hosts", str(len(HOSTS)), "--name", LAB]))
+    try:
+        yield TEXT + made
+    finally:
+        out(*netbench_argv(["lab", "down", "--name", LAB]))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, text: str) -> Iterator[Path]:
+    """A folder with the campaign; every setting is at the end as at the beginning."""
+    (tmp_path / "fleet.yaml").write_text(text)
+    before = settings()
+    assert set(before.values()) == {"on"}
+    yield tmp_path
+    assert settings() == before
+
+
+def settings() -> dict[str, str]:
+    """TSO of each host, as ethtool says."""
+    said = {
+        host: out("ip", "netns", "exec", f"nb-{LAB}-{host}", "ethtool", "-k", "data0")
+        for host in HOSTS
+    }
+    found = {
+        host: re.search("tcp-segmentation-offload: (\\w+)", text) for host, text in said.items()
+    }
+    return {host: match[1] for host, match in found.items() if match}
+
+
+def timeless(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    keys = ("cell", "pair", "block", "boot", "factors", "status", "reason", "round", "concurrent")
+    return (record["run"], *(record.get(key) for key in keys))
+
+
+def whole(records: list[dict[str, Any]]) -> bool:
+    """Whether each cell of each pair was measured once in each block, and nothing else was."""
+    done = Counter((r["cell"], r["pair"], r["block"]) for r in records if r["status"] == "ok")
+    return len(done) == 4 * PARTS * RUNS and set(done.values()) == {1}
+
+
+def recipe(marker: str) -> str:
+    """The block of the guide's shell code that has a text."""
+    blocks = re.findall("```sh\\n(.*?)```", RECIPES, re.DOTALL)
+    (found,) = [block for block in blocks if marker in block]
+    return str(found)
+
+
+@pytest.fixture(scope="module")
+def expected(text: str, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
+    """The records of one run."""
+    alone = tmp_path_factory.mktemp("whole")
+    (alone / "fleet.yaml").write_text(text)
+    done = netbench("run", "fleet.yaml", "--plain", folder=alone)
+    return [timeless(r) for r in stored_records(alone / done.stdout.splitlines()[-1])]
+
+
+@pytest.mark.skipif(not shutil.which("parallel"), reason="needs the Debian package parallel")
+def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]]) -> None:
+    (folder / "part.sh").write_text(
+        recipe("# part.sh").replace("python -m", f"{sys.executable} -m")
+    )
+    commands = recipe("parallel --termseq").replace("python -m", f"{sys.executable} -m")
+    environ = {**os.environ, "HOME": str(folder)}  # where parallel asks to be cited
+    done = subprocess.run(
+        ["sh", "-ec", commands],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ,
+    )
+    assert done.returncode == 0, done.stderr
+    merged = folder / done.stdout.splitlines()[-1]
+    assert [timeless(record) for record in stored_records(merged)] == expected
+    again = subprocess.run(["sh", "part.sh", "2", "4"], cwd=folder, check=False)
+    assert again.returncode == 0, "what is finished is left alone"
+
+
+class Dask:
+    """A campaign on Dask, as a user starts it."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        argv = netbench_argv(
+            ["run", "fleet.yaml", "--engine", "dask", "--parts", str(PARTS), *words]
+        )
+        self._err = (folder / "stderr").open("w+")
+        self.process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=self._err,
+            text=True,
+            start_new_session=True,
+        )
+        self._folder = folder
+
+    def own(self, part: int) -> Path | None:
+        """The folder of a part, once it is there."""
+        found = list(self._folder.glob(f"results/fleet/*-parts/{part}"))
+        return found[0] if found else None
+
+    def records(self, part: int) -> int:
+        own = self.own(part)
+        files = list(own.glob("fleet/[!.]*/records.jsonl")) if own else []
+        return len(stored_records(files[0].parent)) if files else 0
+
+    def await_records(self, part: int, number: int) -> None:
+        wait_for(lambda: self.records(part) >= number, lambda: self.process.poll() is None, 240)
+
+    def holders(self, part: int) -> list[int]:
+        """The task's process, and the controller's, by the lease."""
+        own = self.own(part)
+        words = (own / LEASE).read_text().split() if own and (own / LEASE).exists() else []
+        return list(map(int, words[1:]))
+
+    def end(self) -> tuple[int, Path, str]:
+        """The exit status, the merged result, and what was said."""
+        answer, _ = self.process.communicate(timeout=600)
+        self._err.seek(0)
+        lines = answer.splitlines()
+        return (
+            self.process.returncode,
+            self._folder / (lines[-1] if lines else ""),
+            self._err.read(),
+        )
+
+
+def test_dask_gives_the_records_of_one_run(folder: Path, expected: list[tuple[Any, ...]]) -> None:
+    code, merged, said = Dask(folder).end()
+    assert code == 0, said
+    assert [timeless(record) for record in stored_records(merged)] == expected
+    assert all(f"part {n}/4: run 1:" in said for n in range(1, PARTS + 1))
+
+
+@pytest.mark.parametrize("who", ["controller", "worker"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_kill_loses_the_run_in_flight_alone(folder: Path, who: str, seed: int) -> None:
+    draw = random.Random(f"{who} {seed}")
+    part = draw.randint(1, PARTS)
+    dask = Dask(folder)
+    dask.await_records(part, draw.randint(0, 3 * RUNS))
+    wait_for(lambda: len(dask.holders(part)) == 2, seconds=240)
+    time.sleep(draw.uniform(0, 0.2))  # an instant within a run
+    task, controller = dask.holders(part)
+    os.kill(controller if who == "controller" else task, signal.SIGKILL)
+    code, merged, said = dask.end()
+    assert code == 0, said
+    records = stored_records(merged)
+    assert whole(records)
+    lost = [r for r in records if r["status"] != "ok"]
+    assert len(lost) <= 1, "an interrupted run leaves a record, a killed one none"
+    assert re.search(
+        f"part {part}/4: its (Dask worker was lost|controller was killed); it goes on", said
+    )
+
+
+def test_ctrl_c_reaches_all_parts_and_resume_goes_on(folder: Path) -> None:
+    dask = Dask(folder)
+    for part in range(1, PARTS + 1):
+        dask.await_records(part, 2)
+    os.killpg(dask.process.pid, signal.SIGINT)  # as a terminal does
+    code, merged, said = dask.end()
+    assert code == 130, said
+    assert len(stored_records(merged)) >= 2 * PARTS
+    owns = [own for part in range(1, PARTS + 1) if (own := dask.own(part))]
+    assert not any(map(is_leased, owns))
+    results = [result for own in owns for result in own.glob("fleet/*")]
+    for result in results:
+        assert str(result) in "".join(said.split("\n")) or f"{result.name}" in said
+        netbench("resume", result, "--plain", folder=folder)
+    netbench("merge", *results, "again", folder=folder)
+    assert whole(stored_records(folder / "again"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_scheduler_that_is_killed_leaves_no_setting(folder: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    program = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    address = f"tcp://127.0.0.1:{20000 + draw.randrange(10000)}"
+    port = address.rpartition(":")[2]
+    quiet: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "cwd": folder,
+    }
+    scheduler = subprocess.Popen(
+        [*program, "--host", "127.0.0.1", "--port", port, "--no-dashboard"], **quiet
+    )
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
+    workers = [subprocess.Popen([*worker, "--nthreads", "2"], **quiet) for _ in range(2)]
+    try:
+        dask = Dask(folder, "--scheduler", address)
+        dask.await_records(draw.randint(1, PARTS), draw.randint(0, 2 * RUNS))
+        time.sleep(draw.uniform(0, 0.2))
+        scheduler.kill()
+        code, _, said = dask.end()
+        assert code == 1, said
+        assert "the Dask scheduler is gone: all parts end" in said
+        owns = [own for part in range(1, PARTS + 1) if (own := dask.own(part))]
+        assert not any(map(is_leased, owns))
+        results = [result for own in owns for result in own.glob("fleet/[!.]*")]
+        for result in results:
+            netbench("resume", result, "--plain", folder=folder)
+        netbench("merge", *results, "again", folder=folder, check=len(results) == PARTS)
+        records = stored_records(folder / "again")
+        assert whole(records) or len(results) < PARTS
+    finally:
+        for process in (scheduler, *workers):
+            process.kill()
+            process.wait()
