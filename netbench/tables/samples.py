@@ -5,6 +5,8 @@ samples fills the memory.
 from __future__ import annotations
 
 import glob
+import json
+from collections import defaultdict
 from pathlib import Path
 
 import duckdb
@@ -12,6 +14,15 @@ import duckdb
 LINE = ("side", "edge", "ns", "filename")
 """What a line has beside its groups of counters."""
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
+INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT")
+WIDER = {
+    "BIGINT": {"BIGINT"},
+    "HUGEINT": {"BIGINT", "HUGEINT"},
+    "DOUBLE": {"BIGINT", "HUGEINT", "DOUBLE"},
+    "VARCHAR": {"VARCHAR"},
+    "BOOLEAN": {"BOOLEAN"},
+}
+"""What each type holds, narrowest first."""
 NONE = (
     "SELECT NULL::BIGINT AS run, NULL::VARCHAR AS side, NULL::DOUBLE AS seconds,"
     " NULL::BIGINT AS stream WHERE false"
@@ -25,24 +36,22 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
     """
     if not any((folder / "samples").glob("[0-9]*.jsonl")):
         return NONE
+    files = quoted(glob.escape(str(folder)) + "/samples/[0-9]*.jsonl")
+    groups = _groups(connection, files)
+    columns = {"side": "VARCHAR", "edge": "VARCHAR", "ns": "BIGINT"}
+    for group, types in groups.items():
+        fields = ", ".join(f"{name(counter)} {kind}" for counter, kind in types.items())
+        columns[group] = f"STRUCT({fields})"
     lines = (
-        f"read_json({quoted(glob.escape(str(folder)) + '/samples/[0-9]*.jsonl')},"
-        " format='newline_delimited', filename=true, union_by_name=true, sample_size=-1,"
-        " field_appearance_threshold=0, map_inference_threshold=-1,"
+        f"read_json({files}, format='newline_delimited', filename=true, columns="
+        f"{{{', '.join(f'{quoted(column)}: {quoted(kind)}' for column, kind in columns.items())}}},"
         f" maximum_object_size={LONGEST})"
     )
-    described = connection.sql(f"SELECT * FROM {lines}")
-    edges = "WHERE edge IS NULL" if "edge" in described.columns else ""
     counters = [
-        (group, counter, str(counter_kind).endswith("[]"))
-        for group, kind in zip(described.columns, described.types, strict=True)
-        if kind.id == "struct" and group not in LINE
-        for counter, counter_kind in kind.children
+        (group, counter, kind.endswith("[]"))
+        for group, types in groups.items()
+        for counter, kind in types.items()
     ]
-    if counters:  # those of edges are not of samples
-        counts = ", ".join(f"count({_field(group, counter)})" for group, counter, _ in counters)
-        found = connection.execute(f"SELECT {counts} FROM {lines} {edges}").fetchone() or ()
-        counters = [each for each, n in zip(counters, found, strict=True) if n]
     lists = [f"len({_field(group, counter)})" for group, counter, is_list in counters if is_list]
     streams = f"coalesce(greatest({', '.join(lists)}), 1)" if lists else "1"
     values = "".join(
@@ -52,12 +61,55 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
     )
     return (
         f"WITH lines AS (SELECT parse_filename(filename, true)::BIGINT AS run, * FROM {lines}"
-        f" {edges}),"
+        " WHERE edge IS NULL),"
         " began AS (SELECT run, side, min(ns) AS ns FROM lines GROUP BY run, side),"
         f" rows AS (SELECT *, unnest(range({streams})) AS stream FROM lines)"
         " SELECT run, side, (rows.ns - began.ns) / 1e9 AS seconds, stream"
         f"{values} FROM rows JOIN began USING (run, side)"
     )
+
+
+def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict[str, str]]:
+    """The groups of counters of all samples, with the type of each counter that has a value.
+
+    DuckDB's own detection of types has all files open at once, which 60 of them need more memory
+    for than there is; the structures of lines are found one line after another.
+    """
+    found = connection.execute(
+        "SELECT json_structure(json), bool_or(regexp_matches(json, '[0-9]{19}'))"
+        f" FROM read_ndjson_objects({files}, maximum_object_size={LONGEST})"
+        " WHERE NOT json_exists(json, '$.edge') GROUP BY ALL"
+    ).fetchall()
+    kinds: dict[str, dict[str, set[tuple[str, bool]]]] = defaultdict(lambda: defaultdict(set))
+    for structure, has_long in found:
+        for group, counters in json.loads(structure).items():
+            if group not in LINE and isinstance(counters, dict):
+                for counter, kind in counters.items():
+                    kinds[group][counter].add(_kind(kind, has_long))
+    return {
+        group: {counter: _common_type(each) for counter, each in counters.items()}
+        for group, counters in kinds.items()
+    }
+
+
+def _kind(structure: object, has_long: bool) -> tuple[str, bool]:
+    """The type of a counter in one line, and whether it has a value for each stream.
+
+    has_long: whether the line has an integer that may need more than 64 bits with a sign.
+    """
+    is_list = isinstance(structure, list)
+    word = structure[0] if isinstance(structure, list) else structure
+    if word in INTEGERS:
+        return "HUGEINT" if has_long else "BIGINT", is_list
+    return word if isinstance(word, str) else "JSON", is_list
+
+
+def _common_type(kinds: set[tuple[str, bool]]) -> str:
+    """A type for all values of a counter."""
+    words = {word for word, _ in kinds} - {"NULL"} or {"BIGINT"}
+    word = next((each for each in WIDER if words <= WIDER[each]), "JSON")
+    lists = {is_list for _, is_list in kinds}
+    return word + "[]" * lists.pop() if len(lists) == 1 else "JSON"
 
 
 def _field(group: str, counter: str) -> str:

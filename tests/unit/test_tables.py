@@ -113,6 +113,26 @@ def test_samples_are_those_of_the_frame(made: Path, tmp_path: Path, streams: int
     same(found, expected)
 
 
+def test_samples_of_100_files_are_as_they_were_written(tmp_path: Path) -> None:
+    """A file's counters may be its own, and a value may need all 64 bits of its counter."""
+    folder, written = Synth(runs=2).write(tmp_path / "r"), []
+    for run in range(1, 101):
+        rtt, late = run / 2 if run == 3 else run, 2**64 - 1 if run > 99 else None
+        tcp = {"rtt_us": [rtt]} | ({"late": [late]} if late else {})
+        lines = [
+            {"side": "sender", "ns": run * s, "flow": {"bytes": [s]}, "tcp": tcp} for s in (5, 7)
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "samples" / f"{run:06}.jsonl").write_text(text)
+        written += [(run, moment, moment, rtt, late) for moment in (5, 7)]
+    with Database([Source.of(folder)]) as database:
+        found = database.query(
+            'SELECT run, 5 + seconds * 1e9 / run, "flow.bytes", "tcp.rtt_us", "tcp.late"'
+            " FROM samples ORDER BY run, seconds"
+        )
+    assert found.rows == [(*each[:1], pytest.approx(each[1]), *each[2:]) for each in written]
+
+
 def test_samples_of_a_real_result_are_those_of_the_frame() -> None:
     expected = load(SAMPLE).samples
     assert len(expected) > 100
