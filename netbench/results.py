@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from netbench.analysis.cells import tidy
-from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, holds
 from netbench.analysis.effects import effects_of
 from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
+from netbench.report.frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.tables.frames import host_facts, run_columns, units_of
@@ -103,7 +103,7 @@ class Results:
         """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low
         high precision status.
         """
-        frame = tidy(self.source.result, self.source.cells)
+        frame = CellFrame(tidy(self.source.result, self.source.cells))
         frame.attrs["label"] = self.label
         return frame.astype(
             {name: pd.CategoricalDtype(self._levels(name)) for name in self.factors}
@@ -162,7 +162,9 @@ class Results:
                 f"{factor} has no level {baseline!r}; its levels: {', '.join(levels)}"
             )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
-        return pd.DataFrame([_comparison(c) for c in family])
+        frame = ComparisonFrame([comparison_row(c) for c in family])
+        frame.attrs["label"] = self.label
+        return frame
 
     def effects(self, metric: str = "throughput") -> pd.DataFrame:
         """What each swept factor does to a metric, and two together, over complete blocks of
@@ -235,21 +237,3 @@ class Results:
             f"<Results {self.name!r}: {len(self.source.result.runs)} runs of"
             f" {len(self.source.cells)} cells, {self.path}>"
         )
-
-
-def _comparison(c: Comparison) -> dict[str, Any]:
-    return {
-        "pair": c.pair,
-        **c.context,
-        "level": c.level,
-        "baseline": c.baseline,
-        "metric": c.metric,
-        "ratio": c.ratio,
-        "low": c.low,
-        "high": c.high,
-        "p": c.p,
-        "n": c.n,
-        "verdict": c.verdict,
-        "needed": c.needed,
-        "sentence": c.sentence,
-    }

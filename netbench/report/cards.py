@@ -31,8 +31,10 @@ _SHAPES = {
 _ROUND = "M{l} {y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z"
 
 
-def card(finding: Finding, places: Places) -> dict[str, Any]:
-    """What the template of a card needs. A finding without anything to draw gives `verdict` ""."""
+def card(finding: Finding, places: Places | None = None) -> dict[str, Any]:
+    """What the template of a card needs; without `places` it has no links. A finding without
+    anything to draw gives `verdict` "".
+    """
     verdicts = {span.verdict for span in finding.spans} - {""}
     verdict = next(iter(verdicts)) if len(verdicts) == 1 else MIXED if verdicts else ""
     return {
@@ -41,8 +43,8 @@ def card(finding: Finding, places: Places) -> dict[str, Any]:
         "symbol": SYMBOLS.get(verdict, "◆"),
         "drawing": _drawing(finding) if finding.spans else "",
         "more": max(0, len(finding.spans) - MOST_SPANS),
-        "links": _links(finding, places),
-        "cautions": _touching(finding, places),
+        "links": _links(finding, places) if places else [],
+        "cautions": _touching(finding, places) if places else [],
     }
 
 

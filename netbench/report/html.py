@@ -52,7 +52,7 @@ def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
     """Some sections without page or plots, for a notebook."""
     page = _Page(report.source, False, "", None, frozenset())
     chosen = [page.section(section) for section in report.sections if section.key in keys]
-    return render_page("fragment.html", sections=chosen)
+    return render_page("fragment.html", sections=chosen, label="")
 
 
 def _cells(source: Source, places: Places, runs: RunPanels) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from netbench import campaign
 from netbench.__main__ import SAME_SECONDS
 from netbench.plan import Plan
 from tests.support.local import SMALL, Command, netbench_argv
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SAMPLE
 
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
 HEAVY = ("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich")
@@ -489,8 +489,7 @@ def test_a_page_of_all_results(netbench: Command, result: Path, tmp_path: Path) 
 def test_an_index_that_makes_no_sense_is_refused(
     netbench: Command, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    sample = next((ROOT / "results" / "sample").glob("*/"))
-    shutil.copytree(sample, tmp_path / "results" / "sample" / sample.name)
+    shutil.copytree(SAMPLE, tmp_path / "results" / "sample" / SAMPLE.name)
     done = netbench("report", *words)
     assert done.returncode == 2
     assert said in " ".join(done.stderr.split())

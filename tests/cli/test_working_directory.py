@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from netbench.hosts.local import LocalChannel
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SAMPLE
 
 CAMPAIGN = "netbench: 1\nname: f\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 1, max: 1}\n"
-(SAMPLE,) = (ROOT / "results" / "sample").iterdir()
 DECOY = "import os\nos.write(2, b'decoy ' + __name__.encode())\nos._exit(99)\n"
 
 

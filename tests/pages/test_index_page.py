@@ -10,10 +10,9 @@ import pytest
 from netbench.report import html, index
 from netbench.report.build import build
 from tests.support.browser import Browser
-from tests.support.paths import ROOT
+from tests.support.paths import SAMPLE
 from tests.support.synthetic import Synth
 
-SAMPLE = next((ROOT / "results" / "sample").glob("*/"))
 ODD = "it's <b>one"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import netbench
 from netbench.analysis.intervals import Interval
-from tests.support.paths import ROOT
+from tests.support.paths import SAMPLE
 from tools.bench import comparisons, conclusion, lab, orchestration
 from tools.bench.__main__ import stolen
 from tools.bench.conclusion import NETPERF, Rule, Spread, simulate, stops
@@ -262,7 +262,7 @@ def test_comparisons_become_rows() -> None:
     """Those of the sample: each row has the means of its own cells, and is judged by its own
     interval.
     """
-    results = netbench.load(next((ROOT / "results" / "sample").iterdir()))
+    results = netbench.load(SAMPLE)
     found = results.compare("send", "sendfile", "throughput")
     means = results.runs.groupby(["send", "pin"], observed=True)["throughput"].mean()
     least = float(found["ratio"].median())

@@ -27,6 +27,7 @@ from netbench.analysis.power import (
 from netbench.analysis.result import Result
 from netbench.model import Campaign
 from tests.support.local import call
+from tests.support.paths import ROOT, SAMPLE
 from tests.support.synthetic import Record, Synth
 
 PAIR = ("snd>rcv",)
@@ -234,14 +235,13 @@ def test_boots_and_blocks_are_split_by_what_they_cost(tmp_path: Path) -> None:
 def test_the_command_line_tells_it_in_80_columns_and_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Path(__file__).resolve().parents[3]
-    sample, file = next((folder / "results" / "sample").glob("*/")), folder / "campaigns"
-    done = call("plan", file / "loopback.yaml", "--power", sample)
+    file = ROOT / "campaigns"
+    done = call("plan", file / "loopback.yaml", "--power", SAMPLE)
     assert (done.returncode, done.stderr) == (0, "")
     told = done.stdout[done.stdout.index("what this can show") :]
     assert "smallest difference: " in told
-    assert max(map(len, told.replace(str(sample), "").splitlines())) <= 80
-    found = json.loads(call("plan", file / "loopback.yaml", "--power", sample, "--json").stdout)
+    assert max(map(len, told.replace(str(SAMPLE), "").splitlines())) <= 80
+    found = json.loads(call("plan", file / "loopback.yaml", "--power", SAMPLE, "--json").stdout)
     assert {one["metric"] for one in found["power"]["metrics"]} == {"throughput", "system_demand"}
     monkeypatch.chdir(tmp_path)
     empty = call("plan", file / "loopback.yaml", "--power", "latest")

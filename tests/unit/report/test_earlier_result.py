@@ -1,29 +1,29 @@
-"""The committed result, which an earlier netbench made, still reports, with the same raw counters."""
+"""A result that an earlier netbench made still reports, with the same raw counters."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from netbench.record import parse_record
 from netbench.report.source import Source
-from tests.support.paths import ROOT
 
-(SAMPLE,) = (file.parent for file in (ROOT / "results" / "sample").glob("*/plan.json"))
+(RESULT,) = (Path(__file__).parent / "earlier_result").iterdir()
 
 
 def test_its_records_are_read_and_written_unchanged() -> None:
-    lines = (SAMPLE / "records.jsonl").read_bytes().splitlines()
+    lines = (RESULT / "records.jsonl").read_bytes().splitlines()
     assert lines
     for number, line in enumerate(lines, 1):
         assert parse_record(line, number).to_json() == json.loads(line)
 
 
 def test_its_throughput_is_that_of_the_raw_counters() -> None:
-    source = Source.of(SAMPLE)
+    source = Source.of(RESULT)
     runs = source.result.runs.set_index("run")
-    for line in (SAMPLE / "records.jsonl").read_bytes().splitlines():
+    for line in (RESULT / "records.jsonl").read_bytes().splitlines():
         raw = json.loads(line)
         opened, closed = raw["receiver"]["flow"]["bytes"]
         begun, ended = raw["receiver"]["time_ns"]
@@ -34,7 +34,7 @@ def test_its_throughput_is_that_of_the_raw_counters() -> None:
 
 def test_what_its_plan_does_not_say_has_a_meaning() -> None:
     """Keys that came later are left out of a plan.json of before."""
-    source = Source.of(SAMPLE)
+    source = Source.of(RESULT)
     for family in source.comparisons.values():
         for c in family:
             assert c.verdict

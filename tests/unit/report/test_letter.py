@@ -18,9 +18,9 @@ from netbench.report import letter, letter_lkp
 from netbench.report.build import build
 from netbench.report.hardware import hardware
 from tests.support.local import call
+from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 
-SAMPLE = next((Path(__file__).resolve().parents[3] / "results" / "sample").glob("*/"))
 SEND = {"factor": "send", "baseline": "readwrite"}
 ROW = re.compile(r"(.*?)  +(\S+) +(\S+) +(\S+)% +(\S+) \.\. (\S+)  (\w+)\*?")
 

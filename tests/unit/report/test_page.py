@@ -21,10 +21,9 @@ from netbench.report.formulas import formula
 from netbench.report.html_table import html_table
 from netbench.report.places import Link, Places
 from netbench.report.run_panels import RunPanels, samples_in_words
-from tests.support.paths import ROOT
+from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 
-SAMPLE = next((ROOT / "results" / "sample").glob("*/"))
 COMPARE = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
 
 

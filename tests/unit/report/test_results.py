@@ -5,10 +5,12 @@ end.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,11 @@ from nbclient import NotebookClient
 import netbench
 from netbench.errors import ReportError
 from netbench.report import csv
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SAMPLE, sample
 from tests.support.synthetic import Record, Synth, failed
 
 NOTEBOOKS = ROOT / "notebooks"
+METERS = ("system_cpu.procstat", "system_cpu.rusage")
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +70,8 @@ def test_runs_hold_all_runs_with_units(result: netbench.Results) -> None:
 def test_cells_are_the_csv(result: netbench.Results, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(csv.render(result.report))
     read = pd.read_csv(tmp_path / "x.csv")
-    pd.testing.assert_frame_equal(
-        read, result.cells.astype({"send": "str", "pin": "str"}), check_dtype=False
-    )
+    cells = result.cells.astype({"send": "str", "pin": "str"})
+    pd.testing.assert_frame_equal(cells, read, check_dtype=False)
 
 
 def test_facts_say_why_one_is_missing(result: netbench.Results) -> None:
@@ -161,6 +163,42 @@ def test_words_and_previews(result: netbench.Results) -> None:
     assert result.html().startswith("<!doctype html>")
 
 
+def test_cells_are_shown_with_their_intervals(result: netbench.Results) -> None:
+    cells = result.cells
+    shown = cells[cells["metric"] == "throughput"]._repr_html_()
+    rows = re.findall(r"<tr>(.*?)</tr>", shown)[1:]
+    expected = [c.intervals["throughput"] for c in result.source.cells]
+    assert len(rows) == len(expected) == 4
+    for row, interval in zip(rows, expected, strict=True):
+        mean, half = re.findall(r'>([\d.]+) <span class="h">±([\d.]+)</span>', row)[0]
+        assert float(mean) == pytest.approx(interval.mean, rel=1e-2)
+        assert float(half) == pytest.approx(interval.half_width, rel=0.1)
+    every = cells._repr_html_()
+    assert every.count("<tr>") == shown.count("<tr>")
+    assert len(re.findall("<th ", every)) == 2 + len(result.units) + 2  # levels, metrics, n, status
+    with pd.option_context("display.max_rows", 3):
+        assert "The first 3 of 4 cells" in cells._repr_html_()
+
+
+def test_comparisons_are_shown_as_cards(result: netbench.Results) -> None:
+    compared = result.compare("send")
+    shown = compared._repr_html_()
+    assert shown.count("<article") == len(compared) == shown.count("<svg")
+    assert shown.count('class="card better"') == 2
+    for pin, sentence in zip(compared["pin"], compared["sentence"], strict=True):
+        assert f"pin={pin}: {sentence}." in shown
+    low, high = (100 * (compared[name] - 1) for name in ("low", "high"))
+    for ends in zip(low, high, strict=True):
+        assert "({:+.1f} to {:+.1f}%), better</title>".format(*ends) in shown
+
+
+def test_other_frames_are_shown_as_pandas_does(result: netbench.Results) -> None:
+    cells, compared = result.cells, result.compare("send")
+    for frame in (cells[["cell", "mean"]], compared.drop(columns="verdict"), cells.iloc[:0]):
+        assert frame._repr_html_() == pd.DataFrame(frame)._repr_html_()
+        assert "netbench" not in frame._repr_html_()
+
+
 def test_importing_netbench_is_cheap() -> None:
     code = "import sys, netbench; from netbench import errors; sys.exit(bool({'pandas', 'numpy', 'matplotlib', 'fabric'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -190,17 +228,67 @@ def test_meters_are_told_apart_on_the_committed_sample() -> None:
     """The interval and the numbers of runs are those of scipy over the committed records."""
     shown = outputs("cpu-meters")
     said = "".join(output.get("text", "") for output in shown)
-    (folder,) = [
-        file.parent
-        for file in sorted((ROOT / "results/sample").glob("**/plan.json"))
-        if json.loads(file.read_text())["name"] == "sample"
-    ]
-    runs = netbench.load(folder).runs
+    runs = netbench.load(SAMPLE).runs
     logs = np.log(runs["system_cpu.procstat"] / runs["system_cpu.rusage"])
     half = scipy.stats.t.ppf(0.975, len(logs) - 1) * scipy.stats.sem(logs)
     low, high = (100 * np.expm1(logs.mean() + sign * half) for sign in (-1, 1))
     assert f"95% interval {low:+.1f} to {high:+.1f}%" in said
     needed = [int(n) for n in re.findall(r"so (\d+) runs for ±1%", said)]
     assert len(needed) == 2
-    assert needed[0] > 2 * needed[1]
+    stds = runs.groupby(["send", "pin"], observed=True)[list(METERS)].std().mean()
+    means = runs[list(METERS)].mean()
+    assert needed == [math.ceil((196 * stds[each] / means[each]) ** 2) for each in METERS]
+    off = 100 * (means.iloc[0] / means.iloc[1] - 1)
+    assert f"{off:+.0f}% from the other" in said
     assert sum("image/png" in output.get("data", {}) for output in shown) == 1
+
+
+def test_sosend_is_revisited_on_the_committed_sample() -> None:
+    """What it says of today is of the raw counters; what it says of 2006 is of the message."""
+    shown = outputs("sosend-revisited")
+    said = "".join(output.get("text", "") for output in shown)
+    demand: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for line in (sample("sosend") / "records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        rates = {}
+        for who, counter in (("sender", ("rusage", "cpu_ns")), ("receiver", ("flow", "bytes"))):
+            side = record[who]
+            opened, closed = (np.sum(each) for each in side[counter[0]][counter[1]])
+            rates[who] = (closed - opened) / np.diff(side["time_ns"])[0]
+        of = record["factors"]
+        demand[of["socket_buffer"], of["tso"]][record["block"]] = (
+            rates["sender"] / rates["receiver"]
+        )
+    for size, then in (("32K", 1.393 / 2.179), ("64K", 1.418 / 2.296), ("128K", 1.587 / 2.484)):
+        blocks = sorted(demand[size, "on"].keys() & demand[size, "off"].keys())
+        d = [math.log(demand[size, "on"][block] / demand[size, "off"][block]) for block in blocks]
+        today, before = 100 * math.expm1(float(np.mean(d))), 100 * (then - 1)
+        assert f"{size}: today TSO changes the demand by {today:+.1f}% (" in said
+        assert f"in 2006 by {before:+.1f}%" in said
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 1
+    assert sum("<article" in output.get("data", {}).get("text/html", "") for output in shown) == 2
+
+
+def test_kernels_are_told_from_boots_on_the_committed_sample() -> None:
+    """Means and intervals are those of scipy over the raw counters, and more runs help little."""
+    shown = outputs("kernels")
+    told = "".join(output.get("data", {}).get("text/plain", "") for output in shown)
+    said = "".join(output.get("text", "") for output in shown)
+    assert "emulated" in said
+    logs: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in (sample("kernels") / "records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        opened, closed = (sum(each) for each in record["receiver"]["flow"]["bytes"])
+        rate = (closed - opened) / np.diff(record["receiver"]["time_ns"])[0]
+        logs[*record["factors"].values()][record["boot"]].append(math.log(rate))
+    for context in {levels[1:] for levels in logs}:
+        mine, base = (logs[kernel, *context] for kernel in ("6.12", "6.1"))
+        naive = scipy.stats.ttest_ind(*(np.concatenate([*x.values()]) for x in (mine, base)))
+        ends = (100 * math.expm1(end) for end in naive.confidence_interval(0.95))
+        assert "{:+.1f} to {:+.1f}".format(*ends) in told
+        of_boots = [[np.mean(each[boot]) for boot in sorted(each)] for each in (mine, base)]
+        change = 100 * math.expm1(float(np.mean(np.subtract(*of_boots))))
+        assert f" {change:.1f} " in told
+    needed = [int(n) for n in re.findall(r"runs a boot: (\d+) boots", said)]
+    assert len(needed) == 3
+    assert needed == sorted(needed, reverse=True)
