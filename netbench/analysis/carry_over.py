@@ -71,21 +71,23 @@ def _differences(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -
     for factor in before:
         mine = runs[factor].astype(object).to_numpy()
         theirs = before[factor].to_numpy()
-        known = pd.notna(theirs) & pd.notna(mine)
-        others = pd.unique(theirs[known])
-        for level in pd.unique(mine[known]):
-            of_level = np.flatnonzero(known & (mine == level))
-            before_level, of_this = theirs[of_level], residuals[of_level]
-            for other in others:
+        known = np.flatnonzero(pd.notna(theirs) & pd.notna(mine))
+        codes, levels = pd.factorize(mine[known])
+        before_codes, others = pd.factorize(theirs[known])
+        ends = np.cumsum(np.bincount(codes, minlength=len(levels)))
+        by_level = np.split(np.argsort(codes, kind="stable"), ends[:-1])
+        for level, rows in zip(levels, by_level, strict=True):
+            before_level, of_this = before_codes[rows], residuals[known[rows]]
+            counts = np.bincount(before_level, minlength=len(others))
+            for other in np.flatnonzero(np.minimum(counts, len(rows) - counts) >= FEWEST):
                 after = before_level == other
                 here, rest = of_this[after], of_this[~after]
-                if min(len(here), len(rest)) >= FEWEST:
-                    difference = float(here.mean() - rest.mean())
-                    error, freedom = welch_error(here, rest)
-                    if error:
-                        p = float(2 * stdtr(freedom, -abs(difference) / error))
-                        names = str(factor), str(other), str(level), len(here)
-                        yield names, p, (difference, error, freedom)
+                difference = float(here.mean() - rest.mean())
+                error, freedom = welch_error(here, rest)
+                if error:
+                    p = float(2 * stdtr(freedom, -abs(difference) / error))
+                    names = str(factor), str(others[other]), str(level), len(here)
+                    yield names, p, (difference, error, freedom)
 
 
 def _named(found: _Found, tests: int, pair: str, metric: str) -> CarryOver | None:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.analysis.boots import BOOTED
@@ -50,7 +51,11 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
         c if math.isnan(c.p) else judged(c, different[i], equivalent.get(i))
         for i, c in enumerate(family)
     ]
-    return [replace(c, needed=_needed(c, comparisons, repeat)) for c in comparisons]
+    spreads = _Spreads(comparisons)
+    return [
+        replace(c, needed=needed) if (needed := _needed(c, spreads, repeat)) else c
+        for c in comparisons
+    ]
 
 
 def _levels(family: Sequence[Comparison], p: Sequence[float], repeat: Repeat) -> dict[int, float]:
@@ -131,14 +136,14 @@ def verdict_of(low: float, high: float, better: int, margin: float | None) -> st
     return "better" if (low > 1) == (better > 0) else "worse"
 
 
-def _needed(c: Comparison, family: Sequence[Comparison], repeat: Repeat) -> tuple[int, int] | None:
+def _needed(c: Comparison, spreads: _Spreads, repeat: Repeat) -> tuple[int, int] | None:
     """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
     freedom, boots or builds as units, or beyond MOST_RUNS.
     """
     if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
         return None
-    sd, freedom = _pooled(c, family)
+    sd, freedom = spreads.pooled(c)
     room = math.log1p(repeat.precision)
     if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
         return None
@@ -149,16 +154,23 @@ def _needed(c: Comparison, family: Sequence[Comparison], repeat: Repeat) -> tupl
     return (max(low, c.n + 1), high) if low and high and high > c.n else None
 
 
-def _pooled(c: Comparison, family: Sequence[Comparison]) -> tuple[float, float]:
-    """The deviation of a unit's log difference and its degrees of freedom, from all comparisons of
-    the family with much the same deviation. Those share their baseline, so that they count less.
-    """
-    alike = [
-        x for x in family if x.unit == c.unit and c.sd / ALIKE < x.sd < c.sd * ALIKE and x.n > 1
-    ]
-    free = [x.freedom for x in alike]
-    variance = sum(f * x.sd**2 for f, x in zip(free, alike, strict=True)) / sum(free)
-    return math.sqrt(variance), sum(free) / (1 + (len(alike) - 1) * SHARED)
+class _Spreads:
+    """The deviations of a family of comparisons."""
+
+    def __init__(self, family: Sequence[Comparison]) -> None:
+        several = [c for c in family if c.n > 1]
+        self._unit = np.array([c.unit for c in several])
+        self._sd, self._freedom = np.array([(c.sd, c.freedom) for c in several]).reshape(-1, 2).T
+
+    def pooled(self, c: Comparison) -> tuple[float, float]:
+        """The deviation of a unit's log difference and its degrees of freedom, from all comparisons
+        with much the same deviation. Those share their baseline, so that they count less.
+        """
+        alike = (c.sd / ALIKE < self._sd) & (self._sd < c.sd * ALIKE) & (self._unit == c.unit)
+        free, sd = self._freedom[alike], self._sd[alike]
+        together = float(free.sum())
+        variance = float((free * sd**2).sum()) / together
+        return math.sqrt(variance), together / (1 + (len(sd) - 1) * SHARED)
 
 
 def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:

@@ -17,6 +17,8 @@ from netbench.units import count
 LOOK_SECONDS = 1.0  # between two looks, at least
 SHARE = 0.02  # of a CPU, that looking and drawing may take
 QUIT = "qQ\x04"
+FIRST = (True, False)
+"""The first picture does without comparisons; importing what makes them takes most of a second."""
 ENDING_LINES = 5  # that are left for how the campaign has ended
 KEYS_NOTE = "q ends watching, not the campaign"
 
@@ -58,9 +60,11 @@ def _follow(watched: Watched, painter: Painter, keys: Keys) -> None:
                 painter.wipe()
             columns, rows = painter.size
             is_last = watched.state != "running"
-            view = watched.overview(rows, "" if is_last else KEYS_NOTE)
+            note = "" if is_last else KEYS_NOTE
             room = rows - (ENDING_LINES if is_last else 1)
-            painter.draw(render(view, columns - 1, room, colour=True))
+            for at_once in (False,) if drawn else FIRST:
+                view = watched.overview(rows, note, at_once=at_once)
+                painter.draw(render(view, columns - 1, room, colour=True))
             drawn = True
         if watched.state != "running" and not watched.behind:
             return

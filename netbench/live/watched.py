@@ -143,10 +143,15 @@ class Watched:
         """How many records were read."""
         return self._records.lines
 
-    def overview(self, room: int | None = None, note: str = "") -> Overview:
-        """Where the campaign stands. room: how many cells are wanted; None: all."""
+    def overview(
+        self, room: int | None = None, note: str = "", *, at_once: bool = False
+    ) -> Overview:
+        """Where the campaign stands. room: how many cells are wanted; None: all. at_once: without
+        comparisons that would have to be made.
+        """
         ledger = self._ledger
-        if self._is_stale and (self._comparing.is_due or self.state != "running"):
+        is_due = not at_once and (self._comparing.is_due or self.state != "running")
+        if self._is_stale and is_due:
             self._comparing.do(self._compare)
         left = self._time_left.seconds(ledger.block, ledger) if self.state == "running" else None
         around = Around(

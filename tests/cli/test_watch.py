@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -114,6 +115,23 @@ def test_its_numbers_are_those_of_the_report(finished: Path) -> None:
         same = wanted[c["metric"], c["level"], *c["context"].values()]
         assert (c["verdict"], c["n"], c["sentence"]) == (same.verdict, same.n, same.sentence)
         assert (c["ratio"], c["low"], c["high"]) == pytest.approx((same.ratio, same.low, same.high))
+
+
+def test_the_first_picture_waits_for_no_comparison(finished: Path) -> None:
+    """The first one is drawn before pandas is imported; the one after it has the verdicts."""
+    code = (
+        "import re, sys; from pathlib import Path; from netbench.live import watch\n"
+        "def draw(self, lines):\n"
+        "    said = re.findall('(sendfile|better|worse|inconclusive)', str(lines))\n"
+        "    print('picture', 'pandas' in sys.modules, 'sendfile' in said, {*said} > {'sendfile'})\n"
+        "watch.Painter.draw = draw\n"
+        "watch.follow(Path(sys.argv[1]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, finished], capture_output=True, text=True, check=True
+    )
+    pictures = re.findall("^picture (.*)$", done.stdout, re.MULTILINE)
+    assert pictures[-2:] == ["False True False", "True True True"]
 
 
 def test_it_opens_nothing_for_writing_and_locks_nothing(finished: Path, tmp_path: Path) -> None:
