@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import Verb
 from netbench.errors import RequestError
-from netbench.model import Kernel
 from netbench.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ def _down(options: argparse.Namespace) -> list[str]:
 def _up(options: argparse.Namespace) -> Lab:
     """Make the lab that the options ask for. Errors: RequestError, LabError."""
     from netbench import lab
+    from netbench.model import Kernel
 
     try:
         rate = parse_rate(options.rate) if options.rate else None

@@ -29,7 +29,10 @@ from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
 
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
-HEAVY = ("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich")
+HEAVY = (
+    *("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich"),
+    *("yaml", "netbench.model"),
+)
 
 
 @pytest.fixture(scope="module")
