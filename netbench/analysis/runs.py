@@ -94,14 +94,16 @@ class RunColumns:
         disturbed: Mapping[tuple[str, int], Sequence[str]],
     ) -> list[str]:
         """Of each run what disturbed its block on the pair's hosts, in words."""
+        if not disturbed:
+            return [""] * len(pairs)
         words: dict[tuple[str, int], str] = {}
         places = list(zip(pairs, blocks.tolist(), strict=True))
-        for pair, block in set(places) if disturbed else ():
+        for pair, block in set(places):
             hosts = dict.fromkeys(pair.split(">"))
             words[pair, block] = "; ".join(
                 dict.fromkeys(word for host in hosts for word in disturbed.get((host, block), ()))
             )
-        return [words.get(place, "") for place in places]
+        return [words[place] for place in places]
 
 
 def _levels(

@@ -38,11 +38,13 @@ def sign_flips(families: Sequence[Numbers], seed: int) -> list[float]:
         together = np.column_stack([families[at] for at in which])
         sums = together.sum(axis=0)
         seen = np.array([_seen(families[at]) for at in which])
+        above, below = (sums + seen) / 2, (sums - seen) / 2
         rng, farther, every = np.random.default_rng(seed), np.zeros(len(which)), draws_of(n)
         for draws in np.diff([*range(0, every, max(1, NUMBERS // n)), every]):
             bits = rng.integers(0, 256, (draws, -(-n // 8)), dtype=np.uint8)
             kept = np.unpackbits(bits, axis=1, count=n).astype(float)
-            farther += (np.abs(2 * (kept @ together) - sums) >= seen).sum(axis=0)
+            positive = kept @ together  # sums with the other signs: twice that, less all
+            farther += np.count_nonzero((positive >= above) | (positive <= below), axis=0)
         for at, count in zip(which, farther.tolist(), strict=True):
             found[at] = (1 + count) / (1 + every)
     return found

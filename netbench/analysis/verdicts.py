@@ -136,14 +136,14 @@ def verdict_of(low: float, high: float, better: int, margin: float | None) -> st
     return "better" if (low > 1) == (better > 0) else "worse"
 
 
-def _needed(c: Comparison, spreads: _Spreads, repeat: Repeat) -> tuple[int, int] | None:
+def _needed(c: Comparison, family: _Spreads, repeat: Repeat) -> tuple[int, int] | None:
     """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
     freedom, boots or builds as units, or beyond MOST_RUNS.
     """
     if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
         return None
-    sd, freedom = spreads.pooled(c)
+    sd, freedom = family.pooled(c)
     room = math.log1p(repeat.precision)
     if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
         return None
