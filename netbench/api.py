@@ -252,11 +252,11 @@ def transfer(
     return result
 
 
-def build_report(path: Path) -> Report:
-    """The report of a result folder."""
+def build_report(path: Path, cells: bool = False) -> Report:
+    """The report of a result folder; cells: a fleet's with its tables of cells."""
     from netbench.report.build import build
 
-    return build(path)
+    return build(path, cells)
 
 
 def compare(

@@ -92,6 +92,14 @@ class PlannedTool(JsonObject):
 
 
 @dataclass(frozen=True)
+class PlannedLink(JsonObject):
+    """A link of the campaign: a pair crosses it where one of its ends is among the hosts."""
+
+    hosts: tuple[str, ...] = field(metadata=about("the hosts behind it"))
+    capacity: Integer = field(default=1, metadata=about("pairs that may cross it at the same time"))
+
+
+@dataclass(frozen=True)
 class EngineRow(JsonObject):
     """A descriptor that the engine gave: what is needed to read records."""
 
@@ -170,6 +178,15 @@ class PlanFile(JsonObject):
     )
     warnings: tuple[str, ...] = field(
         default=(), metadata=about("what in the campaign may not be meant")
+    )
+    rounds: tuple[tuple[str, ...], ...] = field(
+        default=(), metadata=about("pairs that may run at the same time, round by round")
+    )
+    groups: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict, metadata=about("group -> its hosts")
+    )
+    links: Mapping[str, PlannedLink] = field(
+        default_factory=dict, metadata=about("link -> who is behind it")
     )
     rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
     rounds: tuple[tuple[str, ...], ...] = field(

@@ -138,7 +138,7 @@ def verdict_confidence(confidence: float, minimum: int, maximum: int) -> float:
     return 1 - share / (1 + (0.5 + 1.05 * math.log(1 / share)) * math.log(maximum / first))
 
 
-def ratio_confidence(repeat: Repeat, family: int = 1) -> float:
+def ratio_confidence(repeat: Repeat, family: float = 1) -> float:
     """The confidence of the widest interval in a family of so many comparisons over blocks."""
     level = 1 - (1 - repeat.confidence) / family
     widen = verdict_confidence if repeat.until == "verdict" else sequential_confidence

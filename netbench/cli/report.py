@@ -32,7 +32,7 @@ def _run(options: argparse.Namespace) -> int:
         raise RequestError(f"{names} are forms of one report; give one of them")
     form = forms[0] if forms else "text"
     with read_result(options.result, options.redact) as result:
-        report = api.build_report(result)
+        report = api.build_report(result, cells=options.cells)
         for kind in FILES:
             if getattr(options, kind):
                 api.write_report(report, kind, getattr(options, kind))
@@ -91,6 +91,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="write a page of all results below DIR instead, as DIR/index.html or to --html F",
+    )
+    parser.add_argument(
+        "--cells",
+        action="store_true",
+        help="with the tables of cells, and all hosts, also where a campaign has more than 8 pairs",
     )
     parser.add_argument(
         "--letter",

@@ -101,7 +101,7 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix, interaction);
+    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix, interaction, fleet);
     renderers without pictures leave it out.
 
     `label` is its title; `number` says which of several matrices it is of.

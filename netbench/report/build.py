@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from netbench.analysis.fleet import is_fleet
 from netbench.report.blocks import Section
 from netbench.report.label import label_of, labelled
 from netbench.report.source import Source
@@ -36,18 +37,19 @@ class Report:
         raise KeyError(key)
 
 
-def build(path: Path | str) -> Report:
-    """Read a result folder and make its report. Errors: ReportError when it is no result,
-    StoreError when it can't be read.
+def build(path: Path | str, with_cells: bool = False) -> Report:
+    """Read a result folder and make its report. with_cells: with the tables of cells, which that of
+    a fleet leaves out. Errors: ReportError when it is no result, StoreError when it can't be read.
     """
-    return of_source(Source.of(path))
+    return of_source(replace(Source.of(path), with_cells=with_cells))
 
 
 def of_source(source: Source) -> Report:
     """The report of a result that was already read."""
     from netbench.report.sections import sections
 
-    built = (section(source) for section in sections())
+    of_cells = source.with_cells or not is_fleet(source.result)
+    built = (section(source) for section in sections(of_cells))
     label = label_of(source.result)
     return Report(
         source, tuple(labelled(section, label) for section in built if section is not None)

@@ -144,6 +144,14 @@ def _interaction(source: Source, plot: Plot, _: CellUrl) -> Drawing:
     return Drawing(axes, 0, about)
 
 
+def _fleet(source: Source, plot: Plot, _: CellUrl) -> Drawing:
+    from netbench.report.fleet_plot import heat_map
+
+    each = source.fleets[plot.metric][plot.number]
+    pairs = len(each.observed.pairs)
+    return Drawing(heat_map(each), pairs, f"{count(pairs, 'pair')}, a field each.")
+
+
 _KINDS = {
     "means": _means,
     "order": _order,
@@ -151,4 +159,5 @@ _KINDS = {
     "layers": _layers,
     "matrix": _matrix,
     "interaction": _interaction,
+    "fleet": _fleet,
 }

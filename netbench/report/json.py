@@ -16,6 +16,7 @@ from netbench.analysis.intervals import Interval
 from netbench.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
 from netbench.report.build import Report
+from netbench.report.fleet_json import fleet
 from netbench.report.label import label_of
 
 SCHEMA = 1
@@ -23,8 +24,8 @@ CONTRAST = ("ratio", "low", "high", "p")
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, label, cells, comparisons, controls, effects, cautions, hosts,
-    sections}`; what there is none of is null.
+    """`{schema, name, about, label, cells, comparisons, controls, effects, fleet, cautions,
+    hosts, sections}`; what there is none of is null.
 
     `label` is what must stand beside every number (emulated: facts, not speed; virtual machine:
     costs are those of a VM), "" for hardware; a cell says it of its pair.
@@ -62,6 +63,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "effects": [
             effects(each) for found in source.effects.values() for each in found if each.effects
         ],
+        "fleet": fleet(source),
         "cautions": [
             asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
         ],

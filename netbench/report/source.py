@@ -16,6 +16,8 @@ from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, in_places_of, marked
 from netbench.analysis.effects import Effects, effects_of
+from netbench.analysis.fleet import Fleet, facts_that_differ, fleets_of, is_fleet, metrics_of
+from netbench.analysis.fleet_facts import Differing
 from netbench.analysis.load import Observer, load
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
@@ -33,6 +35,7 @@ class Source:
 
     result: Result
     rules: Sequence[CautionRule]  # which have seen the records
+    with_cells: bool = False  # tables of cells, of a fleet, too
 
     @staticmethod
     def of(path: Path | str) -> Source:
@@ -125,6 +128,22 @@ class Source:
             named = [name for name in named if name != offered.METRIC]
         found = {name: effects_of(result, name) for name in named}
         return {name: each for name, each in found.items() if each}
+
+    @cached_property
+    def fleets(self) -> Mapping[str, list[Fleet]]:
+        """By metric, the hosts of a campaign with many pairs: an entry a cell. Throughput that a
+        rate fixes everywhere is left out.
+        """
+        names = metrics_of(self.result) if is_fleet(self.result) else []
+        if names and not offered.free(self.result, self.cells):
+            names = [name for name in names if name != offered.METRIC] or names
+        found = {name: fleets_of(self.result, name) for name in names}
+        return {name: each for name, each in found.items() if each}
+
+    @cached_property
+    def fleet_facts(self) -> list[Differing]:
+        """The facts in which hosts of a fleet differ; none where there are few pairs."""
+        return facts_that_differ(self.result) if self.fleets else []
 
     def compare(
         self,

@@ -12,8 +12,24 @@ from importlib import import_module
 from netbench.report.blocks import Section
 from netbench.report.source import Source
 
+OF_CELLS = (
+    "matrix",
+    "cells",
+    "comparison",
+    "effects",
+    "netperf",
+    "meters",
+    "interrupts",
+    "who_paid",
+    "counters",
+    "processes",
+    "proof",
+    "settings",
+)
+"""Sections with a row for each cell and pair: a fleet's report has them on demand."""
 SECTIONS = (
     "summary",
+    "fleet",
     "matrix",
     "cells",
     "comparison",
@@ -37,7 +53,8 @@ SECTIONS = (
 )
 
 
-def sections() -> Iterator[Callable[[Source], Section | None]]:
-    """The functions of SECTIONS, in order."""
+def sections(of_cells: bool = True) -> Iterator[Callable[[Source], Section | None]]:
+    """The functions of SECTIONS, in order; of_cells: with those that are OF_CELLS."""
     for name in SECTIONS:
-        yield getattr(import_module(f"{__name__}.{name}"), name)
+        if of_cells or name not in OF_CELLS:
+            yield getattr(import_module(f"{__name__}.{name}"), name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from netbench.analysis.fleet import is_fleet
 from netbench.analysis.result import Result
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
@@ -15,6 +16,7 @@ from netbench.model import build_name
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
 from netbench.result_files import HostEntry
+from netbench.units import listed
 
 OWN = (
     "engine",
@@ -25,6 +27,7 @@ OWN = (
 )  # kept beside the facts in facts.json
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 SHORT = 20  # characters
+FEW = 4  # hosts that are named, of a fleet
 SIDE_BY_SIDE = 3  # hosts, and their states, that have a column each
 OFFLOADS = {
     "tx-tcp-segmentation": "tso",
@@ -61,9 +64,10 @@ def environment(source: Source) -> Section | None:
         name for name in differing if not _fact(name).varies
     ]  # it would be odd if those agreed
     blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
-    if differing:
+    fleet = is_fleet(source.result)
+    if differing and (source.with_cells or not fleet):
         blocks += _apart(known, differing)
-    missing = tuple(_missing(states))
+    missing = tuple(_missing(states, FEW if fleet and not source.with_cells else len(states)))
     return Section(
         "environment", "Environment", (*blocks, Prose(missing)) if missing else tuple(blocks)
     )
@@ -216,15 +220,17 @@ def _marked(names: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, name in enumerate(names) if _fact(name).must_match)
 
 
-def _missing(states: Sequence[tuple[str, HostEntry]]) -> list[str]:
-    """Facts that could not be read, together where hosts and reasons agree."""
+def _missing(states: Sequence[tuple[str, HostEntry]], most: int) -> list[str]:
+    """Facts that could not be read, together where hosts and reasons agree; `most`: hosts that are
+    named.
+    """
     why: dict[tuple[str, str], list[str]] = {}
     for label, entry in states:
         for name, reason in entry.missing.items():
             why.setdefault((name, reason.rpartition(": ")[2] or reason), []).append(label)
     together: dict[tuple[str, str], list[str]] = {}
     for (name, reason), labels in why.items():
-        who = "any host" if len(labels) == len(states) > 1 else ", ".join(labels)
+        who = "any host" if len(labels) == len(states) > 1 else listed(labels, most, ", ")
         together.setdefault((who, reason), []).append(name)
     return [
         f"Not read on {who}: {', '.join(names)} ({reason})."

@@ -16,6 +16,7 @@ from netbench.analysis.words import amount, change
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.control_line import control_lines
 from netbench.report.findings import of_cells, of_comparisons
+from netbench.report.fleet_words import of_fleets
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.profile_words import change_sentence
@@ -37,7 +38,10 @@ def summary(source: Source) -> Section:
     result = source.result
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     blocks += [Prose((result.about,))] if result.about else []
-    answers = tuple(_compared(source) if source.comparisons else _overview(source))
+    if source.fleets:
+        answers = tuple(map(Finding, of_fleets(source)))
+    else:
+        answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):
         told = tuple(map(Finding, more(source)))
         answers += told if len(told) <= SENTENCES else ()
