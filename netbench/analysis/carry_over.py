@@ -39,12 +39,19 @@ class CarryOver:
 
 def carried_over(result: Result) -> Iterator[CarryOver]:
     """What is carried over in the metrics of `repeat`, the surest of each pair and metric."""
-    every = pd.concat([result.runs, result.control_runs], ignore_index=True).sort_values("run")
+    if not result.swept:
+        return
+    asked = [metric for metric in result.repeat.metrics if metric in result.runs]
+    columns = ["run", "pair", "cell", "boot", "status", "excluded", *result.swept, *asked]
+    frames = [result.runs[columns], *([result.control_runs[columns]] if result.controls else [])]
+    every = pd.concat(frames, ignore_index=True).sort_values("run")
     for pair, runs in every.groupby("pair", observed=True):
+        if len(runs) < 2 * FEWEST:
+            continue
         before = _before(runs, result.swept)
         counting = runs["cell"].isin({cell.cell for cell in result.cells})
         counting &= (runs["status"] == "ok") & (runs["excluded"] == "")
-        for metric in (m for m in result.repeat.metrics if m in runs):
+        for metric in asked:
             used = runs[counting & (runs[metric] > 0)]
             logs = np.log(used[metric])
             means = logs.groupby([used["cell"], used["boot"]], observed=True).transform("mean")

@@ -142,13 +142,14 @@ class _Table:
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
         """The modes of each pair and chosen metric that has two."""
-        by_cell = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
+        of_pair: dict[str, dict[str, Rows]] = {}
+        for (cell, pair), rows in rows_by_cell(self.result.runs).items():
+            of_pair.setdefault(pair, {})[cell] = rows[self.ok[rows]]
         found = {}
         for metric in (name for name in self.result.repeat.metrics if name in self.names):
             for pair in self.result.plan.pairs:
-                cells = {
-                    c: self.within(metric, rows) for (c, p), rows in by_cell.items() if p == pair
-                }
+                mine = of_pair.get(pair, {})
+                cells = {cell: self.within(metric, rows) for cell, rows in mine.items()}
                 if modes := find_modes(cells):
                     found[pair, metric] = modes
         return found

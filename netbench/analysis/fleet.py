@@ -163,9 +163,9 @@ def _unmeasured(
     last = dict(
         zip(mine["pair"].astype(str), zip(mine["status"], mine["reason"], strict=True), strict=True)
     )
-    ran = set(runs["pair"].astype(str))
+    ran, known = set(runs["pair"].astype(str)), set(measured)
     for pair in result.plan.pairs:
-        if pair in set(measured):
+        if pair in known:
             continue
         if pair in ran:
             yield Unmeasured(pair, f"its {metric} is 0")

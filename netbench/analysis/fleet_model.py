@@ -236,19 +236,26 @@ class Shifts:
 
     def fix(self, column: int) -> None:
         """Give a candidate a fixed effect of its own."""
-        x = self._columns[:, [column]].toarray().ravel()
-        projected = self._projected(x)
-        norm = float(x @ projected)
+        x, projected, norm = self._column(column)
         shared = np.asarray(self._columns.T @ projected)
         self.score = self.score - shared * (self.score[column] / norm)
         self.information = self.information - shared**2 / norm
         self._left = self._left - projected * (float(x @ self._left) / norm)
         self._fixed.append((projected, norm))
 
-    @property
-    def residues(self) -> Numbers:
-        """What is left of each pair after all effects, those that are random drawn towards 0."""
-        return np.asarray(self._left / self._weight)
+    def seen_in(self, column: int) -> tuple[Places, float, Numbers]:
+        """The pairs of a candidate, its shift, and what is left of each pair beside it."""
+        x, projected, norm = self._column(column)
+        shift = float(x @ self._left) / norm
+        pairs = np.flatnonzero(x)
+        rest = (self._left - projected * shift) / self._weight
+        return pairs, shift, np.asarray(rest[pairs])
+
+    def _column(self, column: int) -> tuple[Numbers, Numbers, float]:
+        """A candidate x, P x and x'Px."""
+        x = self._columns[:, [column]].toarray().ravel()
+        projected = self._projected(x)
+        return x, projected, float(x @ projected)
 
     @property
     def known(self) -> Flags:

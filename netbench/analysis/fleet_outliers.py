@@ -45,9 +45,8 @@ class Shift:
     """How far a host as sender or receiver, a pair or a link lies from the fleet's median, as
     ratios: `low` to `high` hold it at the confidence `level`. `shrunk`: the ratio drawn towards
     the median by what is known of it (best linear unbiased prediction); NaN for what is outlying,
-    since it is not drawn from what the others are. `pairs`: how many it is
-    over. `p`: of such a shift, or a larger one, among things that lie apart as the others do; NaN
-    where it is not judged. `apart`: whether it can be told from the effects of others.
+    since it is not one of the others. `pairs`: how many it is over. `p`: of such a shift, or a
+    larger one, among things that lie apart as the others do; NaN where it is not judged.
     """
 
     kind: str
@@ -129,13 +128,15 @@ def _candidates(
     kinds += [PAIR] * len(o.pairs)
     names += o.pairs
     judged += (o.n > 1).tolist()
+    alike: dict[tuple[bool, ...], list[str]] = {}
     for link, crosses in crossing.items():
-        column = np.asarray(crosses, dtype=float)
-        if 0 < column.sum() < len(column):
-            parts.append(sparse.csc_matrix(column[:, None]))
-            kinds.append(LINK)
-            names.append(link)
-            judged.append(True)
+        if any(crosses) and not all(crosses):
+            alike.setdefault(tuple(crosses), []).append(link)
+    for crosses, links in alike.items():  # links that the same pairs cross are one candidate
+        parts.append(sparse.csc_matrix(np.array(crosses, dtype=float)[:, None]))
+        kinds.append(LINK)
+        names.append(" or ".join(links))
+        judged.append(True)
     return _Candidates(kinds, names, sparse.hstack(parts).tocsc(), np.array(judged))
 
 
@@ -258,11 +259,8 @@ class _Search:
         """Whether more than half of its pairs show at least half of a shift: one odd pair makes no
         slow host.
         """
-        pairs = self.candidates.columns[:, [column]].nonzero()[0]
-        shift = self.model.score[column] / self.model.information[column]
-        own = self.own[column] * self.model.score[column]
-        seen = (self.model.residues[pairs] + own) / shift
-        return bool((seen > 0.5).sum() > len(pairs) / 2)
+        pairs, shift, rest = self.model.seen_in(column)
+        return bool((rest / shift > -0.5).sum() > len(pairs) / 2)
 
     def _half(self, total: Numbers, columns: Sequence[int] | Numbers, level: float) -> Numbers:
         """Half-widths of intervals (of logarithms) of what was measured."""

@@ -215,9 +215,12 @@ class _Reader:
             )
         return known
 
-    def _boots(self, pair: str) -> list[int]:
-        """The boots in which a pair ran; the first where it did not run at all."""
-        return [boot for known, boot in self.one_kernel if known == pair] or [0]
+    def _shared(self) -> dict[str, bool]:
+        """By pair whether it is on one kernel: in the last boot in which it ran, else in the
+        first of all.
+        """
+        last = dict(self.one_kernel.keys())
+        return {pair: self.shared(pair, last.get(pair, 0)) for pair in self.plan.pairs}
 
     def _exclude(self) -> list[_Counted]:
         """Mark the ok runs of epochs that are not pooled; the tallies of those that are."""
@@ -268,11 +271,7 @@ class _Reader:
             readbacks=[r for r in self.readbacks.readbacks() if r.cell not in self.controls],
             moved=self._without_controls([self.readbacks.moved()]),
             noise=noise,
-            shared={
-                pair: self.shared(pair, boot)
-                for pair in self.plan.pairs
-                for boot in self._boots(pair)
-            },
+            shared=self._shared(),
             used=self._without_controls(each.usage.totals() for each in counted),
             asked=campaign.asked,
             units=self.units,

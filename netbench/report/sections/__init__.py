@@ -12,21 +12,6 @@ from importlib import import_module
 from netbench.report.blocks import Section
 from netbench.report.source import Source
 
-OF_CELLS = (
-    "matrix",
-    "cells",
-    "comparison",
-    "effects",
-    "netperf",
-    "meters",
-    "interrupts",
-    "who_paid",
-    "counters",
-    "processes",
-    "proof",
-    "settings",
-)
-"""Sections with a row for each cell and pair: a fleet's report has them on demand."""
 SECTIONS = (
     "summary",
     "fleet",
@@ -51,6 +36,21 @@ SECTIONS = (
     "environment",
     "method",
 )
+OF_CELLS = (
+    "matrix",
+    "cells",
+    "comparison",
+    "effects",
+    "netperf",
+    "meters",
+    "interrupts",
+    "who_paid",
+    "counters",
+    "processes",
+    "proof",
+    "settings",
+)
+"""Sections with a row for each cell and pair: a fleet's report has them on demand."""
 
 
 def sections(of_cells: bool = True) -> Iterator[Callable[[Source], Section | None]]:

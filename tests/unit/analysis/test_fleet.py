@@ -1,0 +1,233 @@
+"""Hosts of a fleet: the outlying ones are named, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import bdtrc
+
+from netbench.analysis.fleet import Fleet, fleets_of
+from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
+from netbench.analysis.fleet_model import Observed, moments
+from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis, analysed
+from netbench.analysis.fleet_runs import moderated
+from netbench.analysis.load import load
+from netbench.model import Repeat
+from tests.support.fleets import MadeFleet, bisection, every, names, ring
+
+REPEAT = Repeat(min=5, max=5)
+ON = "on: tx-tcp-segmentation rx-gro; off: rx-lro"
+OFF = "on: rx-gro; off: rx-lro tx-tcp-segmentation"
+APART, NOISE = 0.01, 0.02
+
+
+def drawn(
+    pairs: Sequence[str],
+    runs: int,
+    rng: np.random.Generator,
+    sends: Mapping[str, float] | None = None,
+    receives: Mapping[str, float] | None = None,
+    apart: float = APART,
+) -> Observed:
+    """Pairs whose senders, receivers and ways lie `apart`, with noisy runs."""
+    hosts = tuple(sorted({host for pair in pairs for host in pair.split(">")}))
+    ends = np.array([[hosts.index(host) for host in pair.split(">")] for pair in pairs])
+    effects = rng.normal(0, apart, (2, len(hosts)))
+    for row, shifts in enumerate((sends or {}, receives or {})):
+        for host, shift in shifts.items():
+            effects[row, hosts.index(host)] = shift
+    truth = effects[0, ends[:, 0]] + effects[1, ends[:, 1]] + rng.normal(0, apart, len(pairs))
+    values = truth[:, None] + rng.normal(0, NOISE, (len(pairs), runs))
+    mean = values.mean(axis=1)
+    squares = ((values - mean[:, None]) ** 2).sum(axis=1)
+    n = np.full(len(pairs), runs)
+    variance, freedom = moderated(squares, n - 1)
+    return Observed(hosts, tuple(pairs), ends[:, 0], ends[:, 1], mean, n, variance / n, freedom)
+
+
+def found(o: Observed) -> set[tuple[str, str]]:
+    """What is outlying, by kind and name."""
+    return {(s.kind, s.name) for s in analysed(o, {}, REPEAT).shifts if s.outlying}
+
+
+def fleet_of(made: MadeFleet, folder: Path) -> Fleet:
+    """The one analysis of a made-up result."""
+    (fleet,) = fleets_of(load(made.write(folder)), "throughput")
+    return fleet
+
+
+def faulty_ring(seed: int, folder: Path) -> tuple[Fleet, str, str]:
+    """A ring with a host whose link is capped and one without TSO."""
+    hosts = names(40)
+    capped, software = hosts[7 + seed], hosts[25 - seed]
+    facts = {
+        host: {
+            "features": OFF if host == software else ON,
+            "speed": "10000" if host == capped else "25000",
+        }
+        for host in hosts
+    }
+    made = MadeFleet(
+        pairs=ring(hosts),
+        seed=seed,
+        facts=facts,
+        sends={capped: -0.9, software: -0.4},
+        receives={capped: -0.85},
+    )
+    return fleet_of(made, folder), capped, software
+
+
+def test_a_capped_host_and_one_without_tso_are_named_in_a_ring_and_seldom_another(
+    tmp_path: Path,
+) -> None:
+    seeds, wrong = 6, 0
+    for seed in range(seeds):
+        fleet, capped, software = faulty_ring(seed, tmp_path / str(seed))
+        by_name = {cause.name: cause for cause in fleet.causes}
+        wrong += len(by_name) > 2
+        assert {by_name[capped].kind, by_name[software].kind} == {HOST}
+        assert by_name[capped].how == (BY_BOTH, BY_BOTH)
+        assert by_name[software].how == (BY_FACTS,)
+        assert [odd.fact for odd in by_name[capped].facts] == ["speed"]
+        assert [odd.words for odd in by_name[software].facts] == [
+            "its fact `features` differs (tx-tcp-segmentation off)"
+        ]
+    assert bdtrc(wrong - 1, seeds, 0.05) > 0.001  # P(as many or more)
+
+
+def test_quiet_fleets_have_an_outlier_as_seldom_as_the_confidence_says() -> None:
+    rng = np.random.default_rng(11)
+    fleets = [drawn(ring(names(40)), 5, rng) for _ in range(60)]
+    wrong = sum(bool(found(o)) for o in fleets)
+    assert bdtrc(wrong - 1, len(fleets), 0.05) > 0.001  # P(as many or more)
+
+
+def test_senders_and_receivers_are_told_apart_where_they_have_partners() -> None:
+    rng = np.random.default_rng(3)
+    hosts = names(40)
+    o = drawn(bisection(hosts, 10), 1, rng, {"n007": -0.2}, {"n030": -0.2})
+    assert found(o) == {(SENDER, "n007"), (RECEIVER, "n030")}
+
+
+def test_an_interval_holds_the_effect_of_a_host() -> None:
+    rng = np.random.default_rng(5)
+    pairs, held = bisection(names(30), 12), 0
+    for _ in range(20):
+        shifts = analysed(drawn(pairs, 2, rng, {"n007": -0.2}), {}, REPEAT).shifts
+        (one,) = [s for s in shifts if (s.kind, s.name) == (SENDER, "n007")]
+        held += one.low < np.exp(-0.2) < one.high
+    assert held >= 18  # of simultaneous intervals of 95%
+
+
+def test_many_outliers_do_not_hide_each_other() -> None:
+    slow = dict.fromkeys(names(12), -0.3)
+    o = drawn(every(names(60))[::7], 2, np.random.default_rng(9), slow)
+    assert found(o) == {(SENDER, name) for name in slow}
+
+
+def test_a_pair_is_named_where_neither_host_is_slow_elsewhere(tmp_path: Path) -> None:
+    made = MadeFleet(pairs=every(names(10)), runs=3, moves={"n003>n004": -0.4})
+    (cause,) = fleet_of(made, tmp_path / "result").causes
+    assert (cause.kind, cause.name, cause.candidates) == (PAIR, "n003>n004", ())
+
+
+def test_of_a_hub_and_its_partner_the_partner_is_named(tmp_path: Path) -> None:
+    hub, *others = names(20)
+    made = MadeFleet(pairs=[f"{hub}>{host}" for host in others], receives={"n005": -0.5})
+    (cause,) = fleet_of(made, tmp_path / "result").causes
+    assert (cause.kind, cause.name, cause.how) == (HOST, "n005", (BY_OTHERS,))
+
+
+def test_a_slow_pair_of_a_ring_without_odd_facts_leaves_both_ends_open(tmp_path: Path) -> None:
+    made = MadeFleet(pairs=ring(names(30)), sends={"n005": -0.5})
+    (cause,) = fleet_of(made, tmp_path / "result").causes
+    assert (cause.kind, cause.name) == (PAIR, "n005>n006")
+    assert cause.candidates == ("n005", "n006")
+
+
+def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
+    hosts = names(24)
+    behind = hosts[:6]
+    pairs = bisection(hosts, 12)
+    crossing = {p: -0.3 for p in pairs if sum(host in behind for host in p.split(">")) == 1}
+    made = MadeFleet(pairs=pairs, runs=3, moves=crossing, links={"uplink": behind})
+    fleet = fleet_of(made, tmp_path / "result")
+    assert [(cause.kind, cause.name) for cause in fleet.causes] == [("link", "uplink")]
+
+
+def test_one_odd_run_makes_no_slow_host() -> None:
+    o = drawn(bisection(names(40), 10), 1, np.random.default_rng(4))
+    o.mean[17] -= 0.6
+    assert found(o) == set()
+
+
+def test_pairs_without_a_value_are_told_with_their_reason(tmp_path: Path) -> None:
+    pairs = ring(names(12))
+    fleet = fleet_of(MadeFleet(pairs=pairs, lost=pairs[3:4]), tmp_path / "result")
+    assert [(u.pair, u.why) for u in fleet.unmeasured] == [(pairs[3], "failed: connection refused")]
+
+
+def test_what_all_pairs_of_a_block_share_is_no_noise_of_a_pair(tmp_path: Path) -> None:
+    quiet = fleet_of(MadeFleet(pairs=ring(names(20))), tmp_path / "quiet")
+    swinging = MadeFleet(pairs=ring(names(20)))
+    edited = swinging.edit
+
+    def edit(record: dict[str, object]) -> dict[str, object] | None:
+        moved = edited(record) if edited else record
+        assert moved is not None
+        for side in ("sender", "receiver"):
+            (first,), (last,) = moved[side]["flow"]["bytes"]  # type: ignore[index]
+            scale = 1 - 0.5 * (int(moved["block"]) % 2)  # type: ignore[call-overload]
+            moved[side]["flow"]["bytes"] = [[first], [first + round((last - first) * scale)]]  # type: ignore[index]
+        return moved
+
+    swinging.edit = edit
+    swung = fleet_of(swinging, tmp_path / "swinging")
+    assert swung.observed.error == pytest.approx(quiet.observed.error, rel=0.5)
+
+
+def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
+    hosts = names(30)
+    slower = dict.fromkeys(hosts[:15], -0.1)
+    made = MadeFleet(
+        pairs=bisection(hosts, 10), runs=2, sends=slower, groups={"old": hosts[:15], "all": hosts}
+    )
+    groups = fleet_of(made, tmp_path / "result").groups
+    assert {(g.group, g.kind) for g in groups} == {("old", SENDER), ("old", RECEIVER)}
+    (sends,) = [g for g in groups if g.kind == SENDER]
+    assert sends.low < np.exp(-0.1) < sends.high < 1
+
+
+def test_variances_of_senders_receivers_and_pairs_are_found() -> None:
+    rng = np.random.default_rng(8)
+    everything = [drawn(bisection(names(60), 8), 4, rng, apart=0.05) for _ in range(12)]
+    spreads = [moments(o, np.ones(len(o.pairs), bool)) for o in everything]
+    for kind in ("sender", "receiver", "pair"):
+        deviation = np.sqrt(np.mean([getattr(spread, kind) for spread in spreads]))
+        assert deviation == pytest.approx(0.05, rel=0.1)
+
+
+def test_a_noisy_pair_answers_for_its_own_noise() -> None:
+    rng = np.random.default_rng(2)
+    noise = np.where(np.arange(200) < 20, 0.2, 0.01)
+    squares = noise**2 * rng.chisquare(4, 200)
+    variance, freedom = moderated(squares, np.full(200, 4))
+    assert np.median(variance[:20]) > 100 * np.median(variance[20:])
+    assert (freedom < 10).all()
+    alike, many = moderated(0.01**2 * rng.chisquare(4, 200), np.full(200, 4))
+    assert (many > 20).all()
+    assert alike == pytest.approx(np.full(200, 0.01**2), rel=0.5)
+
+
+def test_an_outlier_is_not_drawn_towards_the_others() -> None:
+    o = drawn(ring(names(30)), 5, np.random.default_rng(1))
+    o.mean[4] -= 0.5
+    analysis: Analysis = analysed(replace(o), {}, REPEAT)
+    by_name = {s.name: s for s in analysis.shifts if s.kind == PAIR}
+    assert np.isnan(by_name[o.pairs[4]].shrunk)
+    others = [s for s in by_name.values() if not s.outlying]
+    assert all(abs(np.log(s.shrunk)) <= abs(np.log(s.ratio)) for s in others)

@@ -1,0 +1,98 @@
+"""What a report says of a fleet, in every form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from netbench.report import html, markdown, text
+from netbench.report import json as as_json
+from netbench.report.build import Report, build
+from netbench.report.fleet_plot import heat_map
+from netbench.report.sections import OF_CELLS
+from tests.support.fleets import MadeFleet, bisection, names, ring
+
+HOSTS = names(60)
+SPEEDS = {host: {"speed": "10000" if host == "n017" else "25000"} for host in HOSTS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = MadeFleet(
+        pairs=bisection(HOSTS, 8),
+        runs=2,
+        sends={"n017": -0.3},
+        receives={"n017": -0.3},
+        facts=SPEEDS,
+        groups={"rack1": HOSTS[:30]},
+    )
+    return made.write(tmp_path_factory.mktemp("fleet") / "result")
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Report:
+    return build(folder)
+
+
+def test_the_slow_host_is_the_first_thing_said_with_its_evidence(report: Report) -> None:
+    lines = text.render(report).splitlines()
+    told = " ".join(" ".join(lines[:12]).split())
+    assert "n017 receives" in told or "n017 sends" in told
+    assert "less than the fleet's median (95% interval" in told
+    assert "its link came up at 10 Gb/s, those of the others at 25 Gb/s" in told
+
+
+def test_no_line_of_the_text_is_wider_than_a_terminal(report: Report) -> None:
+    assert max(map(len, text.render(report).splitlines())) <= 80
+
+
+def test_tables_of_cells_are_there_on_demand_alone(folder: Path, report: Report) -> None:
+    keys = {section.key for section in report.sections}
+    assert "fleet" in keys
+    assert not keys & set(OF_CELLS)
+    demanded = build(folder, with_cells=True)
+    assert {"fleet", "cells"} <= {section.key for section in demanded.sections}
+    rows = [len(block.rows) for block in demanded.section("fleet").blocks if hasattr(block, "rows")]
+    assert len(HOSTS) in rows
+
+
+def test_eight_pairs_are_no_fleet(tmp_path: Path) -> None:
+    small = build(MadeFleet(pairs=ring(names(8))).write(tmp_path / "result"))
+    keys = {section.key for section in small.sections}
+    assert "fleet" not in keys
+    assert "cells" in keys
+    assert as_json.to_json(small)["fleet"] is None
+
+
+def test_json_has_every_host_pair_and_fact(report: Report) -> None:
+    fleet = json.loads(as_json.render(report))["fleet"]
+    (analysis,) = fleet["analyses"]
+    (outlying,) = analysis["outlying"]
+    assert (outlying["kind"], outlying["name"]) == ("host", "n017")
+    assert [fact["fact"] for fact in outlying["facts"]] == ["speed"]
+    assert {host["host"] for host in analysis["hosts"]} == set(HOSTS)
+    assert len(analysis["pairs"]) == len(report.source.result.plan.pairs)
+    (speed,) = [fact for fact in fleet["facts"] if fact["fact"] == "speed"]
+    assert [value["hosts"] for value in speed["values"]][1] == ["n017"]
+
+
+def test_every_form_has_the_section(report: Report) -> None:
+    assert "## Which host is slow" in markdown.render(report)
+    page = html.render(report)
+    assert 'id="fleet"' in page
+    assert "a field each" in page
+
+
+@pytest.mark.parametrize("hosts", [12, 150])
+def test_the_heat_map_names_the_slow_host_and_stays_readable(hosts: int, tmp_path: Path) -> None:
+    made = MadeFleet(
+        pairs=ring(names(hosts)), runs=4, receives={"n007": -0.7}, sends={"n007": -0.7}
+    )
+    (fleet,) = build(made.write(tmp_path / "result")).source.fleets["throughput"]
+    axes = heat_map(fleet)
+    labels = axes.get_yticklabels()
+    bold = [label.get_text() for label in labels if label.get_fontweight() == "bold"]
+    assert bold == ["n007"]
+    assert len(labels) <= 45
