@@ -19,7 +19,7 @@ from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.compare import builds_of
 from netbench.analysis.counts import count_interval
-from netbench.analysis.dependence import Dependences, lags_of
+from netbench.analysis.dependence import FEWEST, Dependences, lags_of
 from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.modes import CellModes, Modes, find_modes
@@ -160,7 +160,7 @@ class _Table:
         found = {pair: Dependences() for pair in self.result.plan.pairs}
         for (cell, pair), rows in rows_by_cell(self.result.runs).items():
             good = rows[self.ok[rows]]
-            if len(set(self.boot[good].tolist())) == 1:
+            if len(good) >= FEWEST and len(set(self.boot[good].tolist())) == 1:
                 for metric, lag in lags_of(self.columns(good)).items():
                     found[pair].see_cell(cell, metric, lag)
         return found

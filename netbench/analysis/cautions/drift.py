@@ -33,6 +33,8 @@ class Drift(CautionRule):
         for metric in (m for m in evidence.result.repeat.metrics if m in runs):
             means = runs.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
             for pair, relative in (runs[metric] / means).groupby(runs["pair"], observed=True):
+                if len(relative) < FEWEST:
+                    continue
                 units = relative.groupby(runs[unit]).mean().dropna()
                 tau, p = drift(units.to_numpy(dtype=float))
                 if len(units) < FEWEST or p >= ALPHA:
