@@ -126,6 +126,9 @@ def _fleet(
     runs: pd.DataFrame,
     families: int,
 ) -> Fleet | None:
+    if "round" not in runs and result.plan.rounds:
+        of_pair = {pair: at for at, pairs in enumerate(result.plan.rounds) for pair in pairs}
+        runs = runs.assign(round=runs["pair"].astype(str).map(of_pair))
     o = observed(runs, metric, result.plan.pairs, list(result.hosts))
     if o is None or len(o.pairs) <= MOST_PAIRS:
         return None

@@ -28,7 +28,10 @@ def heat_map(fleet: Fleet, axes: Axes | None = None) -> Axes:
     place[used] = np.arange(len(used))
     names = [o.hosts[i] for i in used.tolist()]
     size = len(names)
-    axes = axes or new_axes(min(1.6 + 0.2 * size, WIDTH - 1))
+    if axes is None:
+        height = min(1.6 + 0.2 * size, WIDTH - 1)
+        axes = new_axes(height)
+        axes.get_figure(root=True).set_size_inches(min(height + 1.4, WIDTH), height)  # type: ignore[union-attr]
     off = 100 * np.expm1(o.mean - np.median(o.mean))
     most = max(float(np.abs(off).max()), LEAST_RANGE)
     across, down = place[o.receiver], place[o.sender]
