@@ -113,16 +113,6 @@ class EngineRow(JsonObject):
 
 
 @dataclass(frozen=True)
-class PlannedLink(JsonObject):
-    """What pairs share that have one end among these hosts."""
-
-    hosts: tuple[str, ...] = field(metadata=about("the hosts behind it"))
-    capacity: Integer = field(
-        default=1, metadata=about("how many pairs cross it at the same time, at most")
-    )
-
-
-@dataclass(frozen=True)
 class PlannedPart(JsonObject):
     """Which part of a campaign a result is."""
 
@@ -178,15 +168,6 @@ class PlanFile(JsonObject):
     )
     warnings: tuple[str, ...] = field(
         default=(), metadata=about("what in the campaign may not be meant")
-    )
-    rounds: tuple[tuple[str, ...], ...] = field(
-        default=(), metadata=about("pairs that may run at the same time, round by round")
-    )
-    groups: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict, metadata=about("group -> its hosts")
-    )
-    links: Mapping[str, PlannedLink] = field(
-        default_factory=dict, metadata=about("link -> who is behind it")
     )
     rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
     rounds: tuple[tuple[str, ...], ...] = field(
