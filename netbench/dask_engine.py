@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netbench.errors import NetbenchError, PlaceError, RequestError
+from netbench.journal import Journal
 from netbench.merging import Merged, merge
 from netbench.model import Campaign
 from netbench.part_task import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 FRUITLESS = 3  # attempts in a row that add no record: then a part is given up
 END_SECONDS = 60.0  # in which parts end that were told to
 INTERRUPTED = 130
+OVER = ("done", "limit")
 
 
 class Progress(Protocol):
@@ -205,14 +207,15 @@ class _Engine:
         """A task is over: its part is, or goes on in another attempt."""
         part.future = None
         try:
-            part.code, why = future.result(timeout=5), "its controller was killed"
+            part.code = future.result(timeout=5)
+            why = "its campaign was lost" if part.code == 1 else "its controller was killed"
         except RequestError as error:
             part.code, part.why = RequestError.exit_code, str(error)
             return
         except Exception as error:  # whatever Dask calls it, or an error of the task
             part.code = None
             why = str(error) if isinstance(error, NetbenchError) else "its Dask worker was lost"
-        if part.code is not None and 0 <= part.code < INTERRUPTED:
+        if part.code in (0, RequestError.exit_code) or (part.code == 1 and _is_over(part.task)):
             return
         records = count_records(part.task.result) or 0 if part.task.result else 0
         part.fruitless = 0 if records > part.records else part.fruitless + 1
@@ -262,6 +265,12 @@ class _Engine:
     def _lives(self, part: _Part) -> bool:
         waits = part.future is not None and part.future.status == "pending"
         return is_leased(part.task.own) or (waits and self._client.status == "running")
+
+
+def _is_over(task: PartTask) -> bool:
+    """Whether a part ended as it should, or by its limit, though a cell of it may have failed."""
+    result = task.result
+    return result is not None and Journal(result / "journal.jsonl").ended() in OVER
 
 
 def _joined(parts: Sequence[_Part], final: Path, is_interrupted: bool) -> Parted:

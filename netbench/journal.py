@@ -18,6 +18,7 @@ from pydantic import ConfigDict
 
 from netbench import codec
 from netbench.codec import Integer, JsonObject, about
+from netbench.interrupts import held_back
 from netbench.json_lines import JsonLines, now, to_line
 from netbench.signing import Doubt, LineSigner, plain
 
@@ -237,12 +238,14 @@ class Journal:
         self._trusting = True
 
     def write(self, entry: Entry) -> None:
-        """Add an entry: it is on the disk when this returns."""
+        """Add an entry: it is on the disk when this returns. An interrupt waits: between a line and
+        its count it would let the next line be signed for the same place.
+        """
         if self._lines is None:
             self._memory.append(entry)
             return
         line = to_line(entry_json(entry, now()))
-        with self._lock:
+        with held_back, self._lock:
             if self._signer:
                 line = self._signer.sign(line, self._place)
             self._lines.append_line(line, force=True)

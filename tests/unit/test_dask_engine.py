@@ -12,6 +12,7 @@ import pytest
 from netbench import dask_engine
 from netbench.dask_engine import FRUITLESS, _Engine
 from netbench.errors import RequestError, StoreError
+from netbench.journal import Ended, Journal
 from netbench.part_task import PROGRESS, RUN, PartTask, is_stopped, write_state
 from tests.support.local import Command
 
@@ -55,6 +56,9 @@ class Client:
         self.attempts.append((task.number, task.attempt))
         result = task.own / "fleet" / "result"
         result.mkdir(parents=True, exist_ok=True)
+        (result / "journal.jsonl").write_text("")
+        if "done" in self._outcomes.get(0, []):
+            Journal(result / "journal.jsonl").write(Ended("done"))
         with (result / "records.jsonl").open("a") as records:
             records.write("{}\n" if self._fruitful else "")
         (task.own / PROGRESS).write_text("run 1: send=write\nunfinish")
@@ -73,7 +77,7 @@ def engine(folder: Path, client: Client, told: Told) -> _Engine:
 
 
 def test_what_is_lost_is_tried_again_as_another_attempt(tmp_path: Path) -> None:
-    lost = [RuntimeError("KilledWorker"), -9, 130, StoreError("attempt 4 was made already"), 0]
+    lost = [RuntimeError("KilledWorker"), -9, 1, StoreError("attempt 4 was made already"), 0]
     client, told = Client({2: [*lost]}), Told()
     run = engine(tmp_path, client, told)
     assert run.run()
@@ -84,7 +88,7 @@ def test_what_is_lost_is_tried_again_as_another_attempt(tmp_path: Path) -> None:
         for why, n in (
             ("its Dask worker was lost", "1 record"),
             ("its controller was killed", "2 records"),
-            ("its controller was killed", "3 records"),
+            ("its campaign was lost", "3 records"),
             ("attempt 4 was made already", "4 records"),
         )
     ]
@@ -103,7 +107,7 @@ def test_attempts_that_add_nothing_are_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", [0, 1, 2, RequestError("another version")])
 def test_what_has_ended_is_not_tried_again(tmp_path: Path, outcome: object) -> None:
-    client = Client({1: [outcome]})
+    client = Client({0: ["done"], 1: [outcome]})
     run = engine(tmp_path, client, Told())
     assert run.run()
     assert client.attempts == [(1, 1), (2, 1)]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.errors import StoreError
+from netbench.interrupts import held_back
 from netbench.journal import (
     ENTRIES,
     Back,
@@ -26,11 +27,13 @@ from netbench.journal import (
     ModulesShown,
     OriginalKernel,
     Restored,
+    Why,
     entry_json,
     outstanding,
     parse_entry,
 )
-from netbench.json_lines import to_line
+from netbench.json_lines import JsonLines, to_line
+from netbench.signing import Key, LineSigner
 from tests.support import damage
 from tests.support.damage import texts
 
@@ -156,3 +159,26 @@ def test_changes_are_outstanding_until_they_are_restored_on_their_host() -> None
 def test_every_field_says_what_it_is() -> None:
     for entry in EXAMPLES.values():
         assert [each.name for each in fields(entry) if not each.metadata.get("about")] == []
+
+
+def test_an_interrupt_waits_until_a_signed_line_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = LineSigner(Key(b"k" * 32), "0" * 32)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "journal.jsonl").touch()
+    journal = Journal(tmp_path / "journal.jsonl")
+    assert journal.require(signer) == []
+    append = JsonLines.append_line
+
+    def interrupted(lines: JsonLines, line: bytes, force: bool = False) -> None:
+        append(lines, line, force)
+        held_back.interrupt()
+
+    monkeypatch.setattr(JsonLines, "append_line", interrupted)
+    whys: tuple[Why, ...] = ("limit", "done")
+    for why in whys:
+        with pytest.raises(KeyboardInterrupt):
+            journal.write(Ended(why))
+    assert Journal(tmp_path / "journal.jsonl").require(signer) == []
+    assert journal.entries() == [Ended("limit"), Ended("done")]
