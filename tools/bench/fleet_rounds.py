@@ -40,6 +40,13 @@ repeat: {{min: {blocks}, max: {blocks}}}
 """
 
 
+HOW = (
+    f"Side by side: `null` between {PAIRS} pairs of network namespaces, 60 ms a run, {BLOCKS}"
+    f" blocks; alone: {RUNS_ALONE} runs of one of these pairs. The cost of a run is the CPU time of"
+    " the controller's process."
+)
+
+
 @dataclass
 class Watched(Silent):
     """The controller's CPU and wall time, in seconds, when the last run of each block was kept."""
