@@ -304,11 +304,11 @@ def test_what_replaced_a_sink_between_runs_is_not_written(
     precious.write_text("precious")
     honest = Runner._measure
 
-    def measure(self: Runner, unit: Unit, ends: Ends, number: int) -> Any:
+    def measure(self: Runner, unit: Unit, ends: Ends, number: int, start: Any) -> Any:
         if number == 2:
             sink.unlink()
             REPLACEMENTS[says](sink, precious)
-        return honest(self, unit, ends, number)
+        return honest(self, unit, ends, number, start)
 
     monkeypatch.setattr(Runner, "_measure", measure)
     text = f"sweep: {{chunk: [4K, 8K]}}\ntransfer: {{sink: {{file: {sink}{overwrite}}}, bytes: 10000, warmup: 0s}}\n"
