@@ -124,7 +124,9 @@ class Runner:
         if self._seconds is None:
             return transfer.measure(unit.cell.transfer, ends, self._sinks, start=start)
         with told(ends.sender, number, unit.cell.transfer.sample, self._seconds):
-            return transfer.measure(unit.cell.transfer, ends, self._sinks, report=REPORT_NS)
+            return transfer.measure(
+                unit.cell.transfer, ends, self._sinks, report=REPORT_NS, start=start
+            )
 
     def why_unverified(self, unit: Unit) -> str:
         """Why what arrives cannot be looked at; "" where it can, or need not. Errors: Lost."""

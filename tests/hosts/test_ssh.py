@@ -249,7 +249,8 @@ def test_a_frozen_host_opens_no_session_but_is_given_up(bed: Bed) -> None:
     channel = bed.channel(connect_timeout=2.0)
     channel.connect()
     for pid in server.sessions():
-        os.kill(pid, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):  # one that only let it in
+            os.kill(pid, signal.SIGSTOP)
     with pytest.raises(HostError, match="refused a session"):
         channel.run(["true"])
     assert channel.run(["echo", "again"]).stdout == "again\n"
