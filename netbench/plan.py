@@ -15,14 +15,13 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 
 from netbench.campaign_rounds import CampaignRounds
-from netbench.model import CONTROL, NOTHING, Campaign, Cell, Part, Repeat
+from netbench.model import CONTROL, NOTHING, Campaign, Repeat
 from netbench.rounds import Rounds
 from netbench.steps import Apply, Boot, Key, ProfileRun, Run, Step, Unit, Verify
 
@@ -332,82 +331,6 @@ class Plan:
         once = sum(unit.cell.transfer.warmup for unit in self.units) / 1e9
         once += len(self.units) * (profile.duration / 1e9 + PROFILE_OVERHEAD_SECONDS)
         return profile.runs * once + (BOOT_SECONDS * len(self._kernels) if self.boots else 0.0)
-
-    def to_json(self) -> dict[str, object]:
-        """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what a reader of the
-        result needs beside it.
-        """
-        campaign = self.campaign
-        compare = campaign.compare
-        return {
-            "name": campaign.name,
-            "seed": campaign.seed,
-            "pairs": [pair.name for pair in campaign.pairs],
-            "rounds": [[pair.name for pair in pairs] for pairs in self.rounds],
-            "groups": {name: list(hosts) for name, hosts in campaign.groups.items()},
-            "links": {
-                name: {"hosts": list(link.hosts), "capacity": link.capacity}
-                for name, link in campaign.links.items()
-            },
-            "swept": [factor.name for factor in campaign.factors],
-            "held": {key: level.written for key, level in campaign.settings.items()},
-            "cells": [_planned(cell) for cell in campaign.cells],
-            "order": self.order(),
-            "runs_total": self.runs_total,
-            "seconds": round(self.seconds()[0], 1),
-            "seconds_at_most": round(self.seconds()[1], 1),
-            "boots": [
-                {"boot": boot.number, "kernel": boot.kernel, "blocks": self.blocks_a_boot}
-                | ({"build": boot.build} if boot.build else {})
-                for boot in self.all_boots()
-            ],
-            "repeat": _repeat(self.repeat),
-            "part": _part(campaign.part),
-            "tools": _tools(campaign),
-            "warnings": list(campaign.warnings),
-            "compare": None
-            if compare is None
-            else {
-                "factor": compare.factor,
-                "baseline": compare.baseline,
-                "margin": compare.margin,
-                "control": compare.control,
-            },
-        }
-
-
-def _planned(cell: Cell) -> Mapping[str, object]:
-    planned = {"cell": cell.id, "factors": dict(cell.factors)}
-    return planned | ({"control": True} if cell.control else {})
-
-
-def _part(part: Part | None) -> Mapping[str, object] | None:
-    if part is None:
-        return None
-    return {"number": part.number, "of": part.of, "pairs": list(part.pairs)}
-
-
-def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
-    """The command lines of the campaign's own tools that cells use."""
-    used = (cell.transfer.tool for cell in campaign.cells)
-    return {
-        tool.name: {"client": shlex.join(tool.client)}
-        | ({"server": shlex.join(tool.server)} if tool.server else {})
-        for tool in used
-        if tool.client
-    }
-
-
-def _repeat(repeat: Repeat) -> Mapping[str, object]:
-    return {
-        "min": repeat.min,
-        "max": repeat.max,
-        "confidence": repeat.confidence,
-        "precision": repeat.precision,
-        "metrics": list(repeat.metrics),
-        "boots": repeat.boots,
-        "until": repeat.until,
-    }
 
 
 def run_seconds(unit: Unit) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
+from netbench.plan_json import plan_json
 from netbench.units import count, format_duration
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def _run(options: argparse.Namespace) -> int:
         found = api.power(plan.campaign, options.power)
     if options.json:
         more = {"power": power_lines.to_json(found, options.power)} if found else {}
-        say_json(plan.to_json() | more)
+        say_json(plan_json(plan) | more)
     else:
         say(text(plan))
         if found:

@@ -47,6 +47,7 @@ from netbench.errors import (
 from netbench.journal import Ended, Why
 from netbench.model import Campaign
 from netbench.plan import Boot, Key, Plan, ProfileRun, Unit
+from netbench.plan_json import plan_json
 from netbench.store import Store
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
@@ -88,7 +89,7 @@ def start(
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
         plan = replace(plan, boot_ids=pool.boot_ids())
-        planned = plan.to_json() | {"rows": codec.to_json(described(_rows(pool, campaign)))}
+        planned = plan_json(plan) | {"rows": codec.to_json(described(_rows(pool, campaign)))}
         refuse_busy(pool)
         store = Store.create(results, campaign.name, campaign.text, planned)
         if store.why_unsigned:

@@ -8,6 +8,7 @@ from netbench import codec
 from netbench.conductor.progress import Progress
 from netbench.errors import StoreError
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.result_files import PlanFile
 from netbench.store import Store
 
@@ -46,7 +47,7 @@ def refuse_another(store: Store, plan: Plan) -> None:
 
 
 def _refuse_another_plan(store: Store, plan: Plan) -> None:
-    planned = codec.of_json(PlanFile, plan.to_json())
+    planned = codec.of_json(PlanFile, plan_json(plan))
     stored = store.plan()
     names = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
     if stored.rounds == planned.rounds or len(planned.pairs) == 1:

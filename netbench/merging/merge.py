@@ -19,6 +19,7 @@ from netbench.merging.files import facts, keep, write_logs, write_profiles, writ
 from netbench.merging.part_result import PartResult, Places, refuse_others
 from netbench.parts import split
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.result_files import SIGNATURE, FactsFile, MergedPart
 from netbench.result_signature import SIGNED, sign
 from netbench.store import document, new_folder, new_place, write_new
@@ -56,7 +57,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
         for number, part in enumerate(parts)
     ]
     missing = _missing(parts)
-    planned = plan.to_json() | {
+    planned = plan_json(plan) | {
         "rows": codec.to_json(first.plan.rows),
         "parts": codec.to_json(sorted([*known, *missing], key=lambda part: part.number)),
     }

@@ -17,6 +17,7 @@ from netbench.json_lines import JsonLines, cannot_read
 from netbench.model import Campaign
 from netbench.parts import as_planned
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.record import parse_record
 from netbench.result_files import Hosts, MergedPart, PlanFile, PlannedPart, read_facts, read_plan
 from netbench.result_signature import SIGNED
@@ -143,7 +144,7 @@ def refuse_others(parts: Sequence[PartResult]) -> None:
             raise RequestError(f"{first.path} and {part.path} are not of one campaign: {why}")
     for part in parts:
         stored, plan = part.plan, Plan(as_planned(first.campaign, part.plan), part.boot_ids)
-        made = codec.of_json(PlanFile, plan.to_json())
+        made = codec.of_json(PlanFile, plan_json(plan))
         if (made.cells, made.pairs, made.order) != (stored.cells, stored.pairs, stored.order):
             raise RequestError(
                 f"{part.path}: campaign.yaml does not match plan.json; restore it from a copy"

@@ -18,6 +18,7 @@ from netbench.errors import CampaignError
 from netbench.kernels.compile import build
 from netbench.model import Kernel, build_name
 from netbench.plan import Boot, Plan
+from netbench.plan_json import plan_json
 from netbench.result_files import HostEntry
 from tests.support.kernel_repository import Lines, Repository
 from tests.unit.test_boots import UP, Simulated, booted
@@ -130,7 +131,7 @@ def test_builds_of_a_kernel_take_turns_from_round_to_round() -> None:
     assert [boot.build for boot in boots if boot.kernel == "k1"] == [1, 2, 1, 2, 1]
     assert {boot.build for boot in boots if boot.kernel == "k2"} == {None}
     assert [boot.kernel for boot in boots] == [b.kernel for b in several(5, (1, 1)).all_boots()]
-    told = plan.to_json()["boots"]
+    told = plan_json(plan)["boots"]
     assert isinstance(told, list)
     assert [each.get("build") for each in told] == [boot.build for boot in boots]
     assert plan.boot_on("k1") == Boot(0, "k1", 1)

@@ -41,6 +41,7 @@ from netbench.model import (
     Transfer,
 )
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.units import format_size, format_time
 from tests.support.hand_catalogue import catalogue
 
@@ -645,7 +646,7 @@ def test_rows_of_include_with_levels_of_their_own_are_a_warning(
         for what in warned
     ]
     planned = Plan(campaign)
-    assert planned.to_json()["warnings"] == list(campaign.warnings)
+    assert plan_json(planned)["warnings"] == list(campaign.warnings)
     assert plan_text(planned).count("WARNING: line 4: include[0]") == len(warned)
 
 

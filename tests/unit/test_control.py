@@ -15,6 +15,7 @@ from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.errors import CampaignError
 from netbench.model import Campaign
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.record import Record, SideCounters, Status, parse_record
 from netbench.store import now
 from tests.unit.test_plan import runs
@@ -93,7 +94,7 @@ def test_a_word_that_is_no_switch_is_refused_with_its_place() -> None:
 
 
 def test_the_plan_has_controls_among_cells_order_and_runs() -> None:
-    plan = Plan(parse(FOUR + REPEAT)).to_json()
+    plan = plan_json(Plan(parse(FOUR + REPEAT)))
     assert plan["cells"][-1] == {  # type: ignore[index]
         "cell": "chunk=2K,control",
         "factors": {"chunk": "2K"},

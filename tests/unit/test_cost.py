@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from netbench.plan_json import plan_json
 from tools.bench.ledger import costs, plan_of
 
 ATTEMPTS = 3  # what shares a core slows one half of a measurement, rarely of each
@@ -46,7 +47,7 @@ def test_many_levels_cost_what_they_are() -> None:
 
 
 def test_a_plan_does_not_grow_with_the_number_of_runs() -> None:
-    short, long = plan_of(1000, 3).to_json(), plan_of(1000, 100_000, 100_000).to_json()
+    short, long = plan_json(plan_of(1000, 3)), plan_json(plan_of(1000, 100_000, 100_000))
     assert short["order"] == long["order"]
     assert len(long["order"]) == 1000  # type: ignore[arg-type]
     assert long["runs_total"] == 100_000_000

@@ -62,10 +62,11 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "rounds": {"model"},
     "campaign_rounds": {"model", "rounds", "steps"},
     "plan": BASE_LAYER | {"campaign_rounds", "rounds", "steps"},
+    "plan_json": {"model", "plan"},
     "parts": BASE_LAYER | {"result_files"},
     "part_task": {"errors"},
     "dask_engine": BASE_LAYER | {"journal", "merging", "part_task", "parts", "store"},
-    "merging": BELOW | {"campaign", "parts", "plan", "store"},
+    "merging": BELOW | {"campaign", "parts", "plan", "plan_json", "store"},
     "tools": BASE_LAYER | {"record", "tools"},
     "campaign": BASE_LAYER | CATALOGUES | {"campaign", "rounds", "tools"},
     "hosts": BASE_LAYER | {"hosts", "interrupts"},
@@ -91,7 +92,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "lab": BASE_LAYER | {"cache", "kernels", "lab", "hosts", "store", "ownership"},
     "conductor": BELOW
     | {"boot", "plan", "rounds", "hosts", "store", "settings", "engine", "analysis", "conductor"}
-    | {"tools"},
+    | {"plan_json", "tools"},
     "live": BELOW
     | {"campaign", "parts", "plan", "store", "analysis", "conductor", "report.numbers"},
     "api": BELOW
@@ -116,7 +117,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "listing": {"model", "settings", "engine", "conductor", "report"},
     "cli": BELOW
     | {"live", "__version__", "api", "campaign", "parts", "plan", "analysis", "report", "conductor"}
-    | {"merging"}
+    | {"merging", "plan_json"}
     | {"bisection", "built_kernels", "judge", "kernels", "lab", "listing", "new_file", "redaction"}
     | {"starter", "tables"},
     "__main__": {"control_characters", "errors", "interrupts", "cli"},

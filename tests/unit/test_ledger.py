@@ -12,6 +12,7 @@ from netbench.analysis.accounts import ACCOUNTS
 from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
 from netbench.conductor.run_history import is_finished
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.record import Record, SideCounters, Status
 from netbench.result_files import HostEntry
 from netbench.store import Store, now
@@ -210,7 +211,7 @@ def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
 
 def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) -> None:
     plan, _ = in_boots()
-    store = Store.create(tmp_path, "b", BOOTS, plan.to_json() | {"rows": []})
+    store = Store.create(tmp_path, "b", BOOTS, plan_json(plan) | {"rows": []})
     store.lock()
     store.facts({"h": [HostEntry(1, "x", 100, {})]})
     order = [

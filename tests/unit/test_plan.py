@@ -24,6 +24,7 @@ from netbench.model import (
     Transfer,
 )
 from netbench.plan import Apply, Plan, ProfileRun, Run, Step, Unit, Verify, run_seconds
+from netbench.plan_json import plan_json
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
@@ -151,7 +152,7 @@ def test_estimated_time_counts_warmup_duration_and_blocks() -> None:
 
 
 def test_json_has_the_words_of_the_contract() -> None:
-    found = Plan(make({"x": ["1", "2"]})).to_json()
+    found = plan_json(Plan(make({"x": ["1", "2"]})))
     assert found["cells"] == [
         {"cell": "x=1", "factors": {"x": "1"}},
         {"cell": "x=2", "factors": {"x": "2"}},
@@ -238,7 +239,7 @@ def test_pairs_of_a_round_run_the_same_cell_side_by_side() -> None:
         ("b>c", 2, "d>a"),
         ("d>a", 2, "b>c"),
     }
-    assert plan.to_json()["rounds"] == [["a>b", "c>d"], ["b>c", "d>a"]]
+    assert plan_json(plan)["rounds"] == [["a>b", "c>d"], ["b>c", "d>a"]]
 
 
 def test_plan_in_words_says_rounds_and_cuts_what_is_long() -> None:

@@ -10,6 +10,7 @@ import pytest
 from netbench.campaign import load, parse
 from netbench.model import Campaign, Lab
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from tests.support.hand_catalogue import catalogue
 from tests.support.paths import ROOT
 
@@ -22,7 +23,7 @@ def test_each_campaign_plans_and_can_be_executed(file: Path) -> None:
     campaign = load(file)
     assert campaign.name == file.stem
     assert campaign.about
-    assert Plan(campaign).to_json()["cells"]
+    assert plan_json(Plan(campaign))["cells"]
 
 
 def factors(campaign: Campaign, *names: str) -> set[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from netbench.campaign.schema.tools import COLUMNS
 from netbench.errors import CampaignError
 from netbench.model import Tool
 from netbench.plan import Plan
+from netbench.plan_json import plan_json
 from netbench.tables.frames import OUTCOME, RUN
 
 HEAD = "netbench: 1\nname: t\n"
@@ -56,7 +57,7 @@ def test_a_command_line_is_a_level_by_the_name_of_its_program(
     assert [cell.transfer.tool.name for cell in read.cells] == names
     ids = [cell.id for cell in read.cells]
     assert ids == [f"tool={name.replace(' ', '%20')}" for name in names]
-    plan = Plan(read).to_json()
+    plan = plan_json(Plan(read))
     assert plan["tools"].keys() == set(names) - {"none", "iperf3"}  # type: ignore[attr-defined]
 
 

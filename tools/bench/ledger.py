@@ -24,6 +24,7 @@ from netbench.conductor.runner import RunResult
 from netbench.engine.local import local
 from netbench.json_lines import now
 from netbench.plan import Plan, Run, Unit
+from netbench.plan_json import plan_json
 from netbench.record import Record, SideCounters
 from netbench.result_files import HostEntry
 from netbench.store import Store
@@ -74,7 +75,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     """Keep so many runs in a new result below `folder`; seconds of CPU for each."""
     rows = local().rows
     text = plan.campaign.text
-    planned = plan.to_json() | {"rows": codec.to_json(described(rows))}
+    planned = plan_json(plan) | {"rows": codec.to_json(described(rows))}
     store = Store.create(folder, "ledger", text, planned)
     store.lock()
     recorder = Recorder(plan, RunHistory(store, plan, rows), Silent())
@@ -124,7 +125,7 @@ def measure() -> Part:
         cost = np.array(list(costs(plan_of(CELLS, 3), Path(name), 2 * CELLS))) * 1e3
         rows.append(_row(f"a run of {CELLS} cells, mean", float(cost.mean()), "ms", 2))
     begun = time.process_time()
-    plan_of(CELLS, 100_000, 100_000).to_json()
+    plan_json(plan_of(CELLS, 100_000, 100_000))
     rows.append(_row(f"plan of {CELLS} cells", time.process_time() - begun, "s", None))
     return Part("Cost that does not grow with the campaign", HOW, tuple(rows))
 

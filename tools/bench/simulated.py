@@ -23,6 +23,7 @@ from netbench.analysis.intervals import Numbers
 from netbench.codec import SCHEMA
 from netbench.conductor.ledger import Ledger
 from netbench.plan import Plan, Unit
+from netbench.plan_json import plan_json
 from netbench.record import Record, SideCounters
 from netbench.report.source import Source
 
@@ -76,7 +77,7 @@ class Simulated:
         """Where the result is written; the next one takes its place."""
         self._folders.append(tempfile.TemporaryDirectory())
         folder = Path(self._folders[0].name)
-        (folder / "plan.json").write_text(json.dumps({"schema": SCHEMA, **self.plan.to_json()}))
+        (folder / "plan.json").write_text(json.dumps({"schema": SCHEMA, **plan_json(self.plan)}))
         return folder
 
     def run(self, drawn: Drawn) -> Source:

@@ -8,53 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import NamedTuple
 
 from netbench.report.blocks import Section
 from netbench.report.source import Source
 
+
+class _Row(NamedTuple):
+    """A section; of_cells: it has a row for each cell and pair, and a fleet's report has it on
+    demand.
+    """
+
+    name: str
+    of_cells: bool = False
+
+
 SECTIONS = (
-    "summary",
-    "fleet",
-    "matrix",
-    "cells",
-    "comparison",
-    "boots",
-    "factors",
-    "effects",
-    "published",
-    "promise",
-    "cautions",
-    "netperf",
-    "meters",
-    "interrupts",
-    "who_paid",
-    "counters",
-    "processes",
-    "profile",
-    "proof",
-    "settings",
-    "environment",
-    "method",
+    _Row("summary"),
+    _Row("fleet"),
+    _Row("matrix", of_cells=True),
+    _Row("cells", of_cells=True),
+    _Row("comparison", of_cells=True),
+    _Row("boots"),
+    _Row("factors"),
+    _Row("effects", of_cells=True),
+    _Row("published"),
+    _Row("promise"),
+    _Row("cautions"),
+    _Row("netperf", of_cells=True),
+    _Row("meters", of_cells=True),
+    _Row("interrupts", of_cells=True),
+    _Row("who_paid", of_cells=True),
+    _Row("counters", of_cells=True),
+    _Row("processes", of_cells=True),
+    _Row("profile"),
+    _Row("proof", of_cells=True),
+    _Row("settings", of_cells=True),
+    _Row("environment"),
+    _Row("method"),
 )
-OF_CELLS = (
-    "matrix",
-    "cells",
-    "comparison",
-    "effects",
-    "netperf",
-    "meters",
-    "interrupts",
-    "who_paid",
-    "counters",
-    "processes",
-    "proof",
-    "settings",
-)
-"""Sections with a row for each cell and pair: a fleet's report has them on demand."""
 
 
 def sections(of_cells: bool = True) -> Iterator[Callable[[Source], Section | None]]:
-    """The functions of SECTIONS, in order; of_cells: with those that are OF_CELLS."""
-    for name in SECTIONS:
-        if of_cells or name not in OF_CELLS:
-            yield getattr(import_module(f"{__name__}.{name}"), name)
+    """The functions of SECTIONS, in order; of_cells: with those that are of cells."""
+    for row in SECTIONS:
+        if of_cells or not row.of_cells:
+            yield getattr(import_module(f"{__name__}.{row.name}"), row.name)

@@ -11,7 +11,7 @@ from netbench.report import html, markdown, text
 from netbench.report import json as as_json
 from netbench.report.build import Report, build
 from netbench.report.fleet_plot import heat_map
-from netbench.report.sections import OF_CELLS
+from netbench.report.sections import SECTIONS
 from tests.support.fleets import MadeFleet, bisection, names, ring
 
 HOSTS = names(60)
@@ -51,7 +51,7 @@ def test_no_line_of_the_text_is_wider_than_a_terminal(report: Report) -> None:
 def test_tables_of_cells_are_there_on_demand_alone(folder: Path, report: Report) -> None:
     keys = {section.key for section in report.sections}
     assert "fleet" in keys
-    assert not keys & set(OF_CELLS)
+    assert not keys & {row.name for row in SECTIONS if row.of_cells}
     demanded = build(folder, with_cells=True)
     assert {"fleet", "cells"} <= {section.key for section in demanded.sections}
     rows = [len(block.rows) for block in demanded.section("fleet").blocks if hasattr(block, "rows")]
