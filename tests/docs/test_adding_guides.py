@@ -231,7 +231,8 @@ def test_a_toy_section_is_one_new_file_and_one_row() -> None:
         "netbench/report/sections/spread.py",
     ]
     row = diff.split("diff --git")[1]
-    assert [line for line in row.splitlines() if re.match(r"[+-][^+-]", line)] == ['+    "spread",']
+    changed = [line for line in row.splitlines() if re.match(r"[+-][^+-]", line)]
+    assert changed == ['+    _Row("spread", of_cells=True),']
 
 
 SETTING = """
