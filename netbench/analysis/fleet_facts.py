@@ -43,7 +43,7 @@ class Differing:
 
 def known_facts(result: Result, hosts: Sequence[str], cell: str = "") -> Known:
     """The facts of hosts, as they were at the end, without what varies by itself, and with `cell`
-    its settings as read back.
+    its settings as read back, but for buffers that the kernel sizes by what a run moved.
     """
     found: dict[str, dict[str, str]] = {}
     for host in hosts:
@@ -53,7 +53,7 @@ def known_facts(result: Result, hosts: Sequence[str], cell: str = "") -> Known:
                 if not (name in BY_NAME and BY_NAME[name].varies):
                     found.setdefault(name, {})[host] = value
     for each in result.readbacks if cell else ():
-        if each.cell == cell and each.read:
+        if each.cell == cell and each.read and not each.is_outcome:
             sender, _, receiver = each.pair.partition(">")
             host = sender if each.side == "sender" else receiver
             found.setdefault(each.name + READ_BACK, {})[host] = each.read

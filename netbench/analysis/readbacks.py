@@ -9,6 +9,9 @@ from typing import Any
 
 from netbench.record import SIDES, Settings
 
+BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
+"""Settings whose size the kernel changes while bytes flow where none is asked for."""
+
 
 @dataclass(frozen=True)
 class Readback:
@@ -26,6 +29,11 @@ class Readback:
     read: str
     runs: int
     after: str = ""
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it says what the kernel made of a run, rather than what the run was to be."""
+        return self.name in BUFFERS and not self.asked
 
 
 class ReadbackTally:

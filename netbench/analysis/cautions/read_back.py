@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.analysis.readbacks import Readback
+from netbench.analysis.readbacks import BUFFERS, Readback
 
-BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
 OPTIONS = (*BUFFERS, "congestion")
 
 

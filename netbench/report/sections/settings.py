@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from netbench.analysis.readbacks import BUFFERS
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
 from netbench.units import count
 
 FEW = 2
-BUFFERS = ("send_buffer", "receive_buffer")
 Place = tuple[str, str]  # cell, pair
 
 

@@ -12,10 +12,12 @@ from scipy.special import bdtrc
 
 from netbench.analysis.fleet import Fleet, fleets_of
 from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
+from netbench.analysis.fleet_facts import known_facts, odd_facts
 from netbench.analysis.fleet_model import Observed, moments
 from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis, analysed
 from netbench.analysis.fleet_runs import moderated
 from netbench.analysis.load import load
+from netbench.analysis.readbacks import Readback
 from netbench.model import Repeat
 from tests.support.fleets import MadeFleet, bisection, every, names, ring
 
@@ -231,3 +233,20 @@ def test_an_outlier_is_not_drawn_towards_the_others() -> None:
     assert np.isnan(by_name[o.pairs[4]].shrunk)
     others = [s for s in by_name.values() if not s.outlying]
     assert all(abs(np.log(s.shrunk)) <= abs(np.log(s.ratio)) for s in others)
+
+
+def test_a_buffer_that_the_kernel_sizes_is_no_fact_of_a_host_and_one_asked_for_is(
+    tmp_path: Path,
+) -> None:
+    result = load(MadeFleet(pairs=ring(names(12))).write(tmp_path))
+
+    def odd(asked: str) -> set[str]:
+        read = [
+            Readback("all", pair, "sender", "send_buffer", asked, "9" if at == 3 else "8", 5)
+            for at, pair in enumerate(result.plan.pairs)
+        ]
+        known = known_facts(replace(result, readbacks=read), names(12), "all")
+        return {each.fact for facts in odd_facts(known).values() for each in facts}
+
+    assert odd("") == set()
+    assert odd("4") == {"send_buffer (read back)"}
