@@ -17,7 +17,8 @@ def command_line(text: str) -> str:
 
 
 KERNEL_CONFIG = (
-    'for file in /proc/config.gz "/boot/config-$(uname -r)" "/lib/modules/$(uname -r)/config"; do'
+    "read -r release </proc/sys/kernel/osrelease;"
+    ' for file in /proc/config.gz "/boot/config-$release" "/lib/modules/$release/config"; do'
     ' [ -r "$file" ] || continue; case $file in *.gz) gzip -dc "$file" ;; *) cat "$file" ;; esac'
     " | grep -E '^CONFIG_HZ=|CONFIG_IRQ_TIME_ACCOUNTING'; exit; done;"
     " echo no configuration of this kernel is there >&2; exit 1"
