@@ -128,18 +128,28 @@ class HeldSettings:
             self._refused[host] = str(error)
 
     def restore(self) -> None:
-        """Put back everything, on every host, the last claimed first: receivers, then senders; by
-        the journal what a worker held that is lost. Errors: EngineError, Lost or TimeoutError of
-        the first thing that could not be; others are put back.
+        """Put back everything, on every host, many at the same time; of hosts that share a kernel
+        the last claimed first: receivers, then senders. By the journal what a worker held that is
+        lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not be; others
+        are put back.
         """
-        failed: EngineError | Lost | TimeoutError | None = None
+        kernels = self._pool.boot_ids()
+        mates: dict[str, list[str]] = {}
         for host in self._restore_order(self._hosts):
-            try:
-                self._restore(host)
-            except (EngineError, Lost, TimeoutError) as error:
-                failed = failed or error
-        if failed:
-            raise failed
+            mates.setdefault(kernels.get(host, host), []).append(host)
+        groups = {hosts[0]: hosts for hosts in mates.values()}
+        failed: dict[str, EngineError | Lost | TimeoutError] = {}
+
+        def restore(host: str) -> None:
+            for mate in groups.get(host, ()):
+                try:
+                    self._restore(mate)
+                except (EngineError, Lost, TimeoutError) as error:
+                    failed[mate] = error
+
+        self._pool.each(restore)
+        for host in self._restore_order(failed):
+            raise failed[host]
 
     def _restore_order(self, hosts: Iterable[str]) -> list[str]:
         roles = self._campaign.roles

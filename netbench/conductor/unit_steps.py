@@ -70,6 +70,7 @@ class UnitSteps:
                     self._profile(step)
         except SettingRefused as error:
             self._recorder.keep_unmeasured(step.unit, "refused", str(error))
+        self._pool.reached()
 
     def _apply(self, unit: Unit) -> None:
         retry(lambda: self._settings.enter(unit), lambda error: self._replace_workers(unit, error))

@@ -62,6 +62,7 @@ class WorkerPool:
         self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
         self._lost: set[str] = set()
         self._gone: set[str] = set()  # hosts that were lost and did not come back in time
+        self._patient_since: float | None = None  # when a host was lost, and none has been back
         self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
@@ -134,24 +135,31 @@ class WorkerPool:
         return Worker(channel.start_mover(self._hosts[host].run_as), host)
 
     def _restart(self, host: str, role: str) -> Worker:
-        """A worker on a host that was lost, which may take a while to come back. Errors:
-        HostGone.
+        """A worker on a host that was lost, which may take a while to come back. Hosts that are
+        lost one after another, with nothing done between, are waited for once: a switch or a rack
+        takes all of them along. Errors: HostGone.
         """
+        self._patient_since = since = self._patient_since or time.monotonic()
         seconds = 0.0 if host in self._gone else RECONNECT_SECONDS
-        deadline = time.monotonic() + seconds
         while True:
             try:
                 worker = self._start(host, role)
             except Lost as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() > since + seconds:
                     self._gone.add(host)
-                    raise HostGone(f"{error}; tried again for {RECONNECT_SECONDS:.0f} s") from error
+                    within = f"within {RECONNECT_SECONDS:.0f} s"
+                    raise HostGone(f"{error}; no lost host was back {within}") from error
                 self.disconnect(host)
                 time.sleep(RECONNECT_PAUSE)
             else:
                 self._lost.discard(host)
                 self._gone.discard(host)
+                self.reached()
                 return worker
+
+    def reached(self) -> None:
+        """Hosts answer: one that is lost from now on is waited for anew."""
+        self._patient_since = None
 
     def _refuse_another_boot(self, host: str, worker: Worker) -> None:
         """What was set and read of a host holds for one boot: after a reboot of its own it is

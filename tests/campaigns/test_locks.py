@@ -118,3 +118,22 @@ def test_what_other_accounts_say_of_themselves_is_a_caution(two: Campaign) -> No
         ours.claim()
     assert [line for line in said if "theirs/1?[31m seems to use this host" not in line] == []
     assert sorted(line.partition(":")[0] for line in said) == ["rcv", "snd"], "once each"
+
+
+def test_hosts_of_different_kernels_are_put_back_at_the_same_time(
+    two: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not answer keeps no other waiting. That they are two kernels is made up."""
+    both = threading.Barrier(2)
+    with WorkerPool(two) as pool:
+        ours = held(two, pool)
+        ours.claim()
+        monkeypatch.setattr(pool, "boot_ids", lambda: {"snd": "one", "rcv": "another"})
+        honest = ours._restore
+
+        def together(host: str) -> None:
+            both.wait(timeout=30)
+            honest(host)
+
+        monkeypatch.setattr(ours, "_restore", together)
+        ours.restore()

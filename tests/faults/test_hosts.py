@@ -451,7 +451,7 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: 
     assert code == 1
     assert statuses(campaign) == ["interrupted"]
     assert "the worker is gone" in campaign.records()[0]["reason"]
-    assert "tried again for 1 s" in said
+    assert "no lost host was back within 1 s" in said
     assert f"`resume {campaign.folder}` continues it" in said
 
 

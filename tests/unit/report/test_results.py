@@ -26,11 +26,10 @@ from nbclient import NotebookClient
 import netbench
 from netbench.errors import ReportError
 from netbench.report import csv
-from tests.support.paths import ROOT, SAMPLE, sample
+from tests.support.paths import ROOT, sample
 from tests.support.synthetic import Record, Synth, failed
 
 NOTEBOOKS = ROOT / "notebooks"
-METERS = ("system_cpu.procstat", "system_cpu.rusage")
 
 
 @pytest.fixture(scope="module")
@@ -225,22 +224,32 @@ def test_first_look_runs(result: netbench.Results, monkeypatch: pytest.MonkeyPat
 
 
 def test_meters_are_told_apart_on_the_committed_sample() -> None:
-    """The interval and the numbers of runs are those of scipy over the committed records."""
+    """What runs each meter needs is by the raw counters; at a low load soak needs fewer of them
+    than procstat.
+    """
     shown = outputs("cpu-meters")
-    said = "".join(output.get("text", "") for output in shown)
-    runs = netbench.load(SAMPLE).runs
-    logs = np.log(runs["system_cpu.procstat"] / runs["system_cpu.rusage"])
-    half = scipy.stats.t.ppf(0.975, len(logs) - 1) * scipy.stats.sem(logs)
-    low, high = (100 * np.expm1(logs.mean() + sign * half) for sign in (-1, 1))
-    assert f"95% interval {low:+.1f} to {high:+.1f}%" in said
-    needed = [int(n) for n in re.findall(r"so (\d+) runs for ±1%", said)]
-    assert len(needed) == 2
-    stds = runs.groupby(["send", "pin"], observed=True)[list(METERS)].std().mean()
-    means = runs[list(METERS)].mean()
-    assert needed == [math.ceil((196 * stds[each] / means[each]) ** 2) for each in METERS]
-    off = 100 * (means.iloc[0] / means.iloc[1] - 1)
-    assert f"{off:+.0f}% from the other" in said
+    busy = defaultdict(list)
+    for line in (sample("cpu-meters") / "records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        cpus = 0.0
+        for side in (record["sender"], record["receiver"]):
+            cpus += np.diff(side["rusage"]["cpu_ns"])[0] / np.diff(side["time_ns"])[0]
+        busy[record["factors"]["rate"]].append(cpus)
+    (needed,) = (text for text in map(plain, shown[-1:]) if text.startswith("meter "))
+    rows = {line.split()[0]: list(map(int, line.split()[1:])) for line in needed.splitlines()[2:]}
+    assert rows.keys() == busy.keys()
+    for rate, each in busy.items():
+        assert rows[rate][0] == math.ceil((1.96 * np.std(each, ddof=1) / np.mean(each) / 0.05) ** 2)
+    _, procstat, soak = rows["100Mb/s"]
+    assert soak < procstat
+    assert any("others used" in output.get("text", "") for output in shown)
     assert sum("image/png" in output.get("data", {}) for output in shown) == 1
+
+
+def plain(output: Any) -> str:
+    """An output as text."""
+    text: str = output.get("data", {}).get("text/plain", "")
+    return text
 
 
 def test_sosend_is_revisited_on_the_committed_sample() -> None:

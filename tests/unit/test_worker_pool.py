@@ -1,0 +1,48 @@
+"""Waiting for hosts that are lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from netbench import campaign
+from netbench.conductor import worker_pool
+from netbench.conductor.worker_pool import WorkerPool
+from netbench.errors import HostError, HostGone
+from netbench.hosts.base import Channel
+from netbench.model import Host
+
+PAIRS = """\
+netbench: 1
+name: p
+hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2},
+        c: {ssh: c, address: 10.0.0.3}, d: {ssh: d, address: 10.0.0.4}}
+pairs: [{sender: a, receiver: b}, {sender: c, receiver: d}]
+"""
+
+
+def test_hosts_that_are_lost_one_after_another_are_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until something is done again: then the next one that is lost is waited for anew."""
+    monkeypatch.setattr(worker_pool, "RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(worker_pool, "RECONNECT_PAUSE", 0.01)
+    tried = Counter[str]()
+
+    def silent(host: Host) -> Channel:
+        tried[host.name] += 1
+        raise HostError(f"{host.name}: no answer")
+
+    with WorkerPool(campaign.parse(PAIRS, "p.yaml"), silent) as pool:
+
+        def wait_for(host: str, role: str) -> int:
+            pool.dismiss(host, role)
+            with pytest.raises(HostGone, match="no lost host was back within 0 s"):
+                pool.worker(host, role)
+            return tried[host]
+
+        assert wait_for("a", "sender") > 1
+        assert (wait_for("b", "receiver"), wait_for("c", "sender")) == (1, 1)
+        pool.reached()
+        assert wait_for("d", "receiver") > 1
