@@ -70,14 +70,14 @@ def _sysctl(folder: str, name: str, about: str, fact: str = "", setting: str = "
 
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
 # cat fails where a process has ended meanwhile, and by more where it was not run.
-_RUNS = """names=$(cat /proc/[0-9]*/comm 2>/dev/null)
-[ $? -lt 126 ] || exit 2
+_STATE = """command -v "$0" >/dev/null || { echo not installed; exit; }
+names=$(cat /proc/[0-9]*/comm 2>/dev/null)
+[ $? -lt 126 ] || exit 1
 case "
 $names
 " in *"
 $0
-"*) exit 0;; esac
-exit 1
+"*) echo running;; *) echo not running;; esac
 """
 
 FACTS: tuple[Fact, ...] = (
@@ -178,14 +178,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "irqbalance",
         "whether irqbalance moves interrupts between CPUs",
-        (
-            FactSource(
-                "exec",
-                ("sh", "-c", _RUNS, "irqbalance"),
-                lambda text: "running",
-                ("exit status 1:", "not running"),
-            ),
-        ),
+        (FactSource("exec", ("sh", "-c", _STATE, "irqbalance")),),
         CPU,
     ),
     Fact(
