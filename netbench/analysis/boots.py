@@ -143,9 +143,9 @@ def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
     """The values with each boot moved to the common mean: what is left says whether runs within a
     boot are independent draws.
     """
-    units, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
-    if len(units) < 2:
+    if not len(boots) or (boots == boots[0]).all():
         return values
+    _, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
     means = np.bincount(at, values) / counts
     return values - means[at] + float(values.mean())
 

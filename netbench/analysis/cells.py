@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,13 @@ from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.compare import builds_of
 from netbench.analysis.counts import count_interval
-from netbench.analysis.dependence import FEWEST, Dependences, lags_of
-from netbench.analysis.intervals import Interval, Numbers, column_intervals, sequential_confidence
+from netbench.analysis.dependence import Lag, Pool, lags_of, relative
+from netbench.analysis.intervals import Interval, Numbers, mean_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.modes import CellModes, Modes, find_modes
 from netbench.analysis.pairs import by_unit
 from netbench.analysis.result import Result
+from netbench.analysis.segments import joined
 from netbench.analysis.series import instabilities
 from netbench.result_files import PlannedCell
 
@@ -120,6 +122,15 @@ def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
     return _Table(result).modes
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """A metric of a (cell, pair): its interval over runs, the least and the greatest value."""
+
+    interval: Interval
+    least: float
+    most: float
+
+
 class _Table:
     """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
 
@@ -138,6 +149,8 @@ class _Table:
             frame["reason"].to_numpy(dtype=object),
         )
         self.unmarked = (frame["engaged"] == "").to_numpy()
+        described = {name: result.describe(name) for name in self.names}
+        self.ranges = {name: (each.lowest, each.highest) for name, each in described.items()}
 
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
@@ -155,15 +168,49 @@ class _Table:
         return found
 
     @cached_property
-    def dependences(self) -> dict[str, Dependences]:
-        """How far runs follow each other on each pair, from the cells of one boot."""
-        found = {pair: Dependences() for pair in self.result.plan.pairs}
-        for (cell, pair), rows in rows_by_cell(self.result.runs).items():
-            good = rows[self.ok[rows]]
-            if len(good) >= FEWEST and len(set(self.boot[good].tolist())) == 1:
-                for metric, lag in lags_of(self.columns(good)).items():
-                    found[pair].see_cell(cell, metric, lag)
+    def over_runs(self) -> dict[tuple[str, str], dict[str, _Measured]]:
+        """The metrics that ok runs of each (cell, pair) have; intervals are widened where the number
+        of runs was chosen by looking, and where runs follow each other, as the cells of one boot of
+        the pair show. Those of counts have their own distribution.
+        """
+        repeat = self.result.repeat
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        good = {
+            key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()
+        }
+        rows, every = joined(list(good.values()))
+        boots = self.boot[rows]
+        one_boot = (every.lowest(boots) == every.highest(boots)).tolist()
+        found: dict[tuple[str, str], dict[str, _Measured]] = {key: {} for key in good}
+        for at, name in enumerate(self.names):
+            values = self.values[rows, at]
+            have = ~np.isnan(values)
+            values, parts = values[have], every.where(have)
+            lags = lags_of(relative(values, parts), parts)
+            told: dict[str, list[Lag]] = {pair: [] for pair in self.result.plan.pairs}
+            for (_, pair), lag in compress(zip(good, lags, strict=True), one_boot):
+                told[pair].append(lag)
+            dependences = {pair: Pool(of_pair).dependence for pair, of_pair in told.items()}
+            intervals = mean_intervals(values, parts, confidence)
+            series = np.split(values, np.cumsum(parts.lengths)[:-1])
+            ends = zip(parts.lowest(values).tolist(), parts.highest(values).tolist(), strict=True)
+            is_count = self.result.describe(name).is_count
+            for key, interval, each, (least, most) in zip(
+                good, intervals, series, ends, strict=True
+            ):
+                if is_count and interval.n:
+                    counted = count_interval(each, confidence)
+                    found[key][name] = _Measured(counted, least, most)
+                elif interval.n:
+                    widened = dependences[key[1]].widened(interval, confidence)
+                    kept = self.in_range(name, widened, least, most)
+                    found[key][name] = _Measured(kept, least, most)
         return found
+
+    def in_range(self, name: str, interval: Interval, least: float, most: float) -> Interval:
+        """The interval within what its metric cannot leave; of values from least to most."""
+        lowest, highest = self.ranges[name]
+        return interval.within(lowest, highest, (least, most))
 
     def standing(self, place: _Place) -> Standing:
         """What the closing rule sees: values by block, and the status of a cell that no further run
@@ -209,14 +256,14 @@ class _Table:
         """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
         rows = place.rows
         good = rows[self.ok[rows]]
-        values = self.columns(good)
+        measured = self.over_runs.get(place.key, {})
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
-        asked = {name: self.within(name, good) for name in repeat.metrics if name in values}
         modes = {m: found for (p, m), found in self.modes.items() if p == place.pair}
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
             enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
+            asked = ((name, self.within(name, good)) for name in repeat.metrics if name in measured)
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
                 status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
@@ -226,11 +273,9 @@ class _Table:
             factors=place.factors,
             status=status,
             n=len(good),
-            intervals=self.in_range(
-                self.over_boots(values, good) if by_boot else self.over_runs(values, place.pair),
-                values,
-                by_boot,
-            ),
+            intervals=self.over_boots(measured, good)
+            if by_boot
+            else {name: each.interval for name, each in measured.items()},
             reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
             unit=self.unit(good) if by_boot else "run",
             signs=signs,
@@ -246,14 +291,6 @@ class _Table:
         """`build` where that of every boot is known, else `boot`."""
         return "build" if self.builds.keys() >= set(self.boot[rows].tolist()) else "boot"
 
-    def columns(self, rows: Rows) -> dict[str, Numbers]:
-        """The values of each metric that has any, in order of execution."""
-        chosen = self.values[rows]
-        have = ~np.isnan(chosen)
-        return {
-            name: chosen[have[:, i], i] for i, name in enumerate(self.names) if have[:, i].any()
-        }
-
     def within(self, name: str, rows: Rows) -> Numbers:
         """The values of a metric, free of what its boots differ by: whether these are independent
         draws is another question.
@@ -262,38 +299,7 @@ class _Table:
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])
 
-    def over_runs(self, values: Mapping[str, Numbers], pair: str) -> dict[str, Interval]:
-        """Intervals over runs, widened where their number was chosen by looking, and where runs
-        follow each other.
-        """
-        repeat = self.result.repeat
-        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return {
-            name: self.dependences[pair].of_cell(name).widened(interval, confidence)
-            for name, interval in _intervals(values, confidence).items()
-        }
-
-    def in_range(
-        self, intervals: Mapping[str, Interval], values: Mapping[str, Numbers], by_boot: bool
-    ) -> dict[str, Interval]:
-        """The intervals, those of counts of runs by their own distribution, and all others within
-        what the metric cannot leave.
-        """
-        repeat = self.result.repeat
-        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        found: dict[str, Interval] = {}
-        for name, interval in intervals.items():
-            metric, each = self.result.describe(name), values[name]
-            found[name] = (
-                count_interval(each, confidence)
-                if metric.is_count and not by_boot
-                else interval.within(
-                    metric.lowest, metric.highest, (float(each.min()), float(each.max()))
-                )
-            )
-        return found
-
-    def over_boots(self, values: Mapping[str, Numbers], rows: Rows) -> dict[str, Interval]:
+    def over_boots(self, measured: Mapping[str, _Measured], rows: Rows) -> dict[str, Interval]:
         """Intervals over the means of boots, or of builds, the unit then; their number is not
         chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
         """
@@ -302,12 +308,16 @@ class _Table:
         have = ~np.isnan(self.values[rows])
         counts = mine @ have
         sums = mine @ np.where(have, self.values[rows], 0.0)
-        means = {
-            name: by_unit(boots[there], sums[there, i] / counts[there, i], self.builds)[1]
+        means = [
+            by_unit(boots[there], sums[there, i] / counts[there, i], self.builds)[1]
             for i, name in enumerate(self.names)
-            if any(there := counts[:, i] > 0)
+            if name in measured and any(there := counts[:, i] > 0)
+        ]
+        intervals = mean_intervals(*joined(means), self.result.repeat.confidence)
+        return {
+            name: self.in_range(name, interval, seen.least, seen.most)
+            for (name, seen), interval in zip(measured.items(), intervals, strict=True)
         }
-        return _intervals({name: means[name] for name in values}, self.result.repeat.confidence)
 
 
 def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
@@ -318,21 +328,8 @@ def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
     )
 
 
-def _intervals(values: Mapping[str, Numbers], confidence: float) -> dict[str, Interval]:
-    """The interval of each; columns of equal length are computed together."""
-    intervals: dict[str, Interval] = {}
-    for n in {len(v) for v in values.values()}:
-        names = [name for name, v in values.items() if len(v) == n]
-        intervals |= zip(
-            names,
-            column_intervals(np.column_stack([values[name] for name in names]), confidence),
-            strict=True,
-        )
-    return {name: intervals[name] for name in values}
-
-
 def _status(
-    asked: Mapping[str, Numbers], closed: str, enough: bool, last: str
+    asked: Iterable[tuple[str, Numbers]], closed: str, enough: bool, last: str
 ) -> tuple[str, tuple[str, ...]]:
     """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min;
     last: status of its last run.
@@ -341,9 +338,7 @@ def _status(
         return closed, ()
     if not enough and closed != "max":
         return ("failed" if last == "failed" else "interrupted"), ()
-    signs = tuple(
-        f"{name}: {sign}" for name, values in asked.items() for sign in instabilities(values)
-    )
+    signs = tuple(f"{name}: {sign}" for name, values in asked for sign in instabilities(values))
     return ("unstable" if signs else "max"), signs
 
 

@@ -22,13 +22,14 @@ from netbench.analysis.dependence import (
     INDEPENDENT,
     Dependence,
     Dependences,
-    lag_of,
+    lags_of,
     relative,
 )
 from netbench.analysis.failures import completed, counted
 from netbench.analysis.intervals import Numbers, mean_interval
 from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
+from netbench.analysis.segments import joined
 from netbench.analysis.sign_flip import sign_flips
 from netbench.analysis.verdicts import corrected, could_turn, judged, tested
 from netbench.model import Repeat
@@ -209,22 +210,20 @@ def _dependences(
     cells: Mapping[str, Sequence[Series]], pairings: Sequence[Pairing]
 ) -> dict[str, Dependence]:
     """How far blocks follow each other in the comparisons of each pair of hosts."""
-    found = {}
+    seen = {pair: Dependences() for pair in cells}
+    variances: dict[int, float] = {}  # of logarithms, where there are such
     for pair, series in cells.items():
-        seen = Dependences()
-        for at, each in enumerate(series):
-            if len(set(each.boot.tolist())) == 1:
-                seen.see_cell(str(at), "", lag_of(relative(each.values)))
-        for at, p in enumerate(pairings):
-            if p.comparison.pair == pair and p.comparison.unit == "block":
-                apart = _log_variance(p.mine) + _log_variance(p.base)
-                seen.see_differences(str(at), "", lag_of(p.differences), apart)
-        found[pair] = seen.of_ratio("")
-    return found
-
-
-def _log_variance(series: Series | None) -> float:
-    return float(np.log(series.values).var()) if series is not None else 0.0
+        values, parts = joined([each.values for each in series])
+        for at, lag in enumerate(lags_of(relative(values, parts), parts)):
+            variances[id(series[at])] = lag.variance
+            if len(set(series[at].boot.tolist())) == 1:
+                seen[pair].see_cell(str(at), "", lag)
+    in_blocks = [p for p in pairings if p.comparison.unit == "block"]
+    for at, lag in enumerate(lags_of(*joined([p.differences for p in in_blocks]))):
+        p = in_blocks[at]
+        apart = sum(variances.get(id(each), 0.0) for each in (p.mine, p.base))
+        seen[p.comparison.pair].see_differences(str(at), "", lag, apart)
+    return {pair: each.of_ratio("") for pair, each in seen.items()}
 
 
 def estimated_ratio(pairing: Pairing, dependence: Dependence) -> Comparison:

@@ -24,7 +24,7 @@ tests/unit/analysis/test_dependence.py simulates coverage, `make bench PARTS=tru
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +32,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from netbench.analysis.intervals import Interval, Numbers
+from netbench.analysis.segments import Segments
 
 FEWEST = 5  # values of a cell: fewer say next to nothing of their order
 MOST = 0.8  # what lies above is a trend, which no effective number of runs describes
@@ -117,18 +118,6 @@ def _half_width(correlation: float, n: int, confidence: float) -> float:
     return t * inflation(correlation, n) / math.sqrt(n)
 
 
-def lag_correlation(values: Numbers) -> float:
-    """The lag-1 correlation of values less their mean; NaN for fewer than FEWEST, or equal ones."""
-    n = len(values)
-    if n < FEWEST:
-        return math.nan
-    residuals = values - values.mean()
-    squares = float(residuals @ residuals)
-    if not squares > n * (1e-12 * float(np.abs(values).max())) ** 2:
-        return math.nan
-    return float(residuals[1:] @ residuals[:-1]) / squares
-
-
 @dataclass(frozen=True)
 class Lag:
     """What one series tells of its order: lag-1 correlation (NaN for fewer than FEWEST values, or
@@ -184,33 +173,31 @@ class LagSums:
 
 def lag_of(values: Numbers) -> Lag:
     """What a series tells, in order of execution."""
-    n = len(values)
-    variance = float(values.var()) if n else 0.0
-    return Lag(lag_correlation(values), n, variance)
+    return lags_of(values, Segments.of([values]))[0]
 
 
-def lags_of(columns: Mapping[str, Numbers]) -> dict[str, Lag]:
-    """What several series tell, as lag_of of each as `relative`; those of equal length are computed
-    together.
+def lags_of(values: Numbers, parts: Segments) -> list[Lag]:
+    """What each of several series tells, in order of execution."""
+    residuals, n = parts.residuals(values), parts.lengths
+    squares = parts.sums(residuals**2)
+    known = (n >= FEWEST) & (squares > n * (1e-12 * parts.highest(np.abs(values))) ** 2)
+    products = residuals.copy()
+    products[1:] *= residuals[:-1]
+    products[parts.starts] = 0.0
+    correlations = np.divide(
+        parts.sums(products), squares, out=np.full(len(parts), math.nan), where=known
+    )
+    variances = squares / np.maximum(n, 1)
+    return list(map(Lag, correlations.tolist(), n.tolist(), variances.tolist()))
+
+
+def relative(values: Numbers, parts: Segments | None = None) -> Numbers:
+    """Of each series (of one without `parts`) the logarithms, where all its values are positive;
+    else the values: the residuals of cells.
     """
-    found: dict[str, Lag] = {}
-    for n in {len(values) for values in columns.values()}:
-        names = [name for name, values in columns.items() if len(values) == n]
-        table = np.column_stack([relative(columns[name]) for name in names])
-        residuals = table - table.mean(axis=0)
-        squares = (residuals**2).sum(axis=0)
-        varies = squares > n * (1e-12 * np.abs(table).max(axis=0, initial=0.0)) ** 2
-        products = (residuals[1:] * residuals[:-1]).sum(axis=0)
-        known = varies if n >= FEWEST else np.zeros(len(names), dtype=bool)
-        correlations = np.divide(products, squares, out=np.full(len(names), math.nan), where=known)
-        lags = zip(correlations.tolist(), (squares / max(n, 1)).tolist(), strict=True)
-        found |= {name: Lag(c, n, v) for name, (c, v) in zip(names, lags, strict=True)}
-    return {name: found[name] for name in columns}
-
-
-def relative(values: Numbers) -> Numbers:
-    """Logarithms, of values that are all positive; else the values: the residuals of cells."""
-    return np.log(values) if (values > 0).all() else values
+    parts = parts or Segments.of([values])
+    positive = (parts.lowest(values) > 0)[parts.at]
+    return np.log(values, out=values.astype(float), where=positive)
 
 
 class Pool:
@@ -221,11 +208,12 @@ class Pool:
 
     __slots__ = ("_sum", "series", "weight")
 
-    def __init__(self, values: Iterable[Numbers] = ()) -> None:
+    def __init__(self, lags: Iterable[Lag] = ()) -> None:
+        """lags: what series tell."""
         self.weight = self._sum = 0.0
         self.series = 0
-        for each in values:
-            self.add(lag_correlation(each), len(each))
+        for lag in lags:
+            self.add(lag.correlation, lag.n)
 
     def add(self, correlation: float, n: int, sign: int = 1) -> None:
         """Take in the lag-1 correlation of n values; sign -1: take out what was taken in."""
@@ -287,7 +275,9 @@ class Dependences:
         return of_comparisons(seen.cells, seen.differences, seen.common) if seen else INDEPENDENT
 
     def _place(self, metric: str) -> _Seen:
-        return self._of.setdefault(metric, _Seen())
+        if metric not in self._of:
+            self._of[metric] = _Seen()
+        return self._of[metric]
 
 
 class _Seen:

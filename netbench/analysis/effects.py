@@ -25,12 +25,13 @@ from netbench.analysis.dependence import (
     INDEPENDENT,
     Dependence,
     Dependences,
-    lag_of,
+    lags_of,
     relative,
 )
 from netbench.analysis.intervals import Interval, Numbers, mean_interval, ratio_confidence
 from netbench.analysis.pairs import Series, complete
 from netbench.analysis.result import Result
+from netbench.analysis.segments import joined
 from netbench.analysis.shares import Share, Term, shares, terms_of
 from netbench.analysis.verdicts import corrected, tested
 
@@ -170,7 +171,8 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
     if unit == "block" and dropped > 0:
         notes.append(f"{dropped} blocks left out: not every crossed cell ran in them")
     contrasts = list(_contrasts(result, crossed, table))
-    dependence = _dependence(inside, table, [c for _, c, _ in contrasts], unit)
+    values = [_within_units(table, weights) for _, weights, _ in contrasts]
+    dependence = _dependence(inside, table, [w for _, w, _ in contrasts], values, unit)
     confidence = result.repeat.confidence if unit in BOOTED else ratio_confidence(result.repeat)
     split = shares(table, confidence, dependence)
     base = Comparison(
@@ -178,9 +180,8 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
     )
     base = replace(base, better=result.describe(metric).better)
     by_term: dict[Term, list[Comparison]] = {}
-    for term, weights, named in contrasts:
-        compared = _estimated(named(base), _within_units(table, weights), dependence)
-        by_term.setdefault(term, []).append(compared)
+    for (term, _, named), mine in zip(contrasts, values, strict=True):
+        by_term.setdefault(term, []).append(_estimated(named(base), mine, dependence))
     made = tuple(
         Effect(
             tuple(crossed.factors[at] for at in term),
@@ -254,18 +255,25 @@ def _estimated(empty: Comparison, values: Numbers, dependence: Dependence) -> Co
 
 
 def _dependence(
-    cells: Sequence[Series], table: Numbers, contrasts: Sequence[Numbers], unit: str
+    cells: Sequence[Series],
+    table: Numbers,
+    contrasts: Sequence[Numbers],
+    values: Sequence[Numbers],
+    unit: str,
 ) -> Dependence:
-    """How far blocks follow each other in the contrasts; boots do not."""
+    """How far blocks follow each other in the contrasts; boots do not. values: of each contrast, a
+    value a unit.
+    """
     if unit != "block":
         return INDEPENDENT
     seen = Dependences()
-    for at, each in enumerate(cells):
-        seen.see_cell(str(at), "", lag_of(relative(each.values)))
+    joint, parts = joined([each.values for each in cells])
+    for at, lag in enumerate(lags_of(relative(joint, parts), parts)):
+        seen.see_cell(str(at), "", lag)
     variances = table.var(axis=0)
-    for at, weights in enumerate(contrasts):
-        apart = float((weights**2 * variances).sum())
-        seen.see_differences(str(at), "", lag_of(_within_units(table, weights)), apart)
+    for at, lag in enumerate(lags_of(*joined(values))):
+        apart = float((contrasts[at] ** 2 * variances).sum())
+        seen.see_differences(str(at), "", lag, apart)
     return seen.of_ratio("")
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, stdtr, stdtrit
 
+from netbench.analysis.segments import Segments, joined
 from netbench.model import Repeat
 
 Numbers = npt.NDArray[np.float64]
@@ -163,24 +164,21 @@ def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Inter
     Errors: ValueError for NaN or infinite values: the caller leaves missing values out, since it
     knows why they are missing.
     """
-    return column_intervals(np.asarray(values, dtype=float).reshape(-1, 1), confidence)[0]
+    return mean_intervals(*joined([np.asarray(values, dtype=float)]), confidence)[0]
 
 
-def column_intervals(table: Numbers, confidence: float) -> list[Interval]:
-    """mean_interval of each column of a table of n rows. Errors: as mean_interval."""
-    n, columns = table.shape
-    if n == 0:
-        return [Interval(0)] * columns
-    means = table.mean(axis=0)
+def mean_intervals(values: Numbers, parts: Segments, confidence: float) -> list[Interval]:
+    """mean_interval of each of several series. Errors: as mean_interval."""
+    means, sizes = parts.means(values), parts.lengths.tolist()
     if not np.isfinite(means).all():
         raise ValueError("cannot compute a mean: some values are not finite")
-    if n == 1:
-        return [Interval(1, mean) for mean in means.tolist()]
-    sds = table.std(axis=0, ddof=1)
-    halves = t_quantile(n, confidence) / math.sqrt(n) * sds
+    sds = np.sqrt(parts.sums((values - means[parts.at]) ** 2) / np.maximum(parts.lengths - 1, 1))
+    widths = {n: t_quantile(n, confidence) / math.sqrt(n) for n in set(sizes) if n > 1}
     return [
-        Interval(n, mean, mean - half, mean + half, sd, half)
-        for mean, sd, half in zip(means.tolist(), sds.tolist(), halves.tolist(), strict=True)
+        Interval(n, mean, mean - (half := widths[n] * sd), mean + half, sd, half)
+        if n > 1
+        else Interval(n, mean if n else NAN)
+        for n, mean, sd in zip(sizes, means.tolist(), sds.tolist(), strict=True)
     ]
 
 

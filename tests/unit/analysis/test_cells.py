@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from netbench.analysis.cells import CellResult, cells_of, tidy
-from netbench.analysis.dependence import Pool
+from netbench.analysis.dependence import Pool, lag_of
 from netbench.analysis.load import load
 from tests.support.synthetic import Record, Synth, failed
 
@@ -26,7 +26,7 @@ def only(folder: Path) -> CellResult:
 def test_means_are_those_of_the_records(tmp_path: Path) -> None:
     result = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
     by_cell = [np.log(runs["throughput"].to_numpy()) for _, runs in result.ok.groupby("cell")]
-    dependence = Pool(by_cell).dependence  # of independent draws: what chance lets appear
+    dependence = Pool(map(lag_of, by_cell)).dependence  # of independent draws: what chance lets appear
     for cell in cells_of(result):
         values = result.ok[result.ok["cell"] == cell.cell]["throughput"]
         found = cell.intervals["throughput"]

@@ -77,13 +77,13 @@ def test_intervals_and_verdicts_of_followers_hold(
     trials = followers(rng, (1200, 4, RUNS), correlation) + trend * np.linspace(-1, 1, RUNS)
     held, wrong = 0, 0
     for cells in trials:
-        allowed = Pool(cells).dependence
+        allowed = Pool(map(lag_of, cells)).dependence
         intervals = [allowed.widened(mean_interval(cell, 0.95), 0.95) for cell in cells]
         held += sum(i.low <= 0 <= i.high for i in intervals)
         differences = cells[1] - cells[0]
         both = float(cells[0].var() + cells[1].var())
         common = min(max(1 - float(differences.var()) / both, 0), 1)
-        paired = of_comparisons(Pool(cells), Pool([differences]), common)
+        paired = of_comparisons(Pool(map(lag_of, cells)), Pool([lag_of(differences)]), common)
         interval = paired.widened(mean_interval(differences, 0.95), 0.95)
         wrong += not interval.low <= 0 <= interval.high
     assert held / trials[..., 0].size >= covered
@@ -94,7 +94,7 @@ def test_intervals_and_verdicts_of_followers_hold(
 def test_independent_runs_pay_little(cells: int, runs: int, wider: float) -> None:
     """The median interval is Student's, or wider by 2%."""
     rng = np.random.default_rng(5)
-    found = [Pool(rng.normal(size=(cells, runs))).dependence for _ in range(400)]
+    found = [Pool(map(lag_of, rng.normal(size=(cells, runs)))).dependence for _ in range(400)]
     plain = mean_interval(rng.normal(size=runs), 0.95)
     widths = [each.widened(plain, 0.95).half_width / plain.half_width for each in found]
     assert np.median(widths) <= 1.02
@@ -105,7 +105,7 @@ def test_the_estimate_is_free_of_bias_at_any_number_of_runs() -> None:
     rng = np.random.default_rng(2)
     for runs in (5, 8, 10, 30):
         for correlation in (0.0, 0.3, 0.5):
-            pool = Pool(followers(rng, (4000, runs), correlation))
+            pool = Pool(map(lag_of, followers(rng, (4000, runs), correlation)))
             assert pool.mean == pytest.approx(correlation, abs=0.04)
 
 
@@ -125,7 +125,7 @@ def test_running_sums_agree_with_the_list(place: float) -> None:
 
 
 def test_what_is_taken_out_of_a_pool_is_gone() -> None:
-    pool = Pool([np.array([1.0, 2, 3, 4, 6, 5])])
+    pool = Pool([lag_of(np.array([1.0, 2, 3, 4, 6, 5]))])
     before = pool.mean, pool.weight
     pool.add(0.4, 12)
     pool.add(0.4, 12, -1)
@@ -136,7 +136,7 @@ def test_what_is_taken_out_of_a_pool_is_gone() -> None:
     "values", [[], [1.0], [1.0, 2, 3], [7.0] * 12], ids=["none", "one", "three", "equal"]
 )
 def test_nothing_known_widens_nothing(values: list[float]) -> None:
-    dependence = Pool([np.array(values)]).dependence
+    dependence = Pool([lag_of(np.array(values, dtype=float))]).dependence
     interval = mean_interval(values, 0.95)
     assert not dependence.seen
     assert dependence.widened(interval, 0.95) == interval
