@@ -23,7 +23,8 @@ from netbench.analysis.proofs import Declared, ProofTally
 from netbench.analysis.readbacks import ReadbackTally
 from netbench.analysis.reading import read_campaign
 from netbench.analysis.record_cache import Kept
-from netbench.analysis.record_shapes import RecordShapes, Runs
+from netbench.analysis.record_shapes import RecordShapes
+from netbench.analysis.record_tables import Runs
 from netbench.analysis.result import Result
 from netbench.analysis.runs import RunColumns
 from netbench.analysis.usage import UsageTally
@@ -157,17 +158,20 @@ class _Reader:
             self.keep(taken)
             self.take(taken)
 
-    def take(self, taken: Iterable[Runs]) -> None:
+    def take(self, taken: Sequence[Runs]) -> None:
         """Take in runs."""
-        for runs in taken:
-            record = runs.record
+        for table in {id(runs.table): runs.table for runs in taken}.values():
+            record = table.record
             shared = self.shared(record.pair, record.boot)
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
             self.units |= {
                 name: each.unit for name, each in record.captures.items() if each.value is not None
             }
+            self.columns.add_numbers(table, metrics)
+        for runs in taken:
+            record = runs.record
             why = self._count(runs) if record.status == "ok" else {}
-            self.columns.add(runs, metrics, why)
+            self.columns.add_texts(runs, why)
             for note, times in Counter(runs.notes).items():
                 self.readbacks.add(record.cell, record.pair, note.settings, times)
             for observer in self.observers:

@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ import numpy.typing as npt
 
 from netbench import cache as of_machine
 from netbench import codec, record
-from netbench.analysis import record_shapes
-from netbench.analysis.record_shapes import Runs, note_of, runs_of
+from netbench.analysis import record_shapes, record_tables
+from netbench.analysis.record_tables import Kind, Runs, Table, note_of
 from netbench.errors import StoreError
 from netbench.ownership import refuse_foreign
 
@@ -55,7 +56,7 @@ def key_of(folder: Path) -> str:
 @cache
 def _program() -> bytes:
     """A hash of the files that say what a record is."""
-    files = [Path(str(module.__file__)) for module in (codec, record, record_shapes)]
+    files = [Path(str(module.__file__)) for module in (codec, record, record_shapes, record_tables)]
     files.append(Path(__file__))
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files)).digest()
 
@@ -150,13 +151,17 @@ def _write(archive: zipfile.ZipFile, number: int, runs: Sequence[Runs]) -> None:
     if len(notes) > FEW_NOTES + MOST_NOTES * total:
         raise NotKept
     places = {key: at for at, key in enumerate(notes)}
-    tables = [each.numbers() for each in runs]
+    by_table: dict[int, list[Runs]] = {}
+    for each in runs:
+        by_table.setdefault(id(each.table), []).append(each)
+    cells = [sorted(of_one, key=lambda each: each.at.start) for of_one in by_table.values()]
+    tables, ordered = [of_one[0].table for of_one in cells], list(chain(*cells))
     arrays: dict[str, npt.NDArray[Any]] = {
-        "rows": np.concatenate([each.rows for each in runs]),
-        "started": np.array([text.encode() for each in runs for text in each.started]),
-        "notes": np.array([places[id(note)] for each in runs for note in each.notes]),
-        "integers": np.concatenate([integers.ravel() for integers, _ in tables]),
-        "reals": np.concatenate([reals.ravel() for _, reals in tables]),
+        "rows": np.concatenate([each.rows for each in tables]),
+        "started": np.array([text.encode() for each in ordered for text in each.started]),
+        "notes": np.array([places[id(note)] for each in ordered for note in each.notes]),
+        "integers": np.concatenate([each.integers.ravel() for each in tables]),
+        "reals": np.concatenate([each.reals.ravel() for each in tables]),
     }
     if any(array.dtype == object for array in arrays.values()):
         raise NotKept
@@ -164,9 +169,12 @@ def _write(archive: zipfile.ZipFile, number: int, runs: Sequence[Runs]) -> None:
         with archive.open(f"{number}/{name}.npy", "w", force_zip64=True) as out:
             np.lib.format.write_array(out, array, allow_pickle=False)
     about = {
-        "heads": [
-            [each.line.decode(), len(each), len(integers), len(reals)]
-            for each, (integers, reals) in zip(runs, tables, strict=True)
+        "tables": [
+            {
+                "line": of_one[0].table.kind.line.decode(),
+                "cells": [(each.cell, dict(each.factors), len(each)) for each in of_one],
+            }
+            for of_one in cells
         ],
         "notes": [note.line.decode() for note in notes.values()],
     }
@@ -193,17 +201,19 @@ def _read(archive: zipfile.ZipFile, number: int) -> list[Runs]:
     started = arrays["started"].astype(str).tolist()
     noted = [notes[at] for at in arrays["notes"].tolist()]
     found, row, integer, real = [], 0, 0, 0
-    for line, n, integers, reals in about["heads"]:
-        of_head = slice(row, row + n)
-        found.append(
-            runs_of(
-                line.encode(),
-                arrays["rows"][of_head],
-                started[of_head],
-                noted[of_head],
-                arrays["integers"][integer : integer + integers * n].reshape(integers, n),
-                arrays["reals"][real : real + reals * n].reshape(reals, n),
-            )
+    for said in about["tables"]:
+        kind, n = Kind(said["line"].encode()), sum(each for _, _, each in said["cells"])
+        integers, reals = (len(kind.integers), n), (len(kind.reals), n)
+        table = Table(
+            kind,
+            arrays["rows"][row : row + n],
+            arrays["integers"][integer : integer + integers[0] * n].reshape(integers),
+            arrays["reals"][real : real + reals[0] * n].reshape(reals),
         )
-        row, integer, real = row + n, integer + integers * n, real + reals * n
-    return found
+        integer, real, first = integer + integers[0] * n, real + reals[0] * n, row
+        for cell, factors, runs in said["cells"]:
+            of_cell = slice(row, row + runs)
+            at = slice(row - first, row - first + runs)
+            found.append(Runs(cell, factors, started[of_cell], noted[of_cell], table, at))
+            row = of_cell.stop
+    return sorted(found, key=lambda runs: int(runs.rows[0]))

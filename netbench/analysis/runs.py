@@ -13,11 +13,11 @@ import pandas as pd
 from netbench.analysis.counters import Number
 from netbench.analysis.noise import labels
 from netbench.analysis.planned import factors_of
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs, Table
 from netbench.result_files import NoiseEntry, PlanFile
 
 TEXTS = ("reason", "engaged", "excluded")
-OF_RECORD = ("run", "cell", "pair", "block", "boot", "status")
+OF_RECORD = ("run", "pair", "block", "boot", "status")
 
 
 class RunColumns:
@@ -34,21 +34,28 @@ class RunColumns:
         """Those that any run has."""
         return tuple(self._metrics)
 
-    def add(self, runs: Runs, metrics: Mapping[str, Number], why: Mapping[int, str]) -> None:
-        """Append runs. why: the mechanism of the runs at these places did not engage."""
-        record = runs.record
+    def add_numbers(self, table: Table, metrics: Mapping[str, Number]) -> None:
+        """Append runs of several cells."""
+        record = table.record
         values: dict[str, Any] = {name: getattr(record, name) for name in OF_RECORD}
-        values["reason"] = [note.reason for note in runs.notes]
-        values["started"] = runs.started
-        if why:
-            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
+        values |= {name: np.array(values[name]) for name in ("run", "block")}  # no part of the table
         for name, numbers in metrics.items():
             column = np.asarray(numbers, dtype=float)
             if not np.isnan(column).all():
                 values[name] = column
                 self._metrics[name] = None
+        self._parts.append((table.rows, values))
+        self._runs += len(table.rows)
+
+    def add_texts(self, runs: Runs, why: Mapping[int, str]) -> None:
+        """What runs of one cell say; why: the mechanism of the runs at these places did not
+        engage.
+        """
+        values: dict[str, Any] = {"cell": runs.cell, "started": runs.started}
+        values["reason"] = [note.reason for note in runs.notes]
+        if why:
+            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
         self._parts.append((runs.rows, values))
-        self._runs += len(runs)
 
     def exclude(self, rows: npt.NDArray[np.int64], why: str) -> None:
         """Say why ok runs do not count."""

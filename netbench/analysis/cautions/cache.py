@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs
 from netbench.record import SideCounters
 from netbench.units import count
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs
 from netbench.units import count
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.host_cpus import cpus_online
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs
 from netbench.analysis.tick_error import samples_a_second, tick_error
 
 FEW_TICKS = 10  # in a window: below, one tick more or less is over a tenth of a CPU

@@ -11,7 +11,7 @@ import numpy as np
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.counters import delta, window_seconds
 from netbench.analysis.host_cpus import cpus_online
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs
 from netbench.record import SIDES
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

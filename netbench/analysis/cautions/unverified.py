@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
-from netbench.analysis.record_shapes import Runs
+from netbench.analysis.record_tables import Runs
 
 
 class Unverified(CautionRule):

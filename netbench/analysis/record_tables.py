@@ -1,0 +1,223 @@
+"""Runs as columns of numbers: those whose records differ in their cell and in what was measured alone
+lie in one table, so that what is computed of them is computed once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from itertools import compress, count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netbench.codec import of_json
+from netbench.record import NO_SETTINGS, Record, Settings, parse_record
+
+MEASURED = ("run", "block", "sender", "receiver", "captures", "proof", "cut")
+"""Keys of a record whose numbers differ from run to run."""
+NOTED = ("reason", "settings")
+"""Keys whose texts and numbers may do so, too."""
+OF_CELL = ("cell", "factors")
+"""Keys that differ from cell to cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Note:
+    """NOTED of a record, shared by runs that have the same; `line`: one that says so."""
+
+    reason: str
+    settings: Settings
+    line: bytes
+
+
+def note_of(line: bytes) -> Note:
+    """NOTED of a line. Errors: StoreError."""
+    record = parse_record(line, "a line that was kept")
+    return Note(record.reason, record.settings, line)
+
+
+class Kind:
+    """What the lines of some runs have in common: all but OF_CELL, NOTED, `started`, what tools
+    printed, and the numbers of MEASURED; `integers` and `reals` are the groups of these.
+    """
+
+    def __init__(self, line: bytes) -> None:
+        """line: of one of them."""
+        self.line, raw = line, json.loads(line)
+        groups = Groups(raw)
+        self.integers, self.reals = groups.measured(int), groups.measured(float)
+        layout, self.constants = _layout(raw)
+        self._layout = replace(layout, cell="", factors={})
+        sides = (layout.sender, layout.receiver)
+        self.windows = [side.time_ns for side in sides if side and side.time_ns]
+
+    def columns(self, integers: npt.NDArray[Any], reals: npt.NDArray[Any]) -> list[Any]:
+        """What each group is: a constant, or a number a run. Errors: ValueError where these are not
+        as many.
+        """
+        columns = list(self.constants)
+        for groups, table in ((self.integers, integers), (self.reals, reals)):
+            for group, column in zip(groups, table, strict=True):
+                columns[group] = column
+        return columns
+
+    def record(self, columns: Sequence[Any]) -> Record:
+        """What the records say, but for their cell."""
+        return _filled(self._layout, columns)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Runs of one kind, one cell after the other.
+
+    rows: the places of their lines in records.jsonl, from 0. integers, reals: what was measured, a
+    row a number and a column a run.
+    """
+
+    kind: Kind
+    rows: npt.NDArray[np.int64]
+    integers: npt.NDArray[Any]
+    reals: npt.NDArray[Any]
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """As Kind.columns."""
+        return self.kind.columns(self.integers, self.reals)
+
+    @cached_property
+    def record(self) -> Record:
+        """As Runs.record, of all runs and without a cell."""
+        return self.kind.record(self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of one cell, pair, boot and status whose records have the same keys: those of a table at
+    `at`. started, notes: one each.
+    """
+
+    cell: str
+    factors: Mapping[str, str]
+    started: Sequence[str]
+    notes: Sequence[Note]
+    table: Table
+    at: slice
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The places of their lines in records.jsonl, from 0."""
+        return self.table.rows[self.at]
+
+    def __len__(self) -> int:
+        return len(self.started)
+
+    @cached_property
+    def record(self) -> Record:
+        """What the record of each says. A number of MEASURED is an array with one value a run; what
+        `started` and `notes` hold, and what tools printed, is left out.
+        """
+        columns = [
+            each[self.at] if isinstance(each, np.ndarray) else each for each in self.table.columns
+        ]
+        return replace(self.table.kind.record(columns), cell=self.cell, factors=self.factors)
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
+        """Those at which `which` is true."""
+        table = self.table
+        mine = (array[..., self.at][..., which] for array in (table.rows, table.integers, table.reals))
+        started, notes = (list(compress(each, which)) for each in (self.started, self.notes))
+        whole = slice(0, len(started))
+        return Runs(self.cell, self.factors, started, notes, Table(table.kind, *mine), whole)
+
+
+class Groups:
+    """The texts and numbers of a line, numbered from 1 in their order, by the key of the record
+    that they are part of.
+    """
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        numbers = count(1)
+        self._of_key = {
+            key: [(next(numbers), leaf) for leaf in _leaves(value)] for key, value in raw.items()
+        }
+        captures = (
+            (key, leaf)
+            for each in raw.get("captures", {}).values()
+            for key, value in each.items()
+            for leaf in _leaves(value)
+        )
+        self.printed = [
+            group
+            for (group, _), (key, _) in zip(self.of_pairs("captures"), captures, strict=True)
+            if key == "text"
+        ]
+
+    def of_pairs(self, key: str) -> list[tuple[int, str | int | float]]:
+        """The groups of a key with their values."""
+        return self._of_key.get(key, [])
+
+    def of(self, *keys: str, kind: tuple[type, ...] = (str, int, float)) -> list[int]:
+        """Those of some keys, of all keys without any."""
+        return [
+            group
+            for key in keys or self._of_key
+            for group, leaf in self._of_key.get(key, ())
+            if isinstance(leaf, kind)
+        ]
+
+    def measured(self, kind: type) -> list[int]:
+        """Those of numbers that differ from run to run: integers, or reals."""
+        return self.of(*MEASURED, kind=(kind,))
+
+
+def _leaves(value: Any) -> Iterator[str | int | float]:
+    """The texts and numbers of a JSON value."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(each)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
+    """A record in which each number is its group; and the values by group, where group 0 is for
+    numbers that are not there.
+    """
+    values: list[Any] = [0]
+
+    def numbered(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: numbered(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [numbered(each) for each in value]
+        if value is None or isinstance(value, bool):
+            return value
+        values.append(value)
+        return value if isinstance(value, str) else len(values) - 1
+
+    named = numbered(raw)
+    layout = of_json(Record, {key: named[key] for key in named if key not in Record.head})
+    captures = {name: replace(each, text="") for name, each in layout.captures.items()}
+    return replace(layout, reason="", settings=NO_SETTINGS, captures=captures), values
+
+
+def _filled(value: Any, columns: Sequence[Any]) -> Any:
+    """A part of a layout with the columns in place of their groups."""
+    if isinstance(value, list):
+        return [_filled(each, columns) for each in value]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return columns[int(value)]
+    if isinstance(value, dict):
+        return {key: _filled(each, columns) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple([_filled(each, columns) for each in value])
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {each.name: _filled(getattr(value, each.name), columns) for each in fields(value)}
+        return replace(value, **parts)
+    return value
