@@ -16,6 +16,8 @@ def escape_controls(text: str) -> str:
     r"""The text with its control characters as `\u001b`, which is also their escape in JSON. Tabs
     and newlines stay.
     """
+    if text.isprintable():  # which no control character is
+        return text
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

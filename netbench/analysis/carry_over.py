@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from netbench.analysis.intervals import Numbers, welch_error
+from netbench.analysis.intervals import Numbers, welch_errors
 from netbench.analysis.result import Result
 
 FEWEST = 4  # runs of a level after another one, and after the others
@@ -58,8 +58,9 @@ def carried_over(result: Result) -> Iterator[CarryOver]:
             residuals = (logs - means).to_numpy(dtype=float)
             found = list(_differences(used, before.loc[used.index], residuals))
             if found:
-                sure = min(found, key=lambda each: each[1])
-                if (carried := _named(sure, len(found), str(pair), metric)) is not None:
+                sure = min((best for best, _ in found), key=lambda each: each[1])
+                tests = sum(number for _, number in found)
+                if (carried := _named(sure, tests, str(pair), metric)) is not None:
                     yield carried
 
 
@@ -74,27 +75,39 @@ def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:
     return levels
 
 
-def _differences(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -> Iterator[_Found]:
+def _differences(
+    runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers
+) -> Iterator[tuple[_Found, int]]:
+    """Of each factor the surest finding, and how many tests it is the surest of: each level, after
+    one level against after all others.
+    """
     for factor in before:
         mine = runs[factor].astype(object).to_numpy()
         theirs = before[factor].to_numpy()
         known = np.flatnonzero(pd.notna(theirs) & pd.notna(mine))
         codes, levels = pd.factorize(mine[known])
         before_codes, others = pd.factorize(theirs[known])
-        ends = np.cumsum(np.bincount(codes, minlength=len(levels)))
-        by_level = np.split(np.argsort(codes, kind="stable"), ends[:-1])
-        for level, rows in zip(levels, by_level, strict=True):
-            before_level, of_this = before_codes[rows], residuals[known[rows]]
-            counts = np.bincount(before_level, minlength=len(others))
-            for other in np.flatnonzero(np.minimum(counts, len(rows) - counts) >= FEWEST):
-                after = before_level == other
-                here, rest = of_this[after], of_this[~after]
-                difference = float(here.mean() - rest.mean())
-                error, freedom = welch_error(here, rest)
-                if error:
-                    p = float(2 * stdtr(freedom, -abs(difference) / error))
-                    names = str(factor), str(others[other]), str(level), len(here)
-                    yield names, p, (difference, error, freedom)
+        places, at = np.unique(codes * max(len(others), 1) + before_codes, return_inverse=True)
+        level, other = np.divmod(places, max(len(others), 1))
+        # number, sum and sum of squares of each level after each other, and of all others
+        after = np.stack([np.bincount(at, residuals[known] ** power) for power in (0, 1, 2)])
+        of_level = np.stack([np.bincount(level, each, len(levels)) for each in after])
+        rest = of_level[:, level] - after
+        tested = np.flatnonzero(np.minimum(after[0], rest[0]) >= FEWEST)
+        sizes, sums, squares = np.stack([after[:, tested], rest[:, tested]], axis=1)
+        means = sums / sizes
+        variances = np.maximum(squares - sizes * means**2, 0.0) / (sizes - 1)
+        errors, freedoms = welch_errors(variances, sizes)
+        differ = np.flatnonzero(errors)
+        if len(differ):
+            t = (means[0] - means[1])[differ] / errors[differ]
+            p = 2 * stdtr(freedoms[differ], -np.abs(t))
+            best = differ[int(p.argmin())]
+            place = tested[best]
+            names = str(factor), str(others[other[place]]), str(levels[level[place]])
+            difference = float(means[0, best] - means[1, best])
+            sure = difference, float(errors[best]), float(freedoms[best])
+            yield ((*names, int(sizes[0, best])), float(p.min()), sure), len(differ)
 
 
 def _named(found: _Found, tests: int, pair: str, metric: str) -> CarryOver | None:

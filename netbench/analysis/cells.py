@@ -175,9 +175,7 @@ class _Table:
         """
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        good = {
-            key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()
-        }
+        good = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
         rows, every = joined(list(good.values()))
         boots = self.boot[rows]
         one_boot = (every.lowest(boots) == every.highest(boots)).tolist()

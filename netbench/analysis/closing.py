@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -27,7 +28,15 @@ from netbench.analysis.dependence import (
     relative,
 )
 from netbench.analysis.intervals import Interval, mean_interval, ratio_confidence
-from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
+from netbench.analysis.pairs import (
+    NO_BUILDS,
+    NO_SERIES,
+    Builds,
+    Rounds,
+    Series,
+    differences,
+    rounds,
+)
 from netbench.analysis.stopping import Assessment, assess, most
 from netbench.model import Compare, Repeat
 
@@ -63,9 +72,14 @@ class Standing:
         values = {name: list(each.values()) for name, each in self.values.items()}
         return assess(values, repeat, boots, self.lost, seen, self.builds)
 
+    @cached_property
+    def series(self) -> Mapping[str, Series]:
+        """The values of each metric, as they are at the first look."""
+        return {metric: _series(self, values) for metric, values in self.values.items()}
+
     def lag(self, metric: str) -> Lag:
         """What its values tell of their order; those of several boots tell nothing."""
-        series = _series(self, metric)
+        series = self.series.get(metric, NO_SERIES)
         one = len(set(series.boot.tolist())) == 1
         return lag_of(relative(series.values)) if one else NOTHING
 
@@ -73,7 +87,7 @@ class Standing:
         """What its differences to a baseline tell of their order, where they are paired by block,
         and the sum of the variances of the logarithms of both.
         """
-        here, there = _series(self, metric), _series(base, metric)
+        here, there = (each.series.get(metric, NO_SERIES) for each in (self, base))
         if not len(here.values) or not len(there.values):
             return NOTHING, 0.0
         if (here.values <= 0).any() or (there.values <= 0).any():
@@ -271,7 +285,7 @@ def ratios_settled(
     """As Standing.is_settled_against."""
     repeat, judged = target.repeat, 0
     for metric in repeat.metrics:
-        here, there = _series(mine, metric), _series(base, metric)
+        here, there = (each.series.get(metric, NO_SERIES) for each in (mine, base))
         if not len(here.values) or not len(there.values):
             continue
         if (here.values <= 0).any() or (there.values <= 0).any():
@@ -304,8 +318,7 @@ def ratio_target(
     return confidence, repeat.min - max(mine.lost, base.lost)
 
 
-def _series(cell: Standing, metric: str) -> Series:
-    values = cell.values.get(metric, {})
+def _series(cell: Standing, values: Mapping[int, float]) -> Series:
     blocks = np.array(list(values), dtype=np.int64)
     boots = np.array([cell.boots.get(block, 0) for block in values], dtype=np.int64)
     return Series(blocks, boots, np.array(list(values.values()), dtype=float), cell.builds)

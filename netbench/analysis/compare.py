@@ -26,7 +26,7 @@ from netbench.analysis.dependence import (
     relative,
 )
 from netbench.analysis.failures import completed, counted
-from netbench.analysis.intervals import Numbers, mean_interval
+from netbench.analysis.intervals import Interval, Numbers, mean_interval, mean_intervals
 from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
 from netbench.analysis.segments import joined
@@ -111,14 +111,14 @@ def for_factor(
             pairings.append(replace(pairing, failed=failures))
     dependences = _dependences(all_series, pairings)
     flips = sign_flips([p.differences for p in pairings], seed)
-    estimated = [
-        replace(estimated_ratio(p, dependences[p.comparison.pair]), sign_flip=flip)
-        for p, flip in zip(pairings, flips, strict=True)
+    means = mean_intervals(*joined([p.differences for p in pairings]), 0.95)
+    family = [
+        estimated(replace(p.comparison, sign_flip=flip), mean, dependences[p.comparison.pair])
+        for p, mean, flip in zip(pairings, means, flips, strict=True)
     ]
     planned_boots = in_boots(repeat, factors)
     comparisons = [
-        c if planned_boots or c.unit != "boot" else _withheld(c)
-        for c in corrected(estimated, repeat)
+        c if planned_boots or c.unit != "boot" else _withheld(c) for c in corrected(family, repeat)
     ]
     apart = {pair: _apart(series) for pair, series in all_series.items()}
     flagged = [_flagged(c, dependences[c.pair], apart[c.pair]) for c in comparisons]
@@ -228,12 +228,15 @@ def _dependences(
 
 def estimated_ratio(pairing: Pairing, dependence: Dependence) -> Comparison:
     """The comparison with ratio, p and error, as far as its differences tell them."""
-    filled = pairing.comparison
+    return estimated(pairing.comparison, mean_interval(pairing.differences, 0.95), dependence)
+
+
+def estimated(filled: Comparison, d: Interval, dependence: Dependence) -> Comparison:
+    """As estimated_ratio, given the mean of the differences."""
     if filled.why:
         return filled
     if filled.n == 0:
         return replace(filled, why=f"the two have no {filled.unit} in common")
-    d = mean_interval(pairing.differences, 0.95)
     if not d.known:
         return replace(filled, ratio=math.exp(d.mean), why=f"one {filled.unit} has no interval")
     within = dependence if filled.unit == "block" else INDEPENDENT

@@ -60,7 +60,7 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
         kept = Kept(folder)
     except OSError as error:
         raise cannot_read(lines.path, error) from error
-    with _no_collector():
+    with no_collector():
         if (known := kept.runs()) is not None:
             for runs in known:
                 reader.take(runs)
@@ -92,9 +92,9 @@ def _parse(lines: JsonLines, reader: _Reader, kept: Kept) -> None:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
-    """Records hold no cycles; looking for some after every few hundred objects is a fifth of the
-    time.
+def no_collector() -> Iterator[None]:
+    """Records, and what is made of them, hold no cycles; looking for some after every few hundred
+    objects is a fifth of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()

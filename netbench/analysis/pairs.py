@@ -40,6 +40,9 @@ class Series:
     builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
 
+NO_SERIES = Series(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+
+
 def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
     """The rounds of all boots, given those of each level."""
     return {boot: number for level in boots for number, boot in enumerate(sorted(set(level)))}

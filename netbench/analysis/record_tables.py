@@ -128,7 +128,9 @@ class Runs:
     def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
         """Those at which `which` is true."""
         table = self.table
-        mine = (array[..., self.at][..., which] for array in (table.rows, table.integers, table.reals))
+        mine = (
+            array[..., self.at][..., which] for array in (table.rows, table.integers, table.reals)
+        )
         started, notes = (list(compress(each, which)) for each in (self.started, self.notes))
         whole = slice(0, len(started))
         return Runs(self.cell, self.factors, started, notes, Table(table.kind, *mine), whole)

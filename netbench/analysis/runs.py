@@ -38,7 +38,9 @@ class RunColumns:
         """Append runs of several cells."""
         record = table.record
         values: dict[str, Any] = {name: getattr(record, name) for name in OF_RECORD}
-        values |= {name: np.array(values[name]) for name in ("run", "block")}  # no part of the table
+        values |= {
+            name: np.array(values[name]) for name in ("run", "block")
+        }  # no part of the table
         for name, numbers in metrics.items():
             column = np.asarray(numbers, dtype=float)
             if not np.isnan(column).all():

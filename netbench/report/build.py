@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netbench.analysis.fleet import is_fleet
+from netbench.analysis.load import no_collector
 from netbench.report.blocks import Section
 from netbench.report.label import label_of, labelled
 from netbench.report.source import Source
@@ -49,8 +50,9 @@ def of_source(source: Source) -> Report:
     from netbench.report.sections import sections
 
     of_cells = source.with_cells or not is_fleet(source.result)
-    built = (section(source) for section in sections(of_cells))
     label = label_of(source.result)
+    with no_collector():
+        built = [section(source) for section in sections(of_cells)]
     return Report(
         source, tuple(labelled(section, label) for section in built if section is not None)
     )

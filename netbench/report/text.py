@@ -43,6 +43,7 @@ def section_lines(section: Section, width: int) -> Iterator[str]:
 
 
 T = TypeVar("T")
+_WITH_TEXT = (Section, Column, Table, Prose, Cautions, Caution)
 
 
 def escaped(value: T) -> T:
@@ -54,7 +55,7 @@ def escaped(value: T) -> T:
         result = escape_controls(value)
     elif isinstance(value, tuple):
         result = tuple(map(escaped, value))
-    elif isinstance(value, Section | Column | Table | Prose | Cautions | Caution):
+    elif isinstance(value, _WITH_TEXT):
         parts = {each.name: escaped(getattr(value, each.name)) for each in fields(value)}
         result = replace(value, **parts)
     return cast("T", result)

@@ -26,7 +26,9 @@ def only(folder: Path) -> CellResult:
 def test_means_are_those_of_the_records(tmp_path: Path) -> None:
     result = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
     by_cell = [np.log(runs["throughput"].to_numpy()) for _, runs in result.ok.groupby("cell")]
-    dependence = Pool(map(lag_of, by_cell)).dependence  # of independent draws: what chance lets appear
+    dependence = Pool(
+        map(lag_of, by_cell)
+    ).dependence  # of independent draws: what chance lets appear
     for cell in cells_of(result):
         values = result.ok[result.ok["cell"] == cell.cell]["throughput"]
         found = cell.intervals["throughput"]
