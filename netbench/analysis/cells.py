@@ -169,9 +169,9 @@ class _Table:
 
     @cached_property
     def over_runs(self) -> dict[tuple[str, str], dict[str, _Measured]]:
-        """The metrics that ok runs of each (cell, pair) have; intervals are widened where the number
-        of runs was chosen by looking, and where runs follow each other, as the cells of one boot of
-        the pair show. Those of counts have their own distribution.
+        """The metrics that ok runs of each (cell, pair) have; intervals are widened where the
+        number of runs was chosen by looking, and where runs follow each other, as the cells of one
+        boot of the pair show. Those of counts have their own distribution.
         """
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)

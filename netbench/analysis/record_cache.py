@@ -46,10 +46,10 @@ def key_of(folder: Path) -> str:
     """A hash of what the columns depend on; "" for a result too small to keep. Errors: OSError."""
     if (folder / _READ[0]).stat().st_size < LEAST:
         return ""
-    digest = hashlib.blake2b(_program(), digest_size=16)
+    digest = hashlib.sha256(_program())  # processors have instructions for it
     for name in _READ:
         with (folder / name).open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "blake2b").digest())
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
     return digest.hexdigest()
 
 
@@ -58,7 +58,7 @@ def _program() -> bytes:
     """A hash of the files that say what a record is."""
     files = [Path(str(module.__file__)) for module in (codec, record, record_shapes, record_tables)]
     files.append(Path(__file__))
-    return hashlib.blake2b(b"".join(file.read_bytes() for file in files)).digest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
 class Kept:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -184,7 +184,9 @@ class _OfKind:
 def _parsed(texts: Sequence[Sequence[bytes]], runs: int, kind: type) -> npt.NDArray[Any]:
     """The numbers in the texts of each run: a row a number."""
     joined = b" ".join(text for each in texts for text in each).decode()
-    table = np.fromstring(joined, kind, sep=" ").reshape(runs, -1 if joined else 0)
+    table: npt.NDArray[Any] = np.fromstring(joined, kind, sep=" ").reshape(
+        runs, -1 if joined else 0
+    )
     return np.ascontiguousarray(table.T)
 
 

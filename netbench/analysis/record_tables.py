@@ -1,5 +1,5 @@
-"""Runs as columns of numbers: those whose records differ in their cell and in what was measured alone
-lie in one table, so that what is computed of them is computed once.
+"""Runs as columns of numbers: those whose records differ in their cell and in what was measured
+alone lie in one table, so that what is computed of them is computed once.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Runs:
         mine = (
             array[..., self.at][..., which] for array in (table.rows, table.integers, table.reals)
         )
-        started, notes = (list(compress(each, which)) for each in (self.started, self.notes))
+        started, notes = list(compress(self.started, which)), list(compress(self.notes, which))
         whole = slice(0, len(started))
         return Runs(self.cell, self.factors, started, notes, Table(table.kind, *mine), whole)
 

@@ -189,7 +189,7 @@ class Result:
         """The runs that failed."""
         return self.runs[self.runs["status"] == "failed"]
 
-    @property
+    @cached_property
     def ok(self) -> pd.DataFrame:
         """The runs that count: ok, and made under the facts that hold at the end."""
         return counting(self.runs)

@@ -70,6 +70,16 @@ class RunColumns:
                 column[rows] = values[name]
         return column
 
+    def _category(self, name: str, levels: Sequence[str] = ()) -> pd.Categorical[str]:
+        """A column that is one text in each part. levels: its categories, if not those seen."""
+        said = [(rows, values[name]) for rows, values in self._parts if name in values]
+        known = list(levels) or sorted({text for _, text in said})
+        place = {text: code for code, text in enumerate(known)}
+        codes = np.full(self._runs, -1)
+        for rows, text in said:
+            codes[rows] = place[text]
+        return pd.Categorical.from_codes(codes, categories=pd.Index(known))
+
     def frame(
         self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
@@ -77,20 +87,18 @@ class RunColumns:
         run has none). ticks: of each host's clock, in a second.
         """
         factors = {cell.cell: cell.factors for cell in plan.cells}
-        texts = {
-            name: self._column(name, "", object).tolist()
-            for name in ("cell", "pair", "status", "started", *TEXTS)
-        }
-        cells = pd.Categorical(texts["cell"], categories=list(factors))
+        cells = self._category("cell", list(factors))
         columns: dict[str, Any] = {"run": self._column("run", 0, int), "cell": cells}
-        columns["pair"] = pd.Series(texts["pair"]).astype("category")
+        columns["pair"] = self._category("pair")
         columns |= {name: self._column(name, 0, int) for name in ("block", "boot")}
-        columns["status"] = pd.Series(texts["status"]).astype("category")
+        columns["status"] = self._category("status")
         # without any run pandas guesses numbers
-        columns |= {name: pd.Series(texts[name], dtype="object") for name in TEXTS}
-        columns["noise"] = self._noise(texts["pair"], columns["block"], labels(noise, ticks))
+        columns |= {
+            name: pd.Series(self._column(name, "", object), dtype="object") for name in TEXTS
+        }
+        columns["noise"] = self._noise(columns["pair"], columns["block"], labels(noise, ticks))
         columns["started"] = pd.to_datetime(
-            pd.Series(texts["started"], dtype="str"), format="ISO8601", utc=True
+            pd.Series(self._column("started", "", object), dtype="str"), format="ISO8601", utc=True
         )
         columns |= {name: _levels(factors, name, cells) for name in factors_of(plan)}
         columns |= {name: self._column(name, math.nan, float) for name in self._metrics}
@@ -98,7 +106,7 @@ class RunColumns:
 
     def _noise(
         self,
-        pairs: Sequence[str],
+        pairs: pd.Categorical[str],
         blocks: npt.NDArray[Any],
         disturbed: Mapping[tuple[str, int], Sequence[str]],
     ) -> list[str]:
@@ -106,7 +114,7 @@ class RunColumns:
         if not disturbed:
             return [""] * len(pairs)
         words: dict[tuple[str, int], str] = {}
-        places = list(zip(pairs, blocks.tolist(), strict=True))
+        places = list(zip(pairs.tolist(), blocks.tolist(), strict=True))
         for pair, block in set(places):
             hosts = dict.fromkeys(pair.split(">"))
             words[pair, block] = "; ".join(
