@@ -1,11 +1,11 @@
 """A linear mixed model of a fleet: the logarithm of what a pair moves is the fleet's mean, an
 effect of its sender, one of its receiver, a residue of the pair, and the noise of its runs.
 
-Effects of senders, receivers and pairs are random. Their variances come from moments (MINQUE(0):
-Searle, Casella, McCulloch, Variance Components, 1992, chapter 11), beginning with robust scales,
-so that an outlier does not hide in the variance that it makes. A host's effect is a
-contrast between its pairs and those of others. Where few hosts have two pairs as senders (a ring)
-that variance is not known apart from the pairs': then it is part of it.
+Effects of senders, receivers and pairs are random. Their variances come from restricted maximum
+likelihood, as iterated MINQUE (Searle, Casella, McCulloch, Variance Components, 1992, chapter 11),
+beginning with robust scales, so that an outlier does not hide in the variance that it makes. A
+host's effect is a contrast between its pairs and those of others. Where few hosts have two pairs as
+senders (a ring) that variance is not known apart from the pairs': then it is part of it.
 
 Everything else follows from P, the matrix that takes the fixed effects out and weighs by what is
 left (Searle, section 6.6): for a column x of pairs (those of a sender, a single pair, those that
@@ -15,6 +15,7 @@ variance of that, with how far such things lie apart by themselves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse.linalg import lsqr
 
 from netbench.analysis.intervals import Numbers
 
@@ -30,8 +32,11 @@ Flags = npt.NDArray[np.bool_]
 FEWEST = 3
 """Hosts that must have two pairs in a direction, so that the direction has a variance."""
 CONSISTENT = 1.4826  # of the median deviation with the standard deviation of normal values
+EFFICIENCY = 0.37  # of a median deviation as an estimate of a standard deviation, likewise
 TINY = 1e-9  # relative: two values that agree to this are the same
 CHUNK = 4096
+STEPS = 6  # of the estimation of variances
+CLOSE = 0.01  # relative: variances that do not change more have converged
 KNOWN = 1e-7  # of a column's weight that must be left for it to be known apart
 
 
@@ -113,8 +118,19 @@ def robust_spread(o: Observed) -> Spread:
         for sending, there in zip((True, False), told_apart(o), strict=True)
     ]
     sender, receiver = (total - each for each in within)
-    rest = max(total - sender - receiver, 0.0)
-    return Spread(sender, receiver, max(rest - float(np.median(o.error)), 0.0), _freedom(o, len(y)))
+    rest = max(total - sender - receiver, _residue(o, y) ** 2)
+    freedom = max(EFFICIENCY * _freedom(o, len(y)), 1.0)
+    return Spread(sender, receiver, max(rest - float(np.median(o.error)), 0.0), freedom)
+
+
+def _residue(o: Observed, y: Numbers) -> float:
+    """The robust standard deviation of what is left of pairs beside the means of their ends."""
+    ends = [o.ends(s) for s, there in zip((True, False), told_apart(o), strict=True) if there]
+    if not ends:
+        return 0.0
+    design = sparse.hstack([_indicator(each, len(o.hosts)) for each in ends]).tocsr()
+    rest = y - design @ lsqr(design, y)[0]
+    return _scale(rest) * math.sqrt(len(y) / _freedom(o, len(y)))
 
 
 def differences(ends: Places, y: Numbers) -> Numbers:
@@ -152,35 +168,92 @@ def _freedom(o: Observed, pairs: int) -> float:
     return float(max(pairs - columns - used, (pairs - columns) / 4, 1))
 
 
-def moments(o: Observed, kept: Flags) -> Spread:
-    """Variances over the pairs that are kept, by the quadratic forms that need none beforehand
-    (MINQUE(0)): of the pairs, and of the sums of each host's pairs.
+def variances(o: Observed, kept: Flags, begin: Spread) -> Spread:
+    """Variances over the pairs that are kept, by restricted maximum likelihood: iterated MINQUE,
+    from the ones given. `freedom` is how well the pairs' is known beside the noise of runs.
     """
-    y = _without(o.fixed, o.mean, kept)[kept]
-    fixed = np.linalg.qr(o.fixed[kept])[0]
     known = [s for s, there in zip((True, False), told_apart(o, kept), strict=True) if there]
-    parts = [np.eye(o.degree(s, kept).size)[o.ends(s)[kept]] for s in known]
-    parts = [part[:, part.any(axis=0)] for part in parts]
-    cleared = [part - fixed @ (fixed.T @ part) for part in parts]
-    forms = [float(((part.T @ y) ** 2).sum()) for part in parts] + [float(y @ y)]
-    size = len(parts) + 1
-    traces = np.zeros((size, size))
-    for i, one in enumerate(cleared):
-        for k, other in enumerate(parts):
-            traces[i, k] = float(((one.T @ other) ** 2).sum())
-        traces[i, -1] = traces[-1, i] = float((one * parts[i]).sum())
-    traces[-1, -1] = len(y) - fixed.shape[1]
-    while True:
-        variances = np.linalg.solve(traces, forms)
-        below = np.flatnonzero(variances[:-1] < 0)
-        if not len(below):
+    found = begin
+    for _ in range(STEPS):
+        before = np.array([found.sender, found.receiver, found.pair])
+        found = _step(o, kept, known, found)
+        now = np.array([found.sender, found.receiver, found.pair])
+        if (np.abs(now - before) <= CLOSE * (now.sum() + TINY**2)).all():
             break
-        left = [i for i in range(len(variances)) if i != below[0]]
-        traces, forms = traces[np.ix_(left, left)], [forms[i] for i in left]
-        known = [known[i] for i in left[:-1]]
-    of = dict(zip(known, variances[:-1].tolist(), strict=True))
-    rest = max(float(variances[-1]) - float(np.mean(o.error[kept])), 0.0)
-    return Spread(of.get(True, 0.0), of.get(False, 0.0), rest, _freedom(o, len(y)))
+    return found
+
+
+def _step(o: Observed, kept: Flags, known: Sequence[bool], spread: Spread) -> Spread:
+    """One step of variances: MINQUE with weights by the variances given."""
+    p = _Projection(o, kept, spread)
+    error = o.error[kept]
+    indicators = [_indicator(o.ends(s)[kept], len(o.hosts)) for s in known]
+    parts = [p.of(part.toarray()) for part in indicators]
+    y = p.of(o.mean[kept])
+    squares, own = p.squares(), [(part**2).sum(axis=1) for part in parts]
+    size = len(known) + 1
+    forms = np.array([((part.T @ y) ** 2).sum() for part in indicators] + [y @ y])
+    forms -= [error @ each for each in (*own, squares)]
+    traces = np.empty((size, size))
+    for i, one in enumerate(indicators):
+        traces[i, :-1] = [((one.T @ other) ** 2).sum() for other in parts]
+        traces[i, -1] = traces[-1, i] = own[i].sum()
+    traces[-1, -1] = squares.sum()
+    left = list(range(size))
+    while True:
+        inverse = np.linalg.pinv(traces[np.ix_(left, left)])
+        solved = inverse @ forms[left]
+        below = [i for i, value in zip(left, solved, strict=True) if i < size - 1 and value < 0]
+        if not below:
+            break
+        left.remove(below[0])
+    found = np.zeros(size)
+    found[left] = np.maximum(solved, 0.0)
+    of, pair = dict(zip(known, found[:-1].tolist(), strict=True)), float(found[-1])
+    most = float(max(len(error) - o.fixed.shape[1], 1))
+    freedom = (pair + float(np.mean(error))) ** 2 / max(float(inverse[-1, -1]), TINY**4)
+    return Spread(of.get(True, 0.0), of.get(False, 0.0), pair, min(max(freedom, 1.0), most))
+
+
+class _Projection:
+    """P over the pairs that are kept."""
+
+    def __init__(self, o: Observed, kept: Flags, spread: Spread) -> None:
+        self.weight, self.design, prior = _weighed(o, spread, kept)
+        self.weighted = sparse.csr_matrix(self.design.T @ sparse.diags(self.weight))
+        self.inverse = np.linalg.inv((self.weighted @ self.design).toarray() + np.diag(prior))
+
+    def of(self, x: Numbers) -> Numbers:
+        """P x, of a column or of several."""
+        rest = x - self.design @ (self.inverse @ (self.weighted @ x))
+        return np.asarray((rest.T * self.weight).T)
+
+    def squares(self) -> Numbers:
+        """The diagonal of P P."""
+        inner = (self.weighted @ self.weighted.T).toarray()
+        both = self.inverse @ inner @ self.inverse
+        once, twice = (
+            np.asarray(self.design.multiply(self.design @ matrix).sum(axis=1)).ravel()
+            for matrix in (self.inverse, both)
+        )
+        return np.asarray(self.weight**2 * (1 - 2 * self.weight * once + twice))
+
+
+def _weighed(
+    o: Observed, spread: Spread, kept: Flags | None = None
+) -> tuple[Numbers, sparse.csr_matrix, Numbers]:
+    """Of the pairs that are kept the weights of residue and noise, the columns of fixed effects and
+    of hosts, and how far each column is held to 0.
+    """
+    chosen = np.ones(len(o.pairs), bool) if kept is None else kept
+    least = TINY * max(float(np.var(o.mean)), TINY)
+    weight = 1 / np.maximum(spread.pair + o.error[chosen], least)
+    parts, prior = [sparse.csc_matrix(o.fixed[chosen])], [np.zeros(o.fixed.shape[1])]
+    for sending in (True, False):
+        if variance := spread.of(sending):
+            parts.append(_indicator(o.ends(sending)[chosen], len(o.hosts)))
+            prior.append(np.full(len(o.hosts), 1 / variance))
+    return weight, sparse.hstack(parts).tocsr(), np.concatenate(prior)
 
 
 class Shifts:
@@ -189,22 +262,8 @@ class Shifts:
     """
 
     def __init__(self, o: Observed, spread: Spread, candidates: sparse.csc_matrix) -> None:
-        least = TINY * max(float(np.var(o.mean)), TINY)
-        self._weight = 1 / np.maximum(spread.pair + o.error, least)
+        self._weight, self._design, prior = _weighed(o, spread)
         self._columns, self._mean = candidates, o.mean
-        random = [
-            (o.ends(sending), spread.of(sending))
-            for sending in (True, False)
-            if spread.of(sending) > 0
-        ]
-        parts = [sparse.csc_matrix(o.fixed)]
-        parts += [_indicator(ends, len(o.hosts)) for ends, _ in random]
-        self._design = sparse.hstack(parts).tocsr()
-        prior = np.zeros(self._design.shape[1])
-        at = o.fixed.shape[1]
-        for _, variance in random:
-            prior[at : at + len(o.hosts)] = 1 / variance
-            at += len(o.hosts)
         weighted = sparse.csr_matrix(self._design.T @ sparse.diags(self._weight))
         inner = (weighted @ self._design).toarray() + np.diag(prior)
         self._inverse = np.linalg.inv(inner)

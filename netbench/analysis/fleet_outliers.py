@@ -23,20 +23,18 @@ from netbench.analysis.fleet_model import (
     Observed,
     Shifts,
     Spread,
-    moments,
     robust_spread,
     told_apart,
+    variances,
 )
 from netbench.analysis.intervals import Numbers, ratio_confidence
 from netbench.model import Repeat
 
 SENDER, RECEIVER, PAIR, LINK = "sender", "receiver", "pair", "link"
 MOST_PASSES = 12
-FEW = 30
-"""Pairs: among fewer, outliers are told from their own spread less well (Rosner's test has the same
-limit), so the level is stricter, by what simulations ask for.
-"""
 LEAST = 1e-300
+MOST_CORRECTED = 4.0
+"""By how much what inflates the variance that it is held against is corrected for that at most."""
 MOST_SHARE = 0.25  # of the candidates: more outliers are a fleet of two kinds
 
 
@@ -90,8 +88,7 @@ def analysed(
     """
     known = told_apart(o)
     candidates = _candidates(o, crossing, known)
-    few = min(1.0, (len(o.pairs) / FEW) ** 2)
-    family = int(candidates.judged.sum()) * families / few
+    family = max(int(candidates.judged.sum()), 1) * families  # of one run a pair none is judged
     spread, kept = robust_spread(o), np.zeros(len(o.pairs), bool)
     seen: list[frozenset[int]] = []
     for _ in range(MOST_PASSES):
@@ -101,7 +98,7 @@ def analysed(
             break
         seen.append(found)
         kept = _untouched(o, candidates, search.found)
-        spread = moments(o, kept)
+        spread = variances(o, kept, spread)
     return Analysis(search.shifts(), search.spread, *known, found == seen[-1])
 
 
@@ -166,6 +163,7 @@ class _Search:
         self.model = Shifts(o, spread, candidates.columns)
         self.own = self._own()
         self.pairs = np.array([kind == PAIR for kind in candidates.kinds])
+        self.freedom = self._freedom()
         self.inside = np.asarray(candidates.columns.T @ (~kept).astype(float)).ravel() == 0
         self.found: list[int] = []
         self.p_of: dict[int, float] = {}
@@ -210,25 +208,24 @@ class _Search:
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             r = self.model.score / np.sqrt(self.model.information)
-            freedom = np.where(
-                self.pairs, self._freedom(1 / self.model.information, self.own), self._counts()
-            )
-            room = freedom - r**2
-            external = np.where(
-                room > 0, r * np.sqrt((freedom - 1) / np.maximum(room, 1e-300)), np.sign(r) * 1e6
-            )
+            room = np.maximum(self.freedom - r**2, LEAST)
+            external = r * np.clip(np.sqrt((self.freedom - 1) / room), 1.0, MOST_CORRECTED)
         t = np.where(self.inside, external, r)
-        return np.nan_to_num(t), np.maximum(np.nan_to_num(freedom) - self.inside, 1.0)
+        return np.nan_to_num(t), np.maximum(self.freedom - self.inside, 1.0)
 
-    def _freedom(self, total: Numbers, own: Numbers) -> Numbers:
-        """Satterthwaite's degrees of freedom of a variance whose part `own` is known from all
-        alike.
+    def _freedom(self) -> Numbers:
+        """Degrees of freedom of how far each candidate lies apart, that of pairs by Satterthwaite:
+        what they lie apart by is what is left of all beside the mean noise of their runs, so it is
+        known as well as that sum; more noise of a pair's own as its runs say.
         """
-        counts = self._counts()
-        total = np.maximum(total, own + LEAST)
-        part = own / total
-        known = part**2 / counts + (1 - part) ** 2 / self._freedom_of_rest()
-        return np.maximum(1 / known, 1.0)
+        freedom = self._counts()
+        noise, own = float(np.mean(self.o.error)), self.own[self.pairs]
+        known = (own + noise) ** 2 / freedom[self.pairs]
+        more = np.maximum(self.o.error - noise, 0.0)
+        known += more**2 / self._freedom_of_rest()[self.pairs]
+        total = own + self.o.error
+        freedom[self.pairs] = np.maximum(total**2 / np.maximum(known, LEAST), 1.0)
+        return freedom
 
     def _counts(self) -> Numbers:
         """Degrees of freedom of what lies apart, by candidate."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import bdtrc
 
 from netbench.analysis.fleet import Fleet, fleets_of
 from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
 from netbench.analysis.fleet_facts import known_facts, odd_facts
-from netbench.analysis.fleet_model import Observed, moments
+from netbench.analysis.fleet_model import Observed, robust_spread, variances
 from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis, analysed
 from netbench.analysis.fleet_runs import moderated
 from netbench.analysis.load import load
@@ -34,6 +35,7 @@ def drawn(
     sends: Mapping[str, float] | None = None,
     receives: Mapping[str, float] | None = None,
     apart: float = APART,
+    noise: float = NOISE,
 ) -> Observed:
     """Pairs whose senders, receivers and ways lie `apart`, with noisy runs."""
     hosts = tuple(sorted({host for pair in pairs for host in pair.split(">")}))
@@ -43,7 +45,7 @@ def drawn(
         for host, shift in shifts.items():
             effects[row, hosts.index(host)] = shift
     truth = effects[0, ends[:, 0]] + effects[1, ends[:, 1]] + rng.normal(0, apart, len(pairs))
-    values = truth[:, None] + rng.normal(0, NOISE, (len(pairs), runs))
+    values = truth[:, None] + rng.normal(0, noise, (len(pairs), runs))
     mean = values.mean(axis=1)
     squares = ((values - mean[:, None]) ** 2).sum(axis=1)
     n = np.full(len(pairs), runs)
@@ -204,13 +206,36 @@ def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
     assert sends.low < np.exp(-0.1) < sends.high < 1
 
 
-def test_variances_of_senders_receivers_and_pairs_are_found() -> None:
-    rng = np.random.default_rng(8)
-    everything = [drawn(bisection(names(60), 8), 4, rng, apart=0.05) for _ in range(12)]
-    spreads = [moments(o, np.ones(len(o.pairs), bool)) for o in everything]
-    for kind in ("sender", "receiver", "pair"):
-        deviation = np.sqrt(np.mean([getattr(spread, kind) for spread in spreads]))
-        assert deviation == pytest.approx(0.05, rel=0.1)
+def test_variances_are_those_of_restricted_maximum_likelihood() -> None:
+    o = drawn(every(names(6)), 4, np.random.default_rng(4), apart=0.05)
+    o.error[::3] *= 4  # pairs are not measured equally well
+    sides = [np.equal.outer(ends, ends).astype(float) for ends in (o.sender, o.receiver)]
+
+    def likelihood(logs: Sequence[float]) -> float:
+        """-2 log of the restricted likelihood, dense (Searle, section 6.6)."""
+        variance = sum(np.exp(log) * each for log, each in zip(logs, sides, strict=False))
+        inverse = np.linalg.inv(variance + np.diag(np.exp(logs[2]) + o.error))
+        weights = inverse.sum(axis=0)
+        rest = o.mean - weights @ o.mean / weights.sum()
+        whole = np.linalg.slogdet(inverse)[1]
+        return float(np.log(weights.sum()) - whole + rest @ inverse @ rest)
+
+    best = minimize(likelihood, np.log([0.05**2] * 3), method="Nelder-Mead").x
+    found = variances(o, np.ones(len(o.pairs), bool), robust_spread(o))
+    deviations = np.sqrt([found.sender, found.receiver, found.pair])
+    assert deviations == pytest.approx(np.exp(best / 2), rel=0.03)
+
+
+def test_quiet_fleets_of_few_partners_have_an_outlier_as_seldom_as_the_confidence_says() -> None:
+    rng = np.random.default_rng(12)
+    pairs = bisection(names(12), 8)
+    fleets = [drawn(pairs, 5, rng, noise=0.001) for _ in range(40)]
+    wrong = sum(bool(found(o)) for o in fleets)
+    assert bdtrc(wrong - 1, len(fleets), 0.05) > 0.001  # P(as many or more)
+
+
+def test_a_ring_of_one_run_each_names_none() -> None:
+    assert found(drawn(ring(names(10)), 1, np.random.default_rng(1))) == set()
 
 
 def test_a_noisy_pair_answers_for_its_own_noise() -> None:
