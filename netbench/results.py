@@ -77,9 +77,10 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row a run, failed ones too: run cell pair block boot FACTORS status reason engaged
-        started excluded noise, then metrics under their CSV names.
+        """One row a run, failed ones too: run cell pair block boot round FACTORS status reason
+        engaged started excluded noise, then metrics under their CSV names.
 
+        `round`, from 1, is there in campaigns of several pairs: those of one ran side by side.
         `engaged` says why a run's mechanism did not engage, "" where it did; `excluded` why an ok
         run is not pooled with the others; `noise` what disturbed its block. NaN: that run has no
         such number. Those of controls are in `control_runs`. `.attrs["units"]` are the units,

@@ -29,10 +29,11 @@ from netbench.result_files import HostEntry, Hosts, NoiseEntry, PlanFile, Planne
 class Result:
     """A result folder in memory.
 
-    runs: one row a run in order of execution: run cell pair block boot build (0: its kernel has
-    one) status reason started engaged (why the mechanism did not engage, or "") excluded (why an ok
-    run is not pooled with the others: facts that changed) noise (what disturbed its block), one
-    column a factor, one a metric (NaN: that run has none). control_runs: those of controls, which
+    runs: one row a run in order of execution: run cell pair block boot round (of those that run
+    side by side, from 1; only in campaigns of several pairs) build (0: its kernel has one) status
+    reason started engaged (why the mechanism did not engage, or "") excluded (why an ok run is not
+    pooled with the others: facts that changed) noise (what disturbed its block), one column a
+    factor, one a metric (NaN: that run has none). control_runs: those of controls, which
     nothing else here has. proofs, used: by cell, pair, side and counter, over the runs that count.
     readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs in which
     it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends are on

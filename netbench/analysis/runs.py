@@ -18,6 +18,8 @@ from netbench.result_files import NoiseEntry, PlanFile
 
 TEXTS = ("reason", "engaged", "excluded")
 OF_RECORD = ("run", "pair", "block", "boot", "status")
+ROUND = "round"
+"""A column of campaigns of several pairs."""
 
 
 class RunColumns:
@@ -41,6 +43,8 @@ class RunColumns:
         values |= {
             name: np.array(values[name]) for name in ("run", "block")
         }  # no part of the table
+        if record.round is not None:
+            values[ROUND] = record.round
         for name, numbers in metrics.items():
             column = np.asarray(numbers, dtype=float)
             if not np.isnan(column).all():
@@ -83,14 +87,16 @@ class RunColumns:
     def frame(
         self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
-        """The frame: OF_RECORD and TEXTS with `noise`, one column a factor, one a metric (NaN: that
-        run has none). ticks: of each host's clock, in a second.
+        """The frame: OF_RECORD and TEXTS with `noise`, ROUND where any record has one, one column a
+        factor, one a metric (NaN: that run has none). ticks: of each host's clock, in a second.
         """
         factors = {cell.cell: cell.factors for cell in plan.cells}
         cells = self._category("cell", list(factors))
         columns: dict[str, Any] = {"run": self._column("run", 0, int), "cell": cells}
         columns["pair"] = self._category("pair")
         columns |= {name: self._column(name, 0, int) for name in ("block", "boot")}
+        if (rounds := self._column(ROUND, 0, int)).any():
+            columns[ROUND] = pd.arrays.IntegerArray(rounds, rounds == 0)
         columns["status"] = self._category("status")
         # without any run pandas guesses numbers
         columns |= {

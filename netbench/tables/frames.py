@@ -12,6 +12,7 @@ import pandas as pd
 
 from netbench.analysis.cells import metric_order, tidy
 from netbench.analysis.result import Result
+from netbench.analysis.runs import ROUND
 from netbench.report.label import label_of
 from netbench.report.source import Source
 
@@ -37,8 +38,9 @@ def kernels(result: Result) -> str:
 
 
 def run_columns(result: Result) -> list[str]:
-    """The columns of a run: RUN, factors, OUTCOME, metrics."""
-    return [*RUN, *result.factors, *OUTCOME, *metric_order(result.metrics)]
+    """The columns of a run: RUN, ROUND where there are several pairs, factors, OUTCOME, metrics."""
+    rounds = [ROUND] if ROUND in result.runs else []
+    return [*RUN, *rounds, *result.factors, *OUTCOME, *metric_order(result.metrics)]
 
 
 def units_of(result: Result) -> dict[str, str]:
@@ -47,12 +49,12 @@ def units_of(result: Result) -> dict[str, str]:
 
 
 def runs(source: Source) -> pd.DataFrame:
-    """One row a record, whatever its status: campaign result label run cell pair block boot FACTORS
-    status reason engaged started excluded noise METRICS build control.
+    """One row a record, whatever its status: campaign result label run cell pair block boot round
+    FACTORS status reason engaged started excluded noise METRICS build control.
 
-    `started` is UTC, without a zone. `build`: which build of its kernel, 0 where it has one.
-    `control`: a comparison's baseline, a second time. `label`: what must stand beside the row's
-    numbers, such as that it was emulated.
+    `round` is there in campaigns of several pairs. `started` is UTC, without a zone. `build`: which
+    build of its kernel, 0 where it has one. `control`: a comparison's baseline, a second time.
+    `label`: what must stand beside the row's numbers, such as that it was emulated.
     """
     result = source.result
     parts = [result.runs.assign(control=False), result.control_runs.assign(control=True)]

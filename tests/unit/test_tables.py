@@ -75,6 +75,29 @@ def test_the_table_of_runs_has_every_record_and_the_frame_s_values(made: Path) -
     assert set(runs["result"]) == {made.name}
 
 
+def test_rounds_are_a_column_where_pairs_have_some(made: Path, tmp_path: Path) -> None:
+    def in_rounds(record: dict[str, Any]) -> dict[str, Any]:
+        beside = {"round": 1 if record["pair"] == "a>b" else 2, "concurrent": []}
+        return fails_once(record) | (beside if record["block"] else {})
+
+    pairs = Synth(pairs=("a>b", "b>a"), edit=in_rounds).write(tmp_path / "bulk" / "R")
+    frame = load(pairs).runs
+    assert "round" not in load(made).runs
+    assert set(frame.columns) - set(load(made).runs.columns) == {"round"}
+    expected = [
+        None if not block else 1 if pair == "a>b" else 2
+        for block, pair in zip(frame["block"], frame["pair"], strict=True)
+    ]
+    assert [None if pd.isna(x) else x for x in frame["round"]] == expected
+    with Database(map(Source.of, (made, pairs))) as database:
+        rows = database.connection
+        database.make("runs")
+        counts = "SELECT count(*), count(round), max(round) FROM runs WHERE result = 'R'"
+        told = sum(x is not None for x in expected)
+        assert rows.execute(counts).fetchall() == [(len(frame), told, 2)]
+        assert rows.execute("SELECT count(round) FROM runs WHERE result != 'R'").fetchone() == (0,)
+
+
 def test_cells_and_facts_are_those_of_the_frames(made: Path) -> None:
     tables, results = tables_of(made), load(made)
     cells = results.cells
