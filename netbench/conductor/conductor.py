@@ -26,7 +26,7 @@ from netbench.conductor.profile_runner import ProfileRunner
 from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
-from netbench.conductor.resumable import name_doubts, refuse_another
+from netbench.conductor.resumable import name_doubts, refuse_another, without_given_up
 from netbench.conductor.run_history import RunHistory, described, is_finished, made_sinks
 from netbench.conductor.runner import Runner
 from netbench.conductor.seconds import Told
@@ -109,8 +109,9 @@ def resume(
 ) -> Conclusion:
     """Go on with the campaign of a result folder, in the same order. A finished one is left alone.
 
-    Errors: StoreError when another controller writes it, when others may have changed it, or when
-    its campaign is no longer the one that its records are of.
+    Pairs that were given up, and hosts that no other pair uses, are left out. Errors: StoreError
+    when another controller writes it, when others may have changed it, or when its campaign is no
+    longer the one that its records are of.
     """
     progress = progress or Silent()
     store = Store.open(path)
@@ -119,11 +120,13 @@ def resume(
     try:
         refuse_another(store, plan)
         name_doubts(store, progress)
-        with WorkerPool(campaign, channels) as pool:
-            _boots(store, campaign, pool, progress).finish_boots()
-            refuse_errors(check(campaign, pool, made_sinks(store)), progress)
-            plan = replace(plan, boot_ids=pool.boot_ids())
-            return Conductor(store, plan, pool, progress).conduct()
+        there = without_given_up(campaign, store, progress)
+        with WorkerPool(there, channels) as pool:
+            _boots(store, there, pool, progress).finish_boots()
+            refuse_errors(check(there, pool, made_sinks(store)), progress)
+            known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
+            plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
+            return Conductor(store, plan, pool, progress, there=there).conduct()
     finally:
         store.close()
 
@@ -161,8 +164,10 @@ class Conductor:
         pool: WorkerPool,
         progress: Progress,
         seconds: Told | None = None,
+        there: Campaign | None = None,
     ) -> None:
-        campaign = plan.campaign
+        """there: what of the plan's campaign has hosts in the pool; left out: all of it."""
+        campaign = there or plan.campaign
         self._plan = plan
         self._campaign = campaign
         self._pool = pool

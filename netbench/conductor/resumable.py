@@ -4,13 +4,20 @@ with, and its journal is whole.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from netbench import codec
 from netbench.conductor.progress import Progress
+from netbench.conductor.waves import LOST
 from netbench.errors import StoreError
+from netbench.model import Campaign
 from netbench.plan import Plan
 from netbench.plan_json import plan_json
 from netbench.result_files import PlanFile
 from netbench.store import Store
+from netbench.units import listed
+
+SHOWN = 8  # pairs or hosts that a line names
 
 
 def name_doubts(store: Store, progress: Progress) -> None:
@@ -44,6 +51,34 @@ def refuse_another(store: Store, plan: Plan) -> None:
             "\n".join(why) + "; restore the file from a copy, or run the campaign as a new one;"
             f" `restore --trust {store.path}` puts back what it left changed"
         )
+
+
+def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Campaign:
+    """What of a campaign is gone on with: the pairs that were not given up, and their hosts. Where
+    every pair was, all of it. Errors: StoreError.
+    """
+    lost = {
+        record.pair
+        for record in store.records()
+        if record.status == "failed" and record.reason.startswith(LOST)
+    }
+    pairs = tuple(pair for pair in campaign.pairs if pair.name not in lost)
+    if not lost or not pairs:
+        return campaign
+    there = replace(campaign, pairs=pairs)
+    there = replace(there, hosts={name: campaign.hosts[name] for name in there.roles})
+    left_out = [host for host in campaign.hosts if host not in there.hosts]
+    line = f"given up before, and left out: {listed(sorted(lost), SHOWN, ', ')}"
+    if left_out:
+        line += f"; not connected to: {listed(left_out, SHOWN, ', ')}"
+    if changed := [host for host in left_out if store.journal.outstanding(host)]:
+        line += (
+            f"; `restore {store.path}` puts back what is left changed on"
+            f" {listed(changed, SHOWN, ', ')}"
+        )
+    store.note(line)
+    progress.say(line)
+    return there
 
 
 def _refuse_another_plan(store: Store, plan: Plan) -> None:

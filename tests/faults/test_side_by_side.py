@@ -153,6 +153,33 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     assert "c>d is given up: d (" in said
 
 
+def test_a_campaign_goes_on_without_the_hosts_of_a_pair_that_was_given_up(
+    begin: Begin, own: Lab
+) -> None:
+    soon = with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
+    text = f"overlap: kernel\nsettings: {{sender.tso: off}}\n{PAIRED}"
+    campaign = begin(own, f"{text}repeat: {{min: 12, max: 12}}\n", soon)
+    campaign.await_records(2)
+    host = own.hosts["c"]
+    kill(*processes(host, "sshd"), *processes(host, "worker-"))
+    wait_for(
+        lambda: any(record["status"] == "failed" for record in campaign.records()),
+        lambda: campaign.process.poll() is None,
+    )
+    campaign.process.send_signal(signal.SIGINT)
+    campaign.end()
+    before = campaign.records()
+    done = call("resume", campaign.folder)
+    assert done.returncode == 1, done.stderr  # cells have failed
+    said = " ".join(done.stderr.split())
+    assert "given up before, and left out: c>d; not connected to: c, d; `restore" in said
+    assert f"`restore {campaign.folder}` puts back what is left changed on c" in said
+    records = campaign.records()[len(before) :]
+    assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
+    ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]
+    assert len(ok) == 12
+
+
 def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
     begin: Begin, four: Lab
 ) -> None:
