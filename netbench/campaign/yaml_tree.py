@@ -20,6 +20,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BYTES_MAX = 1024 * 1024
 NODES_MAX = 100_000
 DEPTH_MAX = 32
+NULLS = ("", "~", "null", "Null", "NULL")  # https://yaml.org/spec/1.1/ and JSON
 # Besides control characters those that hide text or turn its direction (Unicode TR 36, 2.10.2).
 UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -33,7 +34,9 @@ class TreeBuilder:
     """
 
     def __init__(self, text: str, source: str, origin: str = "", tags: bool = False) -> None:
-        """`tags`: whether values may have tags, which are left out."""
+        """`tags`: whether it is a file of another program's: values may have tags, which are left
+        out, and `null` is nothing.
+        """
         self.source = source
         self.origin = origin
         self._tags = tags
@@ -109,7 +112,7 @@ class TreeBuilder:
 
     def _value(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.ScalarEvent):
-            nothing = not event.style and event.value in ("", "~")
+            nothing = not event.style and event.value in (NULLS if self._tags else ("", "~"))
             bad = UNPRINTABLE.search(event.value)
             if bad:
                 self._note(

@@ -96,6 +96,12 @@ def test_an_ini_inventory(tmp_path: Path, name: str) -> None:
     racks(read(tmp_path, f"{{from: {name}}}", inventory=INI, name=name))
 
 
+def test_null_is_nothing_in_an_inventory(tmp_path: Path) -> None:
+    text = '{"all": {"hosts": {"a": null, "b": {"ansible_host": null, "ansible_port": 22}}}}'
+    campaign = read(tmp_path, "{from: hosts.json}", inventory=text, name="hosts.json")
+    assert [host.ssh for host in campaign.hosts.values()] == ["a", "ssh://b:22"]
+
+
 @pytest.mark.parametrize("name", ["hosts", "hosts.yml"])
 def test_a_yaml_inventory(tmp_path: Path, name: str) -> None:
     racks(read(tmp_path, f"{{from: {name}}}", inventory=YAML, name=name))
