@@ -48,8 +48,10 @@ def groups(pairs: Iterable[Pair], uses: Callable[[Pair], Collection[str]]) -> li
 
 def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:
     """The pairs of each of so many parts: the groups of most pairs first, each to the part that
-    has least. Errors: RequestError where there are fewer groups.
+    has least. Errors: RequestError where there are fewer groups, and for less than one part.
     """
+    if parts < 1:
+        raise RequestError(f"expected 1 part or more, got {parts}")
     together = groups(campaign.pairs, lambda pair: uses(campaign, pair))
     if len(together) < parts:
         raise RequestError(_too_few(campaign, together, parts))

@@ -22,7 +22,7 @@ def _run(options: argparse.Namespace) -> int:
     campaign = load_campaign(options)
     if options.engine:
         return _run_parted(options, campaign)
-    if options.scheduler or options.parts:
+    if options.scheduler is not None or options.parts is not None:
         raise RequestError("--scheduler and --parts are of --engine dask")
     if options.part is not None:
         from netbench.parts import part_of

@@ -138,6 +138,11 @@ def test_more_parts_than_there_can_be_are_refused_with_the_number_and_the_reason
         part_of(fleet(("a>b", "b>c", "c>a")), 1, 2)
 
 
+def test_less_than_one_part_is_refused() -> None:
+    with pytest.raises(RequestError, match="expected 1 part or more, got 0"):
+        split(fleet(("a>b",)), 0)
+
+
 @pytest.mark.parametrize("word", ["", "1", "0/4", "5/4", "1/0", "a/b", "-1/4", "1/4/2", "½/4"])
 def test_a_part_is_a_number_of_so_many(word: str) -> None:
     with pytest.raises(ValueError, match="expected"):
