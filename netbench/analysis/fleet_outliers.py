@@ -276,10 +276,18 @@ class _Search:
         t, freedom = self.statistics()
         p = 2 * stdtr(freedom, -np.abs(t))
         kinds = np.array(self.candidates.kinds)
-        for kind in (SENDER, RECEIVER, PAIR):
-            mine = (kinds == kind) & ~np.isnan(shift)
-            if mine.any():
-                shift[kinds == kind] -= np.median(shift[mine])
+        # pairs of one centre of a star, which has an effect of its own, are against each other
+        others = np.ones(len(kinds), bool)
+        others[self.found] = False
+        centre = np.full(len(kinds), -1)
+        centre[self.pairs] = np.unique(self.o.fixed, axis=0, return_inverse=True)[1].ravel()
+        for kind, among in sorted(set(zip(kinds.tolist(), centre.tolist(), strict=True))):
+            mine = (kinds == kind) & (centre == among)
+            there = mine & ~np.isnan(shift)
+            if kind != LINK and there.any():
+                count = (there & others).sum()  # each of which is against the mean of all but it
+                shift[mine & others] *= max(count - 1, 1) / max(count, 1)
+                shift[mine] -= np.median(shift[there])
         levels = np.array([self.levels.get(i, self.last) for i in range(len(kinds))])
         half = np.array([self._half(total[[i]], [i], levels[i])[0] for i in range(len(kinds))])
         shrunk = shift * np.where(total > 0, self.own / total, 1.0)

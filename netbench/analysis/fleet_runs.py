@@ -20,6 +20,7 @@ from netbench.analysis.intervals import Numbers
 
 FEWEST_OF_BLOCK = 8
 """Pairs of a block whose median shift is taken for the block's own."""
+STEPS, CLOSE = 30, 1e-6  # of what blocks share: until a step is smaller, of a logarithm
 LEAST = 1e-12  # variance of a logarithm
 MOST_FREEDOM = 1e6
 
@@ -38,8 +39,12 @@ def observed(
     present, at = np.unique(names, return_inverse=True)
     y = np.log(used[metric].to_numpy(dtype=float))
     n = np.bincount(at).astype(np.int64)
-    rest = y - (np.bincount(at, y) / n)[at]
-    y = y - _shared(used, rest)
+    for by in (["block"], ["block", "round"]):
+        for _ in range(STEPS):  # pairs of few runs were in few of the blocks that means are over
+            shared = _shared(used, by, y - (np.bincount(at, y) / n)[at])
+            y = y - shared
+            if np.abs(shared).max() < CLOSE:
+                break
     mean = np.bincount(at, y) / n
     squares = np.asarray(np.bincount(at, (y - mean[at]) ** 2), dtype=float)
     variance, freedom = moderated(squares, n - 1)
@@ -53,17 +58,15 @@ def observed(
     return Observed(known, kept, sender, receiver, mean, n, variance / n, freedom)
 
 
-def _shared(used: pd.DataFrame, rest: Numbers) -> Numbers:
-    """What the pairs of a block, or of a round within it, have in common: the median."""
-    keys = ["block", *(["round"] if "round" in used else [])]
-    frame = used[keys].assign(rest=rest)
-    for by in (keys, ["block"]):
-        groups = frame.groupby(by, observed=True)["rest"]
-        if float(groups.size().median()) >= FEWEST_OF_BLOCK:
-            medians = groups.transform("median")
-            enough = groups.transform("size") >= FEWEST_OF_BLOCK
-            return np.where(enough, medians, 0.0)
-    return np.zeros(len(rest))
+def _shared(used: pd.DataFrame, by: Sequence[str], rest: Numbers) -> Numbers:
+    """What the pairs of a block, or of a round within it, have in common: the median; 0 where that
+    is over few.
+    """
+    if not set(by) <= set(used.columns):
+        return np.zeros(len(rest))
+    groups = used[by].assign(rest=rest).groupby(by, observed=True)["rest"]
+    enough = groups.transform("size") >= FEWEST_OF_BLOCK
+    return np.where(enough, groups.transform("median"), 0.0)
 
 
 def moderated(squares: Numbers, freedom: Places) -> tuple[Numbers, Numbers]:

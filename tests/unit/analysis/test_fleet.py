@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import bdtrc
@@ -16,7 +17,7 @@ from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, P
 from netbench.analysis.fleet_facts import known_facts, odd_facts
 from netbench.analysis.fleet_model import Observed, robust_spread, variances
 from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis, analysed
-from netbench.analysis.fleet_runs import moderated
+from netbench.analysis.fleet_runs import moderated, observed
 from netbench.analysis.load import load
 from netbench.analysis.readbacks import Readback
 from netbench.model import Repeat
@@ -192,6 +193,30 @@ def test_what_all_pairs_of_a_block_share_is_no_noise_of_a_pair(tmp_path: Path) -
     swinging.edit = edit
     swung = fleet_of(swinging, tmp_path / "swinging")
     assert swung.observed.error == pytest.approx(quiet.observed.error, rel=0.5)
+
+
+def test_a_pair_that_has_few_runs_is_held_against_the_blocks_that_it_was_in() -> None:
+    pairs = ring(names(40))
+    rows = [
+        (pair, block, np.exp(0.02 * block))
+        for i, pair in enumerate(pairs)
+        for block in range(4 if i % 3 else 12)
+    ]
+    runs = pd.DataFrame(rows, columns=["pair", "block", "throughput"])
+    o = observed(runs, "throughput", pairs)
+    assert o is not None
+    assert np.ptp(o.mean) < 1e-4
+
+
+def test_pairs_of_a_star_are_held_against_those_of_their_direction() -> None:
+    hub, *others = names(20)
+    pairs = [pair for host in others for pair in (f"{host}>{hub}", f"{hub}>{host}")]
+    slow = dict.fromkeys(others[:5], -0.3)  # more of them than are looked for
+    o = drawn(pairs, 1, np.random.default_rng(7), slow, {hub: 0.4}, apart=0, noise=0.001)
+    shifts = {s.name: s.ratio for s in analysed(o, {}, REPEAT).shifts if s.kind == PAIR}
+    for host in others:
+        assert shifts[f"{host}>{hub}"] == pytest.approx(np.exp(slow.get(host, 0)), abs=0.01)
+        assert shifts[f"{hub}>{host}"] == pytest.approx(1, abs=0.01)
 
 
 def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
