@@ -58,7 +58,7 @@ def observed(
     return Observed(known, kept, sender, receiver, mean, n, variance / n, freedom)
 
 
-def _shared(used: pd.DataFrame, by: Sequence[str], rest: Numbers) -> Numbers:
+def _shared(used: pd.DataFrame, by: list[str], rest: Numbers) -> Numbers:
     """What the pairs of a block, or of a round within it, have in common: the median; 0 where that
     is over few.
     """

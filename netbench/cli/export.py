@@ -37,8 +37,9 @@ def _run(options: argparse.Namespace) -> int:
             f" {' or '.join(SUFFIXES)}"
         )
     else:
-        written = api.export_dataset(paths, file)
-        kept = len(paths) - len(written)
+        results = api.results_below(paths)
+        written = api.export_dataset(results, file)
+        kept = len(results) - len(written)
         notes = [
             f"{file}: wrote {count(len(written), 'result')}"
             + (f"; {count(kept, 'result')} had not changed" if kept else "")

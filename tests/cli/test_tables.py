@@ -85,8 +85,8 @@ def test_export_writes_what_the_name_says(made: Path, tmp_path: Path) -> None:
     assert call("export", made, "--table", "facts", tmp_path / "facts.csv").returncode == 0
     with (tmp_path / "facts.csv").open(newline="") as opened:
         assert {row["fact"] for row in csv.DictReader(opened)} >= {"kernel"}
-    for told in ("wrote 1 result", "wrote 0 results; 1 result had not changed"):
-        done = call("export", made, tmp_path / "archive")
+    for told in ("wrote 1 result\n", "wrote 0 results; 1 result had not changed"):
+        done = call("export", made.parent.parent, tmp_path / "archive")
         assert (done.returncode, told in done.stderr) == (0, True)
     assert {path.name for path in (tmp_path / "archive").iterdir()} == {
         "runs", "cells", "samples", "facts", "views.sql",
