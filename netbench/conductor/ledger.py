@@ -23,7 +23,8 @@ from netbench.result_files import Hosts
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")
-HOPELESS = ("verify:", "boot:", "lost:")  # how reasons begin that another run would meet too
+LOST = "lost: "  # how the reason begins with which units of a pair that was given up have failed
+HOPELESS = ("verify:", "boot:", LOST)  # how reasons begin that another run would meet too
 
 
 class _Account:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from netbench.conductor.ledger import LOST
 from netbench.plan import Key, Plan
 from netbench.store import Store
 
 
 def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     """Units and rounds of the profile runs that are not done, once all measured runs are: of cells
-    that have an ok run. A run that failed is not repeated. Errors: StoreError.
+    that have an ok run, on pairs that were not given up. A run that failed is not repeated. Errors:
+    StoreError.
     """
     profile = plan.campaign.profile
     if profile is None:
@@ -21,5 +23,10 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     measured = set(zip(result.ok["cell"].tolist(), result.ok["pair"].tolist(), strict=True))
     wanted = measured if profile.cells == "all" else measured & changed(result)
     done = {((record.cell, record.pair), record.round) for record in store.profile_runs()}
-    known = {unit.key for unit in plan.units}
+    lost = {
+        pair
+        for pair, reason in zip(result.failed["pair"], result.failed["reason"], strict=True)
+        if reason.startswith(LOST)
+    }
+    known = {unit.key for unit in plan.units if unit.pair.name not in lost}
     return {(key, number) for key in wanted & known for number in range(profile.runs)} - done

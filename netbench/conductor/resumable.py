@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from netbench import codec
+from netbench.conductor.ledger import LOST
 from netbench.conductor.progress import Progress
-from netbench.conductor.waves import LOST
 from netbench.errors import StoreError
 from netbench.model import Campaign
 from netbench.plan import Plan

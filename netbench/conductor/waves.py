@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 
+from netbench.conductor.ledger import LOST
 from netbench.conductor.recorder import Recorder
 from netbench.conductor.retry import ATTEMPTS
 from netbench.conductor.start_gate import StartGate
@@ -15,8 +16,6 @@ from netbench.conductor.unit_steps import UnitSteps
 from netbench.errors import HostGone, Lost
 from netbench.model import Pair
 from netbench.plan import Plan, Run, Step
-
-LOST = "lost: "  # how the reason begins with which units of a pair that broke have failed
 
 
 class Waves:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 
 from netbench import campaign
 from netbench.conductor.check_overlap import check_overlap
+from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.start_gate import StartGate
 from netbench.conductor.waves import Waves, side_by_side
 from netbench.errors import HostGone, Lost, WorkerLost
 from netbench.plan import Plan, Run, Step
+from tests.support.synthetic import Synth
 
 PAIRS = """\
 netbench: 1
@@ -168,3 +171,21 @@ def test_pairs_side_by_side_on_one_kernel_do_not_set_what_is_of_all_of_it(
     found = list(check_overlap(campaign.parse(PAIRS + more, "w.yaml"), pool))
     assert bool(found) == refused
     assert all(one.level == "error" for one in found)
+
+
+def test_no_profile_run_is_due_on_a_pair_that_was_given_up(tmp_path: Path) -> None:
+    def losing(record: dict[str, Any]) -> dict[str, Any]:
+        if (record["pair"], record["block"]) != ("c>d", 1):
+            return record
+        kept = {"run", "cell", "pair", "block", "boot", "factors", "started", "schema"}
+        failed = {"status": "failed", "reason": "lost: d: no route to host"}
+        return {key: value for key, value in record.items() if key in kept} | failed
+
+    made = Synth({"send": ("readwrite",)}, pairs=("a>b", "c>d"), runs=2, edit=losing).write(
+        tmp_path / "w" / "R"
+    )
+    sweep = "sweep: {send: [readwrite]}\nprofile: {cells: all, runs: 1}\n"
+    plan = Plan(campaign.parse(f"{PAIRS}{sweep}", "c.yaml"))
+    store = SimpleNamespace(path=made, profile_runs=list)
+    (cell,) = {unit.cell.id for unit in plan.units}
+    assert profiles_due(store, plan) == {((cell, "a>b"), 0)}  # type: ignore[arg-type]
