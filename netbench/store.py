@@ -233,9 +233,12 @@ class Store:
         except OSError as error:
             raise cannot("write", self.path / "log.txt", error) from error
 
-    def records(self) -> Iterator[Record]:
-        """All whole records, in order. Errors: StoreError with the line of one that is none."""
-        return (parse_record(line, self._lines.where(number)) for number, line in self._lines)
+    def records(self, having: bytes = b"") -> Iterator[Record]:
+        """All whole records, in order, whose line holds these bytes. Errors: StoreError with the
+        line of one that is none.
+        """
+        where = self._lines.where
+        return (parse_record(each, where(at)) for at, each in self._lines if having in each)
 
     def stored_facts(self) -> Hosts:
         """The hosts of facts.json, each with an entry or more; none if there is no such

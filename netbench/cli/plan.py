@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
-from netbench.plan_json import plan_json
 from netbench.units import count, format_duration
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ def _run(options: argparse.Namespace) -> int:
 
         found = api.power(plan.campaign, options.power)
     if options.json:
+        from netbench.plan_json import plan_json
+
         more = {"power": power_lines.to_json(found, options.power)} if found else {}
         say_json(plan_json(plan) | more)
     else:

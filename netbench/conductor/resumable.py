@@ -59,7 +59,7 @@ def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Ca
     """
     lost = {
         record.pair
-        for record in store.records()
+        for record in store.records(having=f'"{LOST}'.encode())
         if record.status == "failed" and record.reason.startswith(LOST)
     }
     pairs = tuple(pair for pair in campaign.pairs if pair.name not in lost)

@@ -14,6 +14,9 @@ from netbench.engine.local import local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+OF_CAMPAIGN = ("meters", "overlap")
+"""Keys of the campaign that may be swept."""
+
 
 def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
     """JSON Schema of the campaign file for what an engine offers, read as YAML 1.1 or 1.2."""
@@ -24,11 +27,10 @@ def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
         key: {"$ref": f"#/$defs/Transfer/properties/{key}"}
         for key in transfer_model(catalogue).model_fields
     }
-    properties["sweep"] |= _keyed(
-        {key: _levels(ref) for key, ref in of_transfer.items()}, _levels({})
-    )
-    properties["include"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
-    properties["exclude"]["items"] = _keyed(of_transfer, {}) | {"minProperties": 1}
+    factors = of_transfer | {key: {"$ref": f"#/properties/{key}"} for key in OF_CAMPAIGN}
+    properties["sweep"] |= _keyed({key: _levels(ref) for key, ref in factors.items()}, _levels({}))
+    properties["include"]["items"] = _keyed(factors, {}) | {"minProperties": 1}
+    properties["exclude"]["items"] = _keyed(factors, {}) | {"minProperties": 1}
     properties["settings"] = {
         "type": "object",
         "description": properties["settings"]["description"],
@@ -49,14 +51,14 @@ def _levels(level: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "minItems": 1, "uniqueItems": True, "items": level}
 
 
-def _keyed(of_transfer: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A mapping whose keys are those of transfer, settings (any name: a campaign can have its own)
-    and kernel.
+def _keyed(known: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """A mapping whose keys are known ones, settings (any name: a campaign can have its own) and
+    kernel.
     """
     pattern = {settings.pattern(): other}
     return {
         "type": "object",
-        "properties": {**of_transfer, settings.KERNEL: other},
+        "properties": {**known, settings.KERNEL: other},
         "patternProperties": pattern,
         "additionalProperties": False,
     }
