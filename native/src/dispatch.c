@@ -49,7 +49,7 @@ static size_t count_ended(const struct nb_run *run, const struct nb_flow **faile
 		if (!atomic_load_explicit(&flow->ended, memory_order_acquire))
 			continue;
 		ended++;
-		if (flow->failed && !*failed)
+		if (flow->failed && (!*failed || flow->failed_at < (*failed)->failed_at))
 			*failed = flow;
 	}
 	return ended;

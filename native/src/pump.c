@@ -14,6 +14,7 @@ void nb_pump_fail(struct nb_flow *flow)
 	if (flow->failed)
 		return;
 	flow->failed = flow->error.code ? -(int)flow->error.code : -NB_ERR_SYSTEM;
+	flow->failed_at = nb_now();
 	shutdown(flow->socket, SHUT_RDWR);
 	atomic_store_explicit(&flow->ended, 1, memory_order_release);
 	nb_run_control_notify(flow->control);
