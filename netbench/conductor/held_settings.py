@@ -7,7 +7,7 @@ campaign goes on without them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from netbench.conductor.host_locks import HostLocks
@@ -56,16 +56,23 @@ class HeldSettings:
         Hosts of one kernel take turns: what the second finds there the first has set, and the
         first is the last to put back what it found.
         """
+        order = reversed(self._restore_order(self._campaign.roles))
+        self._in_turns({host: self._pool.holder(host).hello.boot_id for host in order}, self.of)
+
+    def _in_turns(self, kernels: Mapping[str, str], act: Callable[[str], object]) -> None:
+        """Do something on many hosts at the same time, and on those of one kernel in this order;
+        `kernels`: of each host. The first error ends the turns of its kernel, and is raised.
+        """
         mates: dict[str, list[str]] = {}
-        for host in reversed(self._restore_order(self._campaign.roles)):
-            mates.setdefault(self._pool.holder(host).hello.boot_id, []).append(host)
+        for host, kernel in kernels.items():
+            mates.setdefault(kernel, []).append(host)
         groups = {hosts[0]: hosts for hosts in mates.values()}
 
-        def claim(host: str) -> None:
+        def take_turns(host: str) -> None:
             for mate in groups.get(host, ()):
-                self.of(mate)
+                act(mate)
 
-        self._pool.each(claim)
+        self._pool.each(take_turns)
 
     def of(self, host: str) -> HostSettings:
         """A host's settings. A worker that is new has locked the host first, has put back what the
@@ -133,21 +140,17 @@ class HeldSettings:
         lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not be; others
         are put back.
         """
-        kernels = self._pool.boot_ids()
-        mates: dict[str, list[str]] = {}
-        for host in self._restore_order(self._hosts):
-            mates.setdefault(kernels.get(host, host), []).append(host)
-        groups = {hosts[0]: hosts for hosts in mates.values()}
+        boot_ids = self._pool.boot_ids()
+        order = self._restore_order(self._hosts)
         failed: dict[str, EngineError | Lost | TimeoutError] = {}
 
         def restore(host: str) -> None:
-            for mate in groups.get(host, ()):
-                try:
-                    self._restore(mate)
-                except (EngineError, Lost, TimeoutError) as error:
-                    failed[mate] = error
+            try:
+                self._restore(host)
+            except (EngineError, Lost, TimeoutError) as error:
+                failed[host] = error
 
-        self._pool.each(restore)
+        self._in_turns({host: boot_ids.get(host, host) for host in order}, restore)
         for host in self._restore_order(failed):
             raise failed[host]
 
