@@ -7,15 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from netbench.campaign import settings
+from netbench.campaign.factors import METERS, OVERLAP
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.local import local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-OF_CAMPAIGN = ("meters", "overlap")
-"""Keys of the campaign that may be swept."""
 
 
 def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
@@ -27,7 +25,7 @@ def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
         key: {"$ref": f"#/$defs/Transfer/properties/{key}"}
         for key in transfer_model(catalogue).model_fields
     }
-    factors = of_transfer | {key: {"$ref": f"#/properties/{key}"} for key in OF_CAMPAIGN}
+    factors = of_transfer | {key: {"$ref": f"#/properties/{key}"} for key in (METERS, OVERLAP)}
     properties["sweep"] |= _keyed({key: _levels(ref) for key, ref in factors.items()}, _levels({}))
     properties["include"]["items"] = _keyed(factors, {}) | {"minProperties": 1}
     properties["exclude"]["items"] = _keyed(factors, {}) | {"minProperties": 1}
