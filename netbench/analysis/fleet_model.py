@@ -240,18 +240,17 @@ class _Projection:
 
 
 def _weighed(
-    o: Observed, spread: Spread, kept: Flags | None = None
+    o: Observed, spread: Spread, kept: Flags
 ) -> tuple[Numbers, sparse.csr_matrix, Numbers]:
     """Of the pairs that are kept the weights of residue and noise, the columns of fixed effects and
     of hosts, and how far each column is held to 0.
     """
-    chosen = np.ones(len(o.pairs), bool) if kept is None else kept
     least = TINY * max(float(np.var(o.mean)), TINY)
-    weight = 1 / np.maximum(spread.pair + o.error[chosen], least)
-    parts, prior = [sparse.csc_matrix(o.fixed[chosen])], [np.zeros(o.fixed.shape[1])]
+    weight = 1 / np.maximum(spread.pair + o.error[kept], least)
+    parts, prior = [sparse.csc_matrix(o.fixed[kept])], [np.zeros(o.fixed.shape[1])]
     for sending in (True, False):
         if variance := spread.of(sending):
-            parts.append(_indicator(o.ends(sending)[chosen], len(o.hosts)))
+            parts.append(_indicator(o.ends(sending)[kept], len(o.hosts)))
             prior.append(np.full(len(o.hosts), 1 / variance))
     return weight, sparse.hstack(parts).tocsr(), np.concatenate(prior)
 
@@ -262,12 +261,8 @@ class Shifts:
     """
 
     def __init__(self, o: Observed, spread: Spread, candidates: sparse.csc_matrix) -> None:
-        self._weight, self._design, prior = _weighed(o, spread)
+        self._projection = _Projection(o, np.ones(len(o.pairs), bool), spread)
         self._columns, self._mean = candidates, o.mean
-        weighted = sparse.csr_matrix(self._design.T @ sparse.diags(self._weight))
-        inner = (weighted @ self._design).toarray() + np.diag(prior)
-        self._inverse = np.linalg.inv(inner)
-        self._weighted = weighted
         self._fixed: list[tuple[Numbers, float]] = []
         self._left = self._projected(o.mean)
         self.score = np.asarray(candidates.T @ self._left)
@@ -275,21 +270,22 @@ class Shifts:
 
     def _projected(self, x: Numbers) -> Numbers:
         """P x."""
-        inside = self._inverse @ (self._weighted @ x)
-        found = self._weight * (x - self._design @ inside)
+        found = self._projection.of(x)
         for column, norm in self._fixed:
             found = found - column * float(column @ x) / norm
         return np.asarray(found)
 
     def _diagonal(self) -> Numbers:
         """x'Px of all candidates."""
-        by_design = (self._weighted @ self._columns).T.tocsr()
-        self._plain = np.asarray(self._columns.T.multiply(self._columns.T) @ self._weight)
+        by_design = (self._projection.weighted @ self._columns).T.tocsr()
+        self._plain = np.asarray(
+            self._columns.T.multiply(self._columns.T) @ self._projection.weight
+        )
         spent = np.empty(self._columns.shape[1])
         for at in range(0, len(spent), CHUNK):
             rows = by_design[at : at + CHUNK]
             spent[at : at + CHUNK] = np.asarray(
-                rows.multiply(rows @ self._inverse).sum(axis=1)
+                rows.multiply(rows @ self._projection.inverse).sum(axis=1)
             ).ravel()
         return np.asarray(self._plain - spent)
 
@@ -307,7 +303,7 @@ class Shifts:
         x, projected, norm = self._column(column)
         shift = float(x @ self._left) / norm
         pairs = np.flatnonzero(x)
-        rest = (self._left - projected * shift) / self._weight
+        rest = (self._left - projected * shift) / self._projection.weight
         return pairs, shift, np.asarray(rest[pairs])
 
     def _column(self, column: int) -> tuple[Numbers, Numbers, float]:
