@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import TypeVar
 
@@ -69,3 +69,22 @@ def aside(act: Callable[[], Result]) -> Result:
 
     threading.Thread(target=work, name="aside", daemon=True).start()
     return done.result()
+
+
+def side_by_side(
+    acts: Sequence[Callable[[], None]], interrupt: Callable[[], None], at_once: int = 0
+) -> None:
+    """Do things at the same time, `at_once` of them at most; 0: all. After Ctrl-C `interrupt` makes
+    those return that would wait long. Errors: the first one, when all are done.
+    """
+    with ThreadPoolExecutor(at_once or len(acts), thread_name_prefix="side") as threads:
+        try:
+            with held_back:  # else some would wait for others that were never begun
+                running = [threads.submit(act) for act in acts]
+            wait(running)
+        except KeyboardInterrupt:
+            interrupt()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+    for one in running:
+        one.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NoReturn
 
 from netbench.boot.base import Target
@@ -13,6 +13,7 @@ from netbench.conductor.booting_host import BootingHost
 from netbench.conductor.host_facts import own_boot_id
 from netbench.conductor.worker_pool import AT_ONCE, WorkerPool
 from netbench.errors import BootError, EngineError, HostError, Lost
+from netbench.interrupts import side_by_side
 from netbench.journal import Journal
 from netbench.model import Campaign, Kernel
 
@@ -202,15 +203,12 @@ class Boots:
             except (BootError, Lost, TimeoutError) as error:
                 text = str(error)
                 errors[host.name] = text if text.startswith(host.name) else f"{host.name}: {text}"
-
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="boot") as pool:
-            running = [pool.submit(guarded, host) for host in hosts]
-            try:
-                for one in running:
-                    one.result()
             except BaseException:
                 self._interrupted.set()
                 raise
+
+        acts = [partial(guarded, host) for host in hosts]
+        side_by_side(acts, self._interrupted.set, AT_ONCE)
         return errors
 
 

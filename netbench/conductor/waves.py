@@ -5,7 +5,6 @@ the others go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 
 from netbench.conductor.ledger import LOST
@@ -14,6 +13,7 @@ from netbench.conductor.retry import ATTEMPTS
 from netbench.conductor.start_gate import StartGate
 from netbench.conductor.unit_steps import UnitSteps
 from netbench.errors import HostGone, Lost
+from netbench.interrupts import side_by_side
 from netbench.model import Pair
 from netbench.plan import Plan, Run, Step
 
@@ -105,18 +105,3 @@ class Waves:
             if unit.pair in self._unsaid and self._recorder.ledger.is_open(unit.key):
                 self._recorder.keep_unmeasured(unit, "failed", LOST + self._broken[unit.pair])
         self._unsaid = []
-
-
-def side_by_side(acts: Sequence[Callable[[], None]], interrupt: Callable[[], None]) -> None:
-    """Do things at the same time. After Ctrl-C `interrupt` makes those return that wait for a
-    worker. Errors: the first one, when all are done.
-    """
-    with ThreadPoolExecutor(len(acts), thread_name_prefix="pair") as threads:
-        try:
-            running = [threads.submit(act) for act in acts]
-            wait(running, return_when=FIRST_EXCEPTION)
-        except KeyboardInterrupt:
-            interrupt()
-            raise
-    for one in running:
-        one.result()

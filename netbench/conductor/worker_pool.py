@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from netbench.conductor.meter_files import lend
+from netbench.conductor.open_files import allow_files
 from netbench.conductor.own_settings import NO_ROOT, own_settings
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
+from netbench.interrupts import held_back
 from netbench.model import Campaign, Host, Pair
 
 ChannelFactory = Callable[[Host], Channel]
@@ -57,6 +59,7 @@ class WorkerPool:
         wants = [host for host in self._roles if campaign.wants_root(host)]
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
+        allow_files(len(self._wanted))
         self._holding = {host for host in self._roles if own_settings(campaign, host)}
         self._with_helper = set(wants)
         self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
@@ -239,16 +242,18 @@ class WorkerPool:
             threading.Thread(target=work, name=f"hosts-{i}", daemon=True)
             for i in range(min(AT_ONCE, len(hosts)))
         ]
-        for thread in threads:
-            thread.start()
         try:
+            with held_back:  # else those that run already would go on, and nobody would know
+                for thread in threads:
+                    thread.start()
             for thread in threads:
                 thread.join()
         except KeyboardInterrupt:
             self.interrupt()
             deadline = time.monotonic() + INTERRUPT_SECONDS
             for thread in threads:
-                thread.join(max(0.0, deadline - time.monotonic()))
+                if thread.is_alive():
+                    thread.join(max(0.0, deadline - time.monotonic()))
             raise
         for host in hosts:
             if host in errors:

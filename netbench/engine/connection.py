@@ -16,6 +16,7 @@ from netbench.control_characters import escape_controls
 from netbench.engine import binding, frames
 from netbench.engine.binding import Frame
 from netbench.errors import ProtocolError, WorkerLost
+from netbench.interrupts import held_back
 
 REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
@@ -67,7 +68,7 @@ class Connection:
         if self.lost:
             raise self.lost_by(self._why or "it was abandoned")
         try:
-            with self._lock:
+            with held_back, self._lock:  # an interrupt leaves no half of a frame
                 self._stream.write(data)
         except (OSError, ValueError) as error:
             raise self.lost_by(f"writing to it failed ({error})") from error
@@ -163,7 +164,7 @@ class Connection:
         try:
             if left <= 0:
                 raise TimeoutError  # whatever arrives
-            data = self._read(min(left, binding.SILENCE_SECONDS))
+            there = self._read(min(left, binding.SILENCE_SECONDS))
         except TimeoutError as error:
             if left < binding.SILENCE_SECONDS:
                 raise TimeoutError(
@@ -173,13 +174,12 @@ class Connection:
             raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s") from error
         except OSError as error:
             raise self.lost_by(str(error)) from error
-        if not data:
+        if not there:
             raise self.lost_by("it closed the connection")
-        self._buffer += data
 
-    def _read(self, seconds: float) -> bytes:
-        """The data that arrives within that time. Errors: TimeoutError; OSError;
-        KeyboardInterrupt.
+    def _read(self, seconds: float) -> bool:
+        """Take in the data that arrives within that time; False at its end. Errors: TimeoutError;
+        OSError; KeyboardInterrupt.
         """
         began = time.monotonic()
         if began - self._tried > AGAIN_SECONDS:  # else this goes on waiting for the same data
@@ -187,7 +187,9 @@ class Connection:
         while True:
             left = began + seconds - time.monotonic()
             try:
-                data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
+                with held_back:  # an interrupt loses nothing of what was read
+                    data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
+                    self._buffer += data
             except TimeoutError:
                 self._tried = time.monotonic()
                 if self._interrupt:
@@ -198,7 +200,7 @@ class Connection:
             self._heard = time.monotonic()
             self.silence = max(self.silence, self._heard - self._waits_since)
             self._waits_since = self._heard
-            return data
+            return bool(data)
 
     def listen(self) -> None:
         """Take in what has arrived, while another worker is waited for. Errors: WorkerLost, also

@@ -5,7 +5,11 @@ says so; what breaks one of them leaves the other alone.
 from __future__ import annotations
 
 import json
+import random
 import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -43,6 +47,8 @@ transfer: {{duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}}
 """
 KERNEL = f"overlap: kernel\nsettings: {{tso: off, mtu: 1400}}\n{PAIRED}"
 OFTEN = "repeat: {min: 100, max: 100}\n"
+
+LINES = 40  # at which Ctrl-C is pressed
 
 Record = dict[str, Any]
 
@@ -220,3 +226,35 @@ def test_a_campaign_whose_controller_was_killed_goes_on_in_the_same_order(
     assert sorted((r["block"], r["cell"], r["pair"]) for r in killed.records()) == sorted(
         (r["block"], r["cell"], r["pair"]) for r in whole.records()
     )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ctrl_c_at_any_line_ends_the_campaign_and_puts_back(four: Lab, tmp_path: Path) -> None:
+    """At lines of the main thread: an instant that is drawn from the time hardly ever lies where
+    threads are started, or where a lock is taken.
+    """
+    hosts = yaml.safe_dump(four.block(), sort_keys=False)
+    text = KERNEL.replace("200ms", "30ms")
+    file = tmp_path / "c.yaml"
+    file.write_text(f"netbench: 1\nname: lines\n{hosts}{text}repeat: {{min: 2, max: 2}}\n")
+
+    def run(folder: str, *press: str | Path) -> int:
+        words = ["run", file, "--results", tmp_path / folder]
+        argv = [sys.executable, "-m", "tests.support.press_at", *press, *words]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert "defect" not in done.stderr
+        return done.returncode
+
+    before = state(four)
+    assert run("all", "lines", tmp_path / "lines.json") == 0
+    rng = random.Random(1)
+    lines = rng.sample(json.loads((tmp_path / "lines.json").read_text()), LINES)
+    statuses = Counter[int]()
+    for number, (path, line, passed) in enumerate(lines):
+        place = f"{path}:{line}:{rng.randint(1, passed)}"
+        statuses[run(str(number), place)] += 1
+        assert state(four) == before, place
+    # Some lines are passed less often in another run, and the last ones when all is done.
+    assert statuses[130] > LINES / 2
+    assert statuses.keys() <= {0, 130, -signal.SIGALRM}  # Python gives up its handlers at its end

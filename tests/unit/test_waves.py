@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +17,12 @@ from netbench import campaign
 from netbench.conductor.check_overlap import check_overlap
 from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.start_gate import StartGate
-from netbench.conductor.waves import Waves, side_by_side
+from netbench.conductor.waves import Waves
 from netbench.errors import HostGone, Lost, WorkerLost
+from netbench.interrupts import side_by_side
 from netbench.plan import Plan, Run, Step
 from tests.support.synthetic import Synth
+from tests.unit.conftest import Pressing
 
 PAIRS = """\
 netbench: 1
@@ -64,6 +69,38 @@ def test_the_first_error_is_raised_when_all_are_done() -> None:
     with pytest.raises(ValueError, match="the first"):
         side_by_side([go_on, fail], lambda: None)
     assert done == ["the other"]
+
+
+def test_an_interrupt_while_runs_begin_lets_none_wait_for_one_that_never_does(
+    pressing: Pressing,
+) -> None:
+    gate, passed = StartGate(["a>b", "c>d"]), list[str]()
+
+    def run(name: str) -> None:
+        gate.wait(name)
+        passed.append(name)
+
+    told = threading.Event()
+    with pressing(), pytest.raises(KeyboardInterrupt):
+        side_by_side([partial(run, "a>b"), partial(run, "c>d")], told.set)
+    assert sorted(passed) == ["a>b", "c>d"]
+    assert told.is_set()
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_after_an_error_ends_what_still_waits() -> None:
+    told = threading.Event()
+
+    def fail() -> None:
+        raise ValueError
+
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # to the main thread, as a terminal does
+        told.wait(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([fail, press], told.set)
+    assert told.is_set()
 
 
 # --- pairs that break ---

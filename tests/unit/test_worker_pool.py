@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import HostError, HostGone
 from netbench.hosts.base import Channel
 from netbench.model import Host
+from tests.unit.conftest import Pressing
 
 PAIRS = """\
 netbench: 1
@@ -46,3 +48,20 @@ def test_hosts_that_are_lost_one_after_another_are_waited_for_once(
         assert (wait_for("b", "receiver"), wait_for("c", "sender")) == (1, 1)
         pool.reached()
         assert wait_for("d", "receiver") > 1
+
+
+def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
+    pressing: Pressing,
+) -> None:
+    """Two threads that read from one worker would take each other's answers."""
+    done = list[str]()
+    never = threading.Event()
+
+    def act(host: str) -> None:
+        never.wait(0.1)
+        done.append(host)
+
+    with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool:
+        with pressing(), pytest.raises(KeyboardInterrupt):
+            pool.each(act)
+        assert sorted(done) == ["a", "b", "c", "d"]
