@@ -321,7 +321,7 @@ class _Table:
 def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
     """What keeps a cell from having converged."""
     return tuple(
-        f"{metric}: runs lie in two modes, {found.cells.get(cell, 'which few runs do not show')}"
+        f"{metric}: two modes among the runs; here {found.cells.get(cell, 'too few to tell')}"
         for metric, found in modes.items()
     )
 

@@ -103,8 +103,8 @@ def _notes(source: Source, marked: bool) -> list[str]:
             " mean."
         )
     notes += [
-        f"{', '.join(source.key(c))}: {source.result.describe(name).title} lies in two modes,"
-        f" {modes}."
+        f"{', '.join(source.key(c))}: of the two modes of"
+        f" {source.result.describe(name).title}, {modes}."
         for c in source.cells
         for name, modes in c.modes.items()
     ][:MODES_NAMED]

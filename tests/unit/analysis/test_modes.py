@@ -84,10 +84,10 @@ def test_a_campaign_with_two_modes_has_no_converged_cell(tmp_path: Path) -> None
     result = load(synth.write(tmp_path / "r"))
     cells = cells_of(result)
     assert [c.status for c in cells] == ["unstable"] * 3
-    assert "two modes, 2 near" in cells[1].signs[-1]
-    assert "all 10 runs near" in cells[0].signs[-1]
+    assert "two modes among the runs; here 2 near" in cells[1].signs[-1]
+    assert "here all 10 runs near" in cells[0].signs[-1]
     said = " ".join(text.render(build(result.path)).split())
-    assert "sendfile: throughput lies in two modes, 2 near" in said
+    assert "sendfile: of the two modes of throughput, 2 near" in said
     assert "of which a mean tells little" in said
     family = for_factor(
         result.ok,
