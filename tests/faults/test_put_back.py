@@ -120,6 +120,7 @@ def test_a_time_that_no_meter_can_measure_is_refused(seconds: float) -> None:
         single_meter.read_meter("procstat", seconds)
 
 
+@pytest.mark.slow
 def test_a_meter_may_take_longer_than_a_worker_waits_for_its_controller() -> None:
     reading = single_meter.read_meter("procstat", 11.0)
     assert 11e9 <= reading.time_ns[1] - reading.time_ns[0] < 12e9
