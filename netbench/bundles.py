@@ -7,10 +7,10 @@ from __future__ import annotations
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from netbench.errors import PlaceError, ReportError, StoreError
+from netbench.errors import ReportError, StoreError
+from netbench.whole_file import replacing
 
 SUFFIX = ".zip"
 ABOUT = "README.txt"
@@ -23,20 +23,14 @@ def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
     made of it, `about` the text of its README. Errors: PlaceError.
     """
     folder = inside(path)
-    draft = file.with_name(f".{file.name}.new")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-            archive.writestr(str(folder / ABOUT), about)
-            for root, below in ((path, folder), (reports, folder / REPORTS)):
-                for each in _files(root):
-                    archive.write(each, str(below / each.relative_to(root).as_posix()))
-        draft.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise PlaceError(
-            f"cannot write {file}: {error.strerror}; choose another place with --output"
-        ) from error
+    with (
+        replacing(file, "choose another place with --output") as draft,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
+    ):
+        archive.writestr(str(folder / ABOUT), about)
+        for root, below in ((path, folder), (reports, folder / REPORTS)):
+            for each in _files(root):
+                archive.write(each, str(below / each.relative_to(root).as_posix()))
 
 
 def inside(path: Path) -> PurePosixPath:

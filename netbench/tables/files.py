@@ -6,10 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,7 +14,7 @@ import duckdb
 
 from netbench.bundles import folder_of
 from netbench.control_characters import escape_controls, spreadsheet_word
-from netbench.errors import PlaceError, RequestError
+from netbench.errors import RequestError
 from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.result_files import read_plan
@@ -25,6 +22,7 @@ from netbench.tables.database import TABLES, Database, refusing, select_archived
 from netbench.tables.frames import units_of
 from netbench.tables.samples import name, quoted
 from netbench.tables.views import VIEWS, create
+from netbench.whole_file import replacing
 
 METADATA = {"units": "netbench.units", "content": "netbench.content"}
 OF_PARTITION = ("campaign", "result")
@@ -135,25 +133,11 @@ def _write(
             f"{name(METADATA[key])}: {quoted(json.dumps(value))}" for key, value in metadata.items()
         )
         how = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"
-    with _replacing(file) as draft, refusing("export"):
+    with replacing(file, make_folder=True) as draft, refusing("export"):
         database.connection.execute(f"COPY ({select}) TO {quoted(str(draft))} ({how})")
-
-
-@contextmanager
-def _replacing(file: Path) -> Iterator[Path]:
-    """A name to write to beside a file, which it replaces at the end. Errors: PlaceError."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".netbench-", dir=file.parent) as folder:
-            draft = Path(folder) / file.name
-            yield draft
-            os.replace(draft, file)
-    except (OSError, duckdb.IOException) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise PlaceError(f"cannot write {file}: {why}; choose another place") from error
 
 
 def write_text(text: str, file: Path) -> None:
     """Write a text, whole or not at all. Errors: PlaceError."""
-    with _replacing(file) as draft:
+    with replacing(file, make_folder=True) as draft:
         draft.write_text(text, encoding="utf-8")

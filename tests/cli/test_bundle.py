@@ -89,6 +89,14 @@ def bad(folder: Path, kind: str) -> Path:
     return file
 
 
+def test_a_link_to_a_bundle_stays_one(tmp_path: Path) -> None:
+    link, file = tmp_path / "latest.zip", tmp_path / "b.zip"
+    link.symlink_to(file.name)
+    assert call("bundle", made(tmp_path), "--output", link).returncode == 0
+    assert link.is_symlink()
+    assert zipfile.is_zipfile(file)
+
+
 @pytest.mark.parametrize("kind", ["empty", "cut", "another archive"])
 def test_what_is_no_bundle_says_so(tmp_path: Path, kind: str) -> None:
     done = call("report", bad(tmp_path, kind))

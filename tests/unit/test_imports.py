@@ -33,7 +33,7 @@ FILES_LAYER = {
     "result_signature",
     "journal",
     "profile_files",
-} | {"bundles"}
+} | {"bundles", "whole_file"}
 CATALOGUES = {"engine.catalogue", "engine.local", "settings"}
 BELOW = BASE_LAYER | TRUST | FILES_LAYER
 REPORT = BELOW | {"analysis", "report"}
@@ -77,7 +77,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "report": REPORT | {"cache"},
     "results": REPORT | {"tables"},
     "tables": REPORT | {"tables"},
-    "bundles": {"errors"},
+    "bundles": {"errors", "whole_file"},
+    "whole_file": {"errors"},
     "redaction": {"errors", "hostlist", "json_lines"},
     "cache": {"units"},
     "kernels": BASE_LAYER | {"cache", "kernels", "ownership"},

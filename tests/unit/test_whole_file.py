@@ -1,0 +1,71 @@
+"""Files that appear whole or not at all, and what else may be at their place."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from netbench.errors import PlaceError
+from netbench.whole_file import replacing
+
+
+def write(file: Path, text: str) -> None:
+    with replacing(file) as draft:
+        draft.write_text(text)
+
+
+def test_a_file_is_replaced_whole_or_left(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("old")
+    with suppress(ZeroDivisionError), replacing(file) as draft:
+        draft.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_text() == "old"
+    write(file, "new")
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "elsewhere" / "f"
+    file.parent.mkdir()
+    link.symlink_to(file)
+    for text in ("new", "newer"):  # the first time it leads to no file
+        write(link, text)
+        assert link.is_symlink()
+        assert file.read_text() == text
+
+
+def test_a_pipe_stays_one_and_gets_the_contents(tmp_path: Path) -> None:
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    write(pipe, "all of it")
+    reader.join(10)
+    assert got == ["all of it"]
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device, as root")
+def test_a_device_stays_one(tmp_path: Path) -> None:
+    """As root a rename would put a file in the place of /dev/null."""
+    null, full = tmp_path / "null", tmp_path / "full"
+    for device, minor in ((null, 3), (full, 7)):
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, minor))
+    write(null, "gone")
+    with pytest.raises(PlaceError, match=r"full: No space left on device; choose another place"):
+        write(full, "no room")
+    assert null.is_char_device()
+    assert full.is_char_device()
+
+
+def test_a_folder_is_no_place(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match="Is a directory; choose another place"):
+        write(tmp_path, "x")
+    assert list(tmp_path.iterdir()) == []
