@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -133,8 +136,20 @@ def _write(
             f"{name(METADATA[key])}: {quoted(json.dumps(value))}" for key, value in metadata.items()
         )
         how = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"
-    with replacing(file, make_folder=True) as draft, refusing("export"):
+    with replacing(file, make_folder=True) as draft, refusing("export"), _system_errors(draft):
         database.connection.execute(f"COPY ({select}) TO {quoted(str(draft))} ({how})")
+
+
+@contextmanager
+def _system_errors(draft: Path) -> Iterator[None]:
+    """What DuckDB could not write as the OSError that it met, which it tells within a text."""
+    try:
+        yield
+    except duckdb.IOException as error:
+        number = re.search(r'"errno":"(\d+)"', str(error))
+        if number and draft.name in str(error):
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        raise
 
 
 def write_text(text: str, file: Path) -> None:

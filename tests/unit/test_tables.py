@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import resource
 import threading
 from collections import Counter
 from pathlib import Path
@@ -231,6 +232,20 @@ def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) 
     assert file.read_text() == "old"
     write_table([made], "runs", file)
     assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
+
+
+def test_a_full_disk_is_told_in_the_system_s_words(made: Path, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(PlaceError) as raised:
+            write_table([made], "runs", tmp_path / "runs.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(raised.value) == (
+        f"cannot write {tmp_path}/runs.parquet: File too large; choose another place"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_gets_the_table_and_stays_one(made: Path, tmp_path: Path) -> None:
