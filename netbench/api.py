@@ -480,7 +480,8 @@ def write_bundle(report: Report, file: Path) -> None:
                 text = str(import_module(f"netbench.report.{form}").render(report))
                 (Path(made) / name).write_text(text)
         for kind, name in FILES.items():
-            write_report(report, kind, Path(made) / name)
+            with suppress(ReportError):  # nor a JUnit file
+                write_report(report, kind, Path(made) / name)
         bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
 
 

@@ -52,8 +52,8 @@ def compared(source: Source) -> list[Comparison]:
     family = [c for each in source.comparisons.values() for c in each]
     if not family:
         raise ReportError(
-            f"{source.result.path}: a letter tells a comparison, and this campaign has none; give"
-            " it `compare: {factor: F, baseline: LEVEL}`"
+            f"{source.result.path}: letters, KTAP and JUnit tell a comparison, and this campaign"
+            " has none; give it `compare: {factor: F, baseline: LEVEL}`"
         )
     return family
 

@@ -51,6 +51,16 @@ def test_a_bundle_holds_the_result_its_reports_and_how_to_repeat_it(
     assert f"python -m netbench run bulk/{result.name}/campaign.yaml" in about
 
 
+def test_a_result_that_compares_nothing_has_a_bundle(tmp_path: Path) -> None:
+    result, file = tmp_path / "bulk" / "20260301T000000Z-abc123", tmp_path / "b.zip"
+    Synth({"chunk": ("64K",)}, runs=1).write(result)
+    done = call("bundle", result, "--output", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {Path(name).name for name in zipfile.ZipFile(file).namelist()}
+    assert {"report.txt", "index.html", "report.md", "cells.csv"} <= names
+    assert not {"letter.txt", "letter-lkp.txt", "junit.xml"} & names
+
+
 def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> None:
     result, other = made(tmp_path), made(tmp_path, "20260302T000000Z-def456")
     file = tmp_path / "of a result.zip"
