@@ -478,7 +478,7 @@ def write_bundle(report: Report, file: Path) -> None:
         for form, name in FORMS.items():
             with suppress(ReportError):  # a campaign that compares nothing has no letter
                 text = str(import_module(f"netbench.report.{form}").render(report))
-                (Path(made) / name).write_text(text)
+                (Path(made) / name).write_text(text, encoding="utf-8")
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, kind, Path(made) / name)

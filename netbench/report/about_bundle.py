@@ -40,7 +40,7 @@ def about(report: Report, file: str) -> str:
         file=file,
         folder=inside(result.path),
     )
-    options = (result.path / "campaign.yaml").read_text().partition("\n")[0]
+    options = (result.path / "campaign.yaml").read_text("utf-8", "replace").partition("\n")[0]
     if options.startswith(_BEGUN):
         text += f"\nIt was begun with:{options.removeprefix(_BEGUN)}\n"
     return text

@@ -107,6 +107,14 @@ def test_a_link_to_a_bundle_stays_one(tmp_path: Path) -> None:
     assert zipfile.is_zipfile(file)
 
 
+def test_a_campaign_file_that_is_no_utf_8_has_a_bundle(tmp_path: Path) -> None:
+    result = made(tmp_path)
+    with (result / "campaign.yaml").open("ab") as campaign:
+        campaign.write(b"# caf\xe9\n")
+    done = call("bundle", result, "--output", tmp_path / "b.zip")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("kind", ["empty", "cut", "another archive"])
 def test_what_is_no_bundle_says_so(tmp_path: Path, kind: str) -> None:
     done = call("report", bad(tmp_path, kind))
