@@ -110,6 +110,10 @@ class Database:
                 if re.search(rf"\b{table}\b", sql, re.IGNORECASE):
                     self.make(table)
             answer = self.connection.execute(sql)
+            if answer is None:
+                raise RequestError(
+                    f"query: {sql!r} holds no statement; write one, such as 'SELECT * FROM cells'"
+                )
             return Answer([each[0] for each in answer.description or ()], answer.fetchall())
 
     def frame(self, table: str) -> pd.DataFrame:

@@ -360,6 +360,8 @@ def test_a_query_makes_only_the_tables_that_it_names(
         ("selec 1", 'syntax error at or near "selec"'),
         ("SELECT nothing FROM runs", "nothing"),
         ("SELECT now()", "cast it"),
+        ("", "holds no statement"),
+        ("; -- nothing", "holds no statement"),
         ("INSTALL spatial; LOAD spatial", "spatial"),
     ],
 )
