@@ -147,6 +147,10 @@ class Result:
             most[each.kernel] = max(most[each.kernel], each.build or 1)
         return most
 
+    def ticks(self, host: str) -> int:
+        """Clock ticks of a host in a second; those of nearly all kernels where its facts miss."""
+        return next((entry.clock_ticks for entry in self.hosts.get(host, ())), 100)
+
     def kernel_of(self, entry: HostEntry) -> str:
         """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,
         or none of them was booted.

@@ -35,7 +35,7 @@ class Evidence:
 
     def ticks(self, host: str) -> int:
         """Clock ticks of a host in a second."""
-        return next((entry.clock_ticks for entry in self.result.hosts.get(host, ())), 100)
+        return self.result.ticks(host)
 
     def label(self, cell: str, pair: str) -> str:
         """A cell's id, with its pair where there are several."""

@@ -26,7 +26,6 @@ from netbench.units import format_duration
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 MUCH = 0.25  # of the least busy cell's CPUs, used by others
-HZ = 100
 TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
@@ -232,7 +231,7 @@ def _loaded(source: Source) -> Iterator[str]:
     result = source.result
     measured = (cell.intervals.get("system_cpu") for cell in source.cells)
     busy = [interval.mean for interval in measured if interval]
-    others = mean_load(result.noise, lambda host: result.hosts[host][-1].clock_ticks or HZ)
+    others = mean_load(result.noise, result.ticks)
     meter = _host_meter(source)
     if meter and busy and others > MUCH * min(busy):
         yield (

@@ -8,6 +8,7 @@ import csv as csv_module
 import io
 import json as json_module
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,7 @@ from netbench.report.blocks import Column, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
 from netbench.report.sections import sections
+from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 
 LONG = {
@@ -127,6 +129,14 @@ def test_summary_answers_first(reports: dict[str, Report]) -> None:
         r"send=sendfile uses \d\d\.\d% less CPU per KB on the sender than send=readwrite, 95% interval",
         said,
     )
+
+
+def test_a_result_without_facts_has_a_report(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "r")
+    (tmp_path / "r" / "facts.json").unlink()
+    report = build(tmp_path / "r")
+    for form in (text, json, html, markdown, csv):
+        assert form.render(report)
 
 
 def test_cells_that_lack_a_factor(tmp_path: Path) -> None:
