@@ -24,6 +24,7 @@ class Problems:
         self.warnings: list[str] = []
         self._touched: set[str] = set()
         self._words: set[tuple[int, str]] = set()
+        self._told: set[Problem] = set()
 
     def warn(self, loc: Loc, message: str) -> None:
         """Note what is no error, but may not be meant."""
@@ -33,8 +34,8 @@ class Problems:
         self.warnings.append(f"{place}: {message}" + (f" (from {origin})" if origin else ""))
 
     def add(self, loc: Loc, message: str, nearest: str = "") -> None:
-        """Note a problem at a place of the tree. One of a word that is said of several
-        hosts is noted once.
+        """Note a problem at a place of the tree. One of what is said of several hosts is noted
+        once.
         """
         word = word_at(self.tree, loc)
         if word and (id(word), message) in self._words:
@@ -43,7 +44,10 @@ class Problems:
         line, origin = find(self.tree, loc)
         path = path_of(as_written(self.tree, loc))
         told = message + (f" (from {origin})" if origin else "")
-        self.noted.append(Problem(line, path, told, nearest))
+        problem = Problem(line, path, told, nearest)
+        if problem not in self._told:
+            self._told.add(problem)
+            self.noted.append(problem)
         self._touched.add(str(loc[0]) if loc else "")
 
     def add_of_file(self, key: str, found: Sequence[Problem]) -> None:

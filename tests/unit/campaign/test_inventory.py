@@ -319,6 +319,11 @@ def test_problems_of_both_files_are_told_at_once(tmp_path: Path) -> None:
             "c.yaml:4: hosts.n[1-3].sshh: unknown key, expected ssh, address, interface, boot or run_as (did you mean 'ssh'?)",
         ),
         (
+            "\n  n[1-3]: {}",
+            "",
+            "c.yaml:4: hosts.n[1-3]: expected local or a mapping with ssh, address and interface, got an empty mapping",
+        ),
+        (
             "\n  n[1-3]: {interface: a/b}\n  n2: {run_as: x}",
             "",
             "c.yaml:4: hosts.n[1-3].interface: expected an interface's name such as eth1, got 'a/b'",
