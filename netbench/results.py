@@ -177,7 +177,8 @@ class Results:
         share from run to run by pair. Errors: ReportError.
         """
         if metric not in self.source.result.metrics:
-            raise ReportError(f"no metric {metric!r} here; there are {', '.join(self.units)}")
+            known = ", ".join(self.units) or "none"
+            raise ReportError(f"no metric {metric!r} here; there are {known}")
         found = effects_of(self.source.result, metric)
         frame = pd.DataFrame(
             [

@@ -62,14 +62,15 @@ def _question(
 ) -> tuple[str, str, float | None]:
     """Factor, baseline and margin."""
     asked = result.compare
-    swept = ", ".join(result.swept) or "nothing was swept"
+    swept = ", ".join(result.swept)
     if factor is None and asked is None:
         raise ReportError(
-            f"{result.path}: its campaign has no `compare:`; name a factor with --factor ({swept})"
+            f"{result.path}: its campaign has no `compare:`; name a factor with --factor"
+            f" ({swept or 'nothing was swept'})"
         )
     chosen = factor or (asked.factor if asked else "")
     if chosen not in result.swept:
-        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept}")
+        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept or 'none'}")
     levels = [str(level) for level in result.runs[chosen].cat.categories]
     if len(levels) < 2:
         raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")

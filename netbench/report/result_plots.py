@@ -105,6 +105,6 @@ class Plots:
         known = self._source.result.metrics
         if metric not in known:
             raise ReportError(
-                f"no metric {metric!r} here; there are {', '.join(metric_order(known))}"
+                f"no metric {metric!r} here; there are {', '.join(metric_order(known)) or 'none'}"
             )
         return metric

@@ -224,6 +224,13 @@ def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Pat
     assert (done.returncode, "--history and --force are of two results" in done.stderr) == (2, True)
 
 
+def test_a_factor_of_a_result_without_any(netbench: Command, tmp_path: Path) -> None:
+    Synth({}, runs=3).write(tmp_path / "r")
+    done = netbench("compare", tmp_path / "r", "--factor", "send")
+    assert done.returncode == 2
+    assert "no factor 'send'; there are none" in done.stderr
+
+
 def test_two_results_as_json(netbench: Command, folder: Path) -> None:
     found = json.loads(
         netbench("compare", folder / "a", folder / "b", "--metric", "throughput", "--json").stdout
