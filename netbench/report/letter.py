@@ -76,8 +76,9 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     named = ", ".join(f"{first.factor}={shown(level)}" for level in levels)
     repeat = result.repeat
     sizes = sorted({c.n for c in family})
-    span = " to ".join(dict.fromkeys(str(n) for n in (sizes[0], sizes[-1])))
-    runs = f"{span} {first.unit}s"
+    runs = count(sizes[-1], first.unit)
+    if len(sizes) > 1:
+        runs = f"{sizes[0]} to {runs}"
     blocks = count(runs_a_boot(repeat), "block")
     if first.unit == "build":
         boots = f"{repeat.boots / several(result.builds):.3g} boots"

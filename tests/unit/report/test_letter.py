@@ -110,6 +110,12 @@ def test_what_a_reviewer_asks_for_is_told(tmp_path: Path) -> None:
     assert "Repeat: python -m netbench run synthetic.yaml" in text
 
 
+def test_one_block_is_told_in_the_singular(tmp_path: Path) -> None:
+    compare = {"factor": "send", "baseline": "readwrite"}
+    told = letter.render(build(Synth(runs=1, compare=compare).write(tmp_path)))
+    assert "(base); 1 block; 95%" in " ".join(told.split())
+
+
 def test_many_contexts_are_rows_of_a_table_for_each_metric(tmp_path: Path) -> None:
     made = Synth(
         factors={
