@@ -70,7 +70,7 @@ class Resolution(CautionRule):
         errors: dict[tuple[str, str], float] = {}
         for c in evidence.cells:
             place, (sender, receiver) = (c.cell, c.pair), c.pair.split(">")
-            if place not in self.windows:
+            if not self.windows.get(place):
                 continue
             counted = {"sender": sender, "receiver": receiver}
             if evidence.result.shared.get(c.pair):

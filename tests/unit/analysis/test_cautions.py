@@ -269,6 +269,16 @@ def test_one_of_something_is_said_as_one(tmp_path: Path) -> None:
     assert two["few"].what == "2 cells have one run, which has no interval."
 
 
+def test_a_run_without_a_window_is_said(tmp_path: Path) -> None:
+    def closed(record: Record) -> Record:
+        if record["run"] == 6:
+            record["sender"]["time_ns"][1] = record["sender"]["time_ns"][0]
+        return record
+
+    caution = found(Synth(pairs=TWO, edit=closed).write(tmp_path / "r"))["resolution"]
+    assert "0 ms are 0 ticks" in caution.evidence
+
+
 def test_cut_line_is_said(tmp_path: Path) -> None:
     folder = Synth(pairs=TWO).write(tmp_path / "r")
     (folder / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes()[:-9])
