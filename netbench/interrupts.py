@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
+from itertools import chain
 from types import TracebackType
 from typing import TypeVar
 
@@ -72,19 +73,51 @@ def aside(act: Callable[[], Result]) -> Result:
 
 
 def side_by_side(
-    acts: Sequence[Callable[[], None]], interrupt: Callable[[], None], at_once: int = 0
+    acts: Sequence[Callable[[], None]],
+    interrupt: Callable[[], None],
+    at_once: int = 0,
+    patience: float | None = None,
 ) -> None:
-    """Do things at the same time, `at_once` of them at most; 0: all. After Ctrl-C `interrupt` makes
-    those return that would wait long. Errors: the first one, when all are done.
+    """Do things at the same time, `at_once` of them at most; 0: all. After Ctrl-C no more are
+    begun, `interrupt` makes those return that would wait long, and they are waited for so many
+    seconds (None: until they return). Errors: that of the first act that has one, when all are
+    done.
+
+    Threads are waited for by a lock of their own. An interrupted Thread.join (Python 3.11) takes
+    its thread for ended, and what waits for futures may be interrupted with their locks taken,
+    which their threads then wait for without end.
     """
-    with ThreadPoolExecutor(at_once or len(acts), thread_name_prefix="side") as threads:
-        try:
-            with held_back:  # else some would wait for others that were never begun
-                running = [threads.submit(act) for act in acts]
-            wait(running)
-        except KeyboardInterrupt:
-            interrupt()
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
-    for one in running:
-        one.result()
+    if not acts:
+        return
+    running = list(range(min(at_once or len(acts), len(acts))))
+    left = iter(range(len(running), len(acts)))
+    errors: dict[int, BaseException] = {}
+    ended = threading.Lock()
+    ended.acquire()
+
+    def work(first: int) -> None:
+        for at in chain((first,), left):
+            try:
+                acts[at]()
+            except BaseException as error:
+                errors[at] = error
+        if running.pop() == 0:  # the last one to end takes the number at the bottom
+            ended.release()
+
+    threads = [
+        threading.Thread(target=work, args=(at,), name=f"side-{at}", daemon=True) for at in running
+    ]
+    try:
+        with held_back:  # else some would wait for others that were never begun
+            for thread in threads:
+                thread.start()
+        ended.acquire()
+    except KeyboardInterrupt:
+        for _ in left:
+            pass
+        interrupt()
+        if running:
+            ended.acquire(timeout=-1 if patience is None else patience)
+        raise
+    if errors:
+        raise errors[min(errors)]

@@ -4,10 +4,9 @@ campaign changes hosts, a helper. They are started when first needed, alive unti
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from netbench.conductor.meter_files import lend
@@ -18,7 +17,7 @@ from netbench.engine.worker import Worker
 from netbench.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
-from netbench.interrupts import held_back
+from netbench.interrupts import side_by_side
 from netbench.model import Campaign, Host, Pair
 
 ChannelFactory = Callable[[Host], Channel]
@@ -223,41 +222,12 @@ class WorkerPool:
 
     def each(self, act: Callable[[str], None]) -> None:
         """Do something for every host that takes part, many at the same time; the first error is
-        raised when all are done. After Ctrl-C nothing is waited for but those that wait for a
-        worker, which give up.
+        raised when all are done. After Ctrl-C those that wait for a worker give up, and what goes
+        on nevertheless is left to itself after INTERRUPT_SECONDS.
         """
-        hosts = list(dict.fromkeys(host for host, _ in self._wanted))
-        errors: dict[str, BaseException] = {}
-        left = iter(hosts)
-
-        def work() -> None:
-            for host in left:
-                try:
-                    act(host)
-                except BaseException as error:
-                    errors[host] = error
-
-        # Threads of an executor would be waited for, also after Ctrl-C.
-        threads = [
-            threading.Thread(target=work, name=f"hosts-{i}", daemon=True)
-            for i in range(min(AT_ONCE, len(hosts)))
-        ]
-        try:
-            with held_back:  # else those that run already would go on, and nobody would know
-                for thread in threads:
-                    thread.start()
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:
-            self.interrupt()
-            deadline = time.monotonic() + INTERRUPT_SECONDS
-            for thread in threads:
-                if thread.is_alive():
-                    thread.join(max(0.0, deadline - time.monotonic()))
-            raise
-        for host in hosts:
-            if host in errors:
-                raise errors[host]
+        hosts = dict.fromkeys(host for host, _ in self._wanted)
+        acts = [partial(act, host) for host in hosts]
+        side_by_side(acts, self.interrupt, AT_ONCE, INTERRUPT_SECONDS)
 
     def dismiss(self, host: str, role: str) -> None:
         """Abandon a worker that is lost; the next call of `worker` starts another, as soon as the
@@ -351,9 +321,8 @@ class WorkerPool:
     def close(self) -> None:
         """Stop all workers at the same time, and close the channels."""
         self._heartbeat.stop()
-        if self._workers:
-            with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(self._workers))) as pool:
-                list(pool.map(Worker.close, list(self._workers.values())))
+        closing = [worker.close for worker in self._workers.values()]
+        side_by_side(closing, lambda: None, AT_ONCE)
         self._workers.clear()
         for channel in list(self._channels.values()):
             channel.close()

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 BEGINS = "conductor/conductor.py", "conduct"
-WATCHED = ("/netbench/conductor/", "/netbench/engine/", "/netbench/hosts/", "/concurrent/futures/")
+WATCHED = ("/netbench/conductor/", "/netbench/engine/", "/netbench/hosts/", "/netbench/interrupts.")
 AGAIN_SECONDS = 3e-4
 
 

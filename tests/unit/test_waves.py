@@ -103,6 +103,31 @@ def test_an_interrupt_after_an_error_ends_what_still_waits() -> None:
     assert told.is_set()
 
 
+def test_nothing_is_begun_after_an_interrupt_but_what_has_a_thread(pressing: Pressing) -> None:
+    done, told = list[int](), threading.Event()
+
+    def act(at: int) -> None:
+        told.wait(60)
+        done.append(at)
+
+    with pressing(), pytest.raises(KeyboardInterrupt):
+        side_by_side([partial(act, at) for at in range(9)], told.set, 2)
+    assert sorted(done) == [0, 1]
+
+
+def test_of_several_errors_that_of_the_first_act_is_raised() -> None:
+    later = threading.Event()
+
+    def fail(at: int) -> None:
+        if at == 0:
+            later.wait(60)
+        later.set()
+        raise ValueError(f"act {at}")
+
+    with pytest.raises(ValueError, match="act 0"):
+        side_by_side([partial(fail, at) for at in range(3)], lambda: None)
+
+
 # --- pairs that break ---
 
 

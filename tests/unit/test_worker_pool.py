@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -65,3 +68,35 @@ def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
         with pressing(), pytest.raises(KeyboardInterrupt):
             pool.each(act)
         assert sorted(done) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_waits_for_every_thread_that_talks_to_a_worker() -> None:
+    """That one, too, which was being waited for."""
+    done = list[str]()
+
+    def act(host: str) -> None:
+        if host == "a":
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGINT)  # to the main thread, as a terminal does
+        time.sleep(0.3)
+        done.append(host)
+
+    with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            pool.each(act)
+        assert sorted(done) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_is_not_held_up_by_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_pool, "INTERRUPT_SECONDS", 0.1)
+    never = threading.Event()
+
+    def act(host: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        never.wait(60)
+
+    with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool, pytest.raises(KeyboardInterrupt):
+        pool.each(act)
+    never.set()
