@@ -89,6 +89,8 @@ class WorkerPool:
             if key in self._left:
                 worker.end_stopped(self._left.pop(key))
             self._workers[key] = worker
+            if self._interrupt:  # which came while it was started
+                worker.interrupt(self._interrupt)
             self._heartbeat.add(worker)
             if role != HELPER:
                 self.lent[host] = lend(worker, self._meters, lambda: self._meter_helper(host))

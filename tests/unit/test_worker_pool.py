@@ -15,6 +15,7 @@ from netbench.conductor import worker_pool
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import HostError, HostGone
 from netbench.hosts.base import Channel
+from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
 from tests.unit.conftest import Pressing
 
@@ -100,3 +101,19 @@ def test_an_interrupt_is_not_held_up_by_what_does_not_end(monkeypatch: pytest.Mo
     with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool, pytest.raises(KeyboardInterrupt):
         pool.each(act)
     never.set()
+
+
+def test_an_interrupt_while_a_worker_is_started_is_one_of_that_worker_too() -> None:
+    """Else a run that begins on it would outlast the campaign's limit."""
+
+    class Interrupting(LocalChannel):
+        def start_mover(self, run_as: str = "") -> LocalProcess:
+            started = super().start_mover(run_as)
+            pool.interrupt()
+            return started
+
+    one = "netbench: 1\nname: o\nhosts: {here: local}\n"
+    with WorkerPool(campaign.parse(one, "o.yaml"), lambda host: Interrupting(host.name)) as pool:
+        worker = pool.worker("here", "sender")
+        with pytest.raises(KeyboardInterrupt):
+            worker.connection.next_frame(time.monotonic() + 2)
