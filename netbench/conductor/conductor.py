@@ -324,6 +324,7 @@ class Conductor:
             yield
         finally:
             timer.cancel()
+            timer.join()  # it may be at it: an interrupt after this would end the undoing
 
     def _out_of_time(self) -> bool:
         limit = self._campaign.limit
