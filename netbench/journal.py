@@ -219,6 +219,7 @@ class Journal:
         self._memory: list[Entry] = []
         self._signer: LineSigner | None = None
         self._place = 1  # of the next line that is signed
+        self._signed: list[Entry] = []  # read once, since all hosts of a fleet are asked about
         self._trusting = True
         self._lock = Lock()
 
@@ -231,6 +232,12 @@ class Journal:
         self._signer, self._trusting = signer, False
         doubts = signer.doubts(self._lines.path, lines) if self._lines else []
         self._place = 1 + len(lines) - sum(doubt.is_of_a_line for doubt in doubts)
+        reasons = signer.examine(line for _, line in lines)
+        self._signed = [
+            parse_entry(line, where)
+            for (where, line), why in zip(lines, reasons, strict=True)
+            if not why
+        ]
         return doubts
 
     def trust(self) -> None:
@@ -251,19 +258,15 @@ class Journal:
             self._lines.append_line(line, force=True)
             if self._signer:
                 self._signer.remember(self._place)
+                if self._signer.key:
+                    self._signed.append(entry)
             self._place += 1
 
     def entries(self) -> list[Entry]:
-        """All whole entries that count, in order."""
-        if self._signer is None or self._trusting:
-            return self.all_entries()
-        lines = self._numbered_lines()
-        reasons = self._signer.examine(line for _, line in lines)
-        return [
-            parse_entry(line, where)
-            for (where, line), why in zip(lines, reasons, strict=True)
-            if not why
-        ]
+        """All whole entries that count, in order. Once signatures are required, the lines of others
+        that come later do not.
+        """
+        return self.all_entries() if self._trusting else list(self._signed)
 
     def all_entries(self) -> list[Entry]:
         """All whole entries, signed or not."""

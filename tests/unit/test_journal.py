@@ -146,6 +146,27 @@ def test_a_journal_names_the_line(tmp_path: Path) -> None:
         Journal(file).entries()
 
 
+def test_what_was_signed_is_known_without_reading_it_again(tmp_path: Path) -> None:
+    """Each of hundreds of hosts is asked about, while all of them write."""
+    path = tmp_path / "journal.jsonl"
+    path.touch()
+    changes = [
+        Change(n, host, "b", "tso", "features", ("eth0",), "on", "off")
+        for n, host in enumerate(("a", "b", "a"), 1)
+    ]
+    first = Journal(path)
+    assert first.require(LineSigner(Key(bytes(32)), "r")) == []
+    first.write(changes[0])
+    later = Journal(path)
+    assert later.require(LineSigner(Key(bytes(32)), "r")) == []
+    for entry in (*changes[1:], Restored((1,), "a")):
+        later.write(entry)
+    read = Journal(path).all_entries()
+    path.unlink()
+    assert later.entries() == read
+    assert later.outstanding("a") == [changes[2]]
+
+
 def test_changes_are_outstanding_until_they_are_restored_on_their_host() -> None:
     changes = [
         Change(number, host, "b", "tso", "features", (), "off", "on")
