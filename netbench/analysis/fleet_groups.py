@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import stdtrit
 
 from netbench.analysis.fleet_model import Observed, Shifts
-from netbench.analysis.fleet_outliers import PAIR, RECEIVER, SENDER, Analysis
-from netbench.analysis.intervals import Numbers, ratio_confidence
+from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis
+from netbench.analysis.intervals import ratio_confidence
 from netbench.model import Repeat
 
 
@@ -47,14 +47,10 @@ def group_shifts(
                 columns.append(column.astype(float))
     if not columns:
         return
-    outlying = [
-        _column(o, shift.kind, shift.name)
-        for shift in analysis.shifts
-        if shift.outlying and shift.kind in (SENDER, RECEIVER, PAIR)
-    ]
-    model = Shifts(o, analysis.spread, sparse.csc_matrix(np.column_stack([*columns, *outlying])))
-    for at in range(len(columns), len(columns) + len(outlying)):
-        model.fix(at)
+    outliers = analysis.outliers
+    model = Shifts(o, analysis.spread, sparse.csc_matrix(np.column_stack([*columns, outliers])))
+    for at in range(outliers.shape[1]):
+        model.fix(len(columns) + at)
     level = ratio_confidence(repeat, len(columns))
     for i, (group, kind, hosts, pairs) in enumerate(names):
         if not model.known[i]:
@@ -63,10 +59,3 @@ def group_shifts(
         half = stdtrit(max(hosts - 1, 1), (1 + level) / 2) / math.sqrt(model.information[i])
         bounds = (math.exp(shift - half), math.exp(shift + half)) if hosts > 1 else (math.nan,) * 2
         yield GroupShift(group, kind, hosts, pairs, math.exp(shift), *bounds)
-
-
-def _column(o: Observed, kind: str, name: str) -> Numbers:
-    """The pairs that an outlier has a part in."""
-    if kind == PAIR:
-        return np.array([pair == name for pair in o.pairs], dtype=float)
-    return np.asarray(o.ends(kind == SENDER) == o.hosts.index(name), dtype=float)

@@ -62,7 +62,8 @@ class Shift:
 @dataclass(frozen=True)
 class Analysis:
     """Shifts of everything, spreads (variances of logarithms) of hosts and pairs without outliers,
-    and in which directions hosts can be told from their pairs.
+    and in which directions hosts can be told from their pairs. `outliers`: pairs x what is
+    outlying, 1 where a pair is of it.
     """
 
     shifts: tuple[Shift, ...]
@@ -70,6 +71,7 @@ class Analysis:
     senders_apart: bool
     receivers_apart: bool
     settled: bool
+    outliers: Numbers
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def analysed(
         seen.append(found)
         kept = _untouched(o, candidates, search.found)
         spread = variances(o, kept, spread)
-    return Analysis(search.shifts(), search.spread, *known, found == seen[-1])
+    outliers = candidates.columns[:, search.found].toarray()
+    return Analysis(search.shifts(), search.spread, *known, found == seen[-1], outliers)
 
 
 def _candidates(

@@ -74,8 +74,8 @@ def _tables(source: Source, each: Fleet, what: str) -> Iterator[Block]:
                 for g in each.groups
             ),
             (
-                "Each group against the rest of the fleet, without what is said of outlying hosts"
-                " and pairs; intervals hold all of them at once.",
+                "Each group against the rest of the fleet, without what is said of outlying hosts,"
+                " pairs and links; intervals hold all of them at once.",
             ),
         )
     if each.unmeasured:

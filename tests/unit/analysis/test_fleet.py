@@ -159,9 +159,14 @@ def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
     behind = hosts[:6]
     pairs = bisection(hosts, 12)
     crossing = {p: -0.3 for p in pairs if sum(host in behind for host in p.split(">")) == 1}
-    made = MadeFleet(pairs=pairs, runs=3, moves=crossing, links={"uplink": behind})
+    made = MadeFleet(
+        pairs=pairs, runs=3, moves=crossing, links={"uplink": behind}, groups={"rack": behind}
+    )
     fleet = fleet_of(made, tmp_path / "result")
     assert [(cause.kind, cause.name) for cause in fleet.causes] == [("link", "uplink")]
+    assert len(fleet.groups) == 2
+    for group in fleet.groups:  # what is said of the link is not said of the hosts behind it
+        assert group.low < 1 < group.high
 
 
 def test_one_odd_run_makes_no_slow_host() -> None:
