@@ -109,6 +109,14 @@ def test_the_estimate_is_free_of_bias_at_any_number_of_runs() -> None:
             assert pool.mean == pytest.approx(correlation, abs=0.04)
 
 
+def test_the_standard_error_of_the_estimate_is_what_independent_runs_lie_apart_by() -> None:
+    rng = np.random.default_rng(4)
+    for cells, runs in ((1, 5), (1, 10), (3, 20)):
+        pools = [Pool(map(lag_of, rng.normal(size=(cells, runs)))) for _ in range(2000)]
+        apart = np.std([pool.mean for pool in pools])
+        assert pools[0].error == pytest.approx(apart, rel=0.06)
+
+
 @pytest.mark.parametrize("place", [0.0, 1.0, 9e6])
 def test_running_sums_agree_with_the_list(place: float) -> None:
     values = place + followers(np.random.default_rng(3), (40,), 0.5)

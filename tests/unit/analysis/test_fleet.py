@@ -256,6 +256,14 @@ def test_variances_are_those_of_restricted_maximum_likelihood() -> None:
     assert deviations == pytest.approx(np.exp(best / 2), rel=0.03)
 
 
+def test_the_variance_of_pairs_has_a_degree_of_freedom_less_for_each_effect_of_a_host() -> None:
+    o = drawn(every(names(6)), 4, np.random.default_rng(4), apart=0.01, noise=0.01)
+    for effects in (o.sender, o.receiver):
+        o.mean[:] += np.random.default_rng(5).normal(0, 0.1, 6)[effects]
+    found = variances(o, np.ones(len(o.pairs), bool), robust_spread(o))
+    assert found.freedom == pytest.approx(30 - 1 - 5 - 5, rel=0.1)
+
+
 def test_quiet_fleets_of_few_partners_have_an_outlier_as_seldom_as_the_confidence_says() -> None:
     rng = np.random.default_rng(12)
     pairs = bisection(names(12), 8)
