@@ -183,6 +183,16 @@ def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> Non
     assert steps.ran == ["a>b"] * 3
 
 
+def test_of_a_pair_that_is_given_up_only_units_that_are_open_have_failed() -> None:
+    plan = Plan(campaign.parse(f"{PAIRS}sweep: {{chunk: [16K, 32K]}}\n", "w.yaml"))
+    executed, _, kept = waves(plan, lambda name: HostGone("gone") if name == "c>d" else None)
+    failed = list[str]()
+    kept.ledger.is_open = lambda key: key[0] == "chunk=32K"
+    kept.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)  # type: ignore[method-assign]
+    executed.execute(next(plan.block(0, lambda key: True)))
+    assert failed == ["chunk=32K"]
+
+
 def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
     executed, _, kept = waves(plan, lambda name: HostGone("no route"))
