@@ -132,6 +132,23 @@ def test_running_sums_agree_with_the_list(place: float) -> None:
     assert math.isnan(same.lag.correlation)
 
 
+@pytest.mark.parametrize(
+    ("estimate", "error", "means", "comparisons"),
+    [
+        (-0.2, 0.1, 0.0, 0.0),
+        (0.3, 0.1, 0.3, 0.4),
+        (0.3, 0.5, 0.3, 0.6),  # at most twice the estimate
+        (0.7, 0.3, 0.7, MOST),
+        (0.0, math.inf, 0.0, 0.0),
+    ],
+)
+def test_comparisons_allow_for_more_than_the_estimate(
+    estimate: float, error: float, means: float, comparisons: float
+) -> None:
+    assert Dependence(estimate, error, 3).correlation == means
+    assert Dependence(estimate, error, 3, cautious=True).correlation == pytest.approx(comparisons)
+
+
 def test_what_is_taken_out_of_a_pool_is_gone() -> None:
     pool = Pool([lag_of(np.array([1.0, 2, 3, 4, 6, 5]))])
     before = pool.mean, pool.weight
