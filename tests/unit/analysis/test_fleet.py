@@ -213,6 +213,27 @@ def test_a_pair_that_has_few_runs_is_held_against_the_blocks_that_it_was_in() ->
     assert np.ptp(o.mean) < 1e-4
 
 
+def test_what_the_pairs_of_a_round_share_within_a_block_is_no_noise_of_a_pair() -> None:
+    pairs = ring(names(40))
+    rng = np.random.default_rng(6)
+    shared = rng.normal(0, 0.1, (5, 2))  # by block and round
+    rows = [
+        (pair, block, i % 2, np.exp(shared[block, i % 2] + rng.normal(0, 0.001)))
+        for i, pair in enumerate(pairs)
+        for block in range(5)
+    ]
+    runs = pd.DataFrame(rows, columns=["pair", "block", "round", "throughput"])
+    o = observed(runs, "throughput", pairs)
+    assert o is not None
+    assert np.sqrt(o.error * o.n).max() < 0.003
+
+
+def test_outliers_of_several_cells_are_corrected_for_all_of_them() -> None:
+    o = drawn(ring(names(12)), 5, np.random.default_rng(3))
+    (one, *_), (more, *_) = (analysed(o, {}, REPEAT, families).shifts for families in (1, 50))
+    assert 1 - more.level == pytest.approx((1 - one.level) / 50)
+
+
 def test_pairs_of_a_star_are_held_against_those_of_their_direction() -> None:
     hub, *others = names(20)
     pairs = [pair for host in others for pair in (f"{host}>{hub}", f"{hub}>{host}")]
