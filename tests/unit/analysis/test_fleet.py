@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from scipy.special import bdtrc
+from scipy.special import bdtrc, stdtrit
 
 from netbench.analysis.fleet import Fleet, fleets_of
 from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
 from netbench.analysis.fleet_facts import known_facts, odd_facts
+from netbench.analysis.fleet_groups import group_shifts
 from netbench.analysis.fleet_model import Observed, robust_spread, variances
 from netbench.analysis.fleet_outliers import RECEIVER, SENDER, Analysis, analysed
 from netbench.analysis.fleet_runs import moderated, observed
@@ -243,6 +244,28 @@ def test_pairs_of_a_star_are_held_against_those_of_their_direction() -> None:
     for host in others:
         assert shifts[f"{host}>{hub}"] == pytest.approx(np.exp(slow.get(host, 0)), abs=0.01)
         assert shifts[f"{hub}>{host}"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_host_that_sends_slowly_and_receives_fast_is_not_named_by_both(tmp_path: Path) -> None:
+    made = MadeFleet(pairs=ring(names(30)), sends={"n005": -0.5}, receives={"n005": 0.5})
+    causes = fleet_of(made, tmp_path / "result").causes
+    assert {(cause.kind, cause.name) for cause in causes} == {
+        (PAIR, "n005>n006"),
+        (PAIR, "n004>n005"),
+    }
+
+
+def test_intervals_of_groups_hold_all_of_them_at_once() -> None:
+    o = drawn(bisection(names(20), 8), 2, np.random.default_rng(8))
+    analysis = analysed(o, {}, REPEAT)
+
+    def width(*groups: str) -> float:
+        members = {group: o.hosts[: len(o.hosts) // 2] for group in groups}
+        one = next(group_shifts(o, analysis, members, REPEAT))
+        return float(np.log(one.high / one.low))
+
+    one, four = (stdtrit(9, 1 - 0.025 / tests) for tests in (2, 8))  # as senders, as receivers
+    assert width("a", "b", "c", "d") / width("a") == pytest.approx(four / one)
 
 
 def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
