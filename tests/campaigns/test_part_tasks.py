@@ -107,6 +107,20 @@ def test_no_part_is_run_twice_at_once(task: PartTask, monkeypatch: pytest.Monkey
     assert not is_leased(task.own)
 
 
+def test_a_controller_keeps_the_lease_when_its_task_is_gone(
+    task: PartTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_task, "_LAUNCH", "import time; time.sleep(60)")
+    lease = task.own / part_task.LEASE
+    running = Started(task)
+    wait_for(lambda: lease.is_file() and lease.read_text().endswith("\n"), running.is_alive)
+    files = Path(f"/proc/{controller(task)}/fd").iterdir()
+    assert str(lease) in {os.readlink(file) for file in files}
+    os.kill(controller(task), signal.SIGKILL)
+    assert running.end() == -signal.SIGKILL
+    assert not is_leased(task.own)
+
+
 def test_another_version_of_netbench_is_refused(task: PartTask) -> None:
     with pytest.raises(RequestError, match="install the same version"):
         run_part(replace(task, version="0.0.0"))
