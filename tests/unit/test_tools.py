@@ -274,6 +274,22 @@ def test_what_tools_print(tool: str, output: Output, said: tuple[int, float]) ->
     assert TOOLS[tool].reading(cell, output).tool == ToolReading(*said)
 
 
+def test_iperf2_without_a_sum_is_added_up_where_each_stream_has_its_line() -> None:
+    lines = [
+        IPERF2.format(port=p, stream=p, end=end, bytes=b)
+        for p, end, b in ((1, 2.0, 4), (2, 2.5, 5))
+    ]
+    for streams, fits in ((2, True), (3, False), (1, False)):
+        cell = Transfer(tool=Tool("iperf2"), bytes=9, duration=None, streams=streams)
+        if fits:
+            reading = TOOLS["iperf2"].reading(cell, Output("\n".join(lines)))
+            assert reading.tool == ToolReading(9, 2.5)
+            assert reading.captures["throughput"].text == "\n".join(lines)
+        else:
+            with pytest.raises(ValueError, match="no result"):
+                TOOLS["iperf2"].reading(cell, Output("\n".join(lines)))
+
+
 SUMS = '{"end": {"sum_received": {"bytes": BYTES, "seconds": SECONDS}}}'
 
 
