@@ -39,7 +39,8 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 	size_t used, room;
 	va_list args;
 
-	if (number == EPIPE || number == ECONNRESET || number == ECONNABORTED)
+	if (number == EPIPE || number == ECONNRESET || number == ECONNABORTED ||
+	    number == ECONNREFUSED)
 		code = NB_ERR_PEER;
 	else if (number == ENOMEM)
 		code = NB_ERR_MEMORY;

@@ -323,3 +323,24 @@ def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
         assert time.monotonic() - began < SLACK_SECONDS
         assert stopped.lost
         assert not {pair.sender, pair.receiver}.difference({stopped}).pop().lost
+
+
+def test_a_receiver_that_dies_before_the_sender_connects_is_lost() -> None:
+    """That its port refuses the connection is a consequence."""
+    common = {"token": os.urandom(16), "streams": 1, "address": "127.0.0.1", "duration": 10**8}
+    with open_pair() as pair:
+
+        def kill(*_: object) -> None:
+            pid = pair.receiver.hello.pid
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+        with pytest.raises(WorkerLost, match="receiver: the worker is gone"):
+            exchange(
+                pair.sender,
+                pair.receiver,
+                {**common, "role": "send", "method": "write", "chunk": 65536},
+                {**common, "role": "receive", "method": "read", "receive_chunk": 65536},
+                prepared=kill,
+            )
+        assert not pair.sender.lost
