@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from itertools import chain
 from types import TracebackType
 from typing import TypeVar
@@ -58,6 +57,8 @@ def aside(act: Callable[[], Result]) -> Result:
     """The result of something that may take long, and takes locks: the main thread waits for it in
     another thread, which Ctrl-C leaves to itself. Errors: those of `act`.
     """
+    from concurrent.futures import Future  # with all of logging, which --help does not wait for
+
     if threading.current_thread() is not threading.main_thread():
         return act()
     done: Future[Result] = Future()
