@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class NetbenchError(Exception):
@@ -26,8 +26,7 @@ class LimitReached(KeyboardInterrupt):
     """The time that a campaign may take is over. It ends the run in flight as Ctrl-C does."""
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing wrong in a campaign file.
 
     `line` is 1-based (0 where no line can be named), `path` the dotted path in the file

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*\Z")
 _SIZES = {"": 1, "c": 1, "B": 1}
@@ -55,6 +58,8 @@ SHARE_PATTERN = _pattern(("", "%"))
 
 
 def _number(text: str, units: Iterable[str], what: str) -> tuple[Fraction, str]:
+    from fractions import Fraction  # it costs every start of the command line a tenth
+
     match = _NUMBER.match(text)
     if match is None or match[2] not in units or len(match[1]) > _DIGITS_MAX:
         raise ValueError(f"expected a {what}, got {text!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from netbench.cli.output import say, say_json
@@ -25,6 +24,8 @@ CpuCounters = Mapping[str, list[int | None]]
 
 
 def _run(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
     from netbench.analysis.soak import SOAK
     from netbench.conductor.single_meter import read_meter
     from netbench.conductor.soak_meter import read_soak

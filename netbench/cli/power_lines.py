@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +84,8 @@ def to_json(outlook: Outlook, result: Path) -> Mapping[str, object]:
 
 
 def _object(one: MetricPower) -> Mapping[str, object]:
+    from dataclasses import asdict
+
     plain = {key: _plain(value) for key, value in asdict(one).items()}
     plain["smallest"] = [{"n": n, "difference": _plain(d)} for n, d in one.smallest.items()]
     plain["needed"] = [{"difference": d, "n": n} for d, n in one.needed.items()]

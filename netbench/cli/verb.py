@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from netbench.errors import RequestError
 
@@ -19,8 +17,7 @@ RESULTS = Path("results")
 LATEST = "latest"
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """`run` gets the parsed options and returns the exit status. `about` is one line of help;
     `to_json`: the verb has the option --json.
     """
@@ -131,6 +128,8 @@ def read_result(path: Path, redact: bool) -> Iterator[Path]:
     if not redact:
         yield path
         return
+    import tempfile
+
     from netbench.bundles import folder_of
     from netbench.redaction import redacted
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 
 from netbench.cli.output import say, say_json
@@ -28,6 +27,8 @@ def _watch(options: argparse.Namespace) -> None:
     elif is_drawable(sys.stdout):
         say(watch.follow(options.result))
     else:
+        import shutil
+
         view = watch.snapshot(options.result)
         lines = render(view, max(40, shutil.get_terminal_size().columns))
         say("\n".join([*lines, "", watch.ending(options.result, view.state)]))

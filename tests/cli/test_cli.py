@@ -31,7 +31,7 @@ from tests.support.paths import ROOT, SAMPLE
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
 HEAVY = (
     *("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich"),
-    *("yaml", "netbench.model"),
+    *("yaml", "netbench.model", "dataclasses", "tempfile", "fractions", "datetime"),
 )
 
 
