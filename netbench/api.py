@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -357,13 +357,22 @@ def _open_report(path: str, flags: int) -> int:
     return os.open(path, flags, 0o644)  # others may not write it, whatever the umask is
 
 
-def write_report(report: Report, kind: str, file: Path) -> None:
-    """Write a report as `html`, `markdown` or `csv`. Errors: PlaceError."""
+def write_report(report: Report, files: Mapping[str, Path]) -> None:
+    """Write a report as `html`, `markdown`, `csv` or `junit`, each to a file of its own; where one
+    of them cannot be made, none is written. Errors: PlaceError; ReportError.
+    """
     from importlib import import_module
 
-    has_flames = kind == "html" and bool(report.source.profiles.cells)
-    more = {"flames": f"{file.stem}.flames"} if has_flames else {}
-    text = import_module(f"netbench.report.{kind}").render(report, **more)
+    made = []
+    for kind, file in files.items():
+        has_flames = kind == "html" and bool(report.source.profiles.cells)
+        more = {"flames": f"{file.stem}.flames"} if has_flames else {}
+        made.append((file, import_module(f"netbench.report.{kind}").render(report, **more), more))
+    for file, text, more in made:
+        _write_form(report, file, text, more)
+
+
+def _write_form(report: Report, file: Path, text: str, more: Mapping[str, str]) -> None:
     try:
         if file.parent == report.source.result.path / "report":
             file.parent.mkdir(mode=0o755, exist_ok=True)
@@ -481,7 +490,7 @@ def write_bundle(report: Report, file: Path) -> None:
                 (Path(made) / name).write_text(text, encoding="utf-8")
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
-                write_report(report, kind, Path(made) / name)
+                write_report(report, {kind: Path(made) / name})
         bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
 
 

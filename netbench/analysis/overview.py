@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import NetbenchError
+from netbench.errors import NetbenchError, RequestError
 from netbench.journal import Journal
 from netbench.result_files import read_facts, read_plan
 from netbench.store import count_records
@@ -38,7 +38,11 @@ class Overview:
 
 
 def folders(results: Path) -> list[Path]:
-    """The result folders below `results`, newest first: their names begin with UTC."""
+    """The result folders below `results`, newest first: their names begin with UTC. Errors:
+    RequestError.
+    """
+    if results.is_file():
+        raise RequestError(f"{results} is a file; name the folder that results are in")
     paths = [path.parent for path in results.glob("*/*/plan.json")]
     return sorted(paths, key=lambda path: (path.name, path.parent.name), reverse=True)
 

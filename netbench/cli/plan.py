@@ -112,11 +112,12 @@ def _first_block(plan: Plan) -> Iterator[str]:
 
 def _repetition(plan: Plan) -> str:
     """When cells close."""
-    repeat = plan.campaign.repeat
+    repeat, seed = plan.campaign.repeat, plan.campaign.seed
+    if repeat.min == repeat.max:
+        return f"{count(repeat.min, 'run')} a cell; order from seed {seed}"
     return (
         f"{repeat.min} to {repeat.max} runs a cell, until {repeat.confidence:.0%} intervals of"
-        f" {', '.join(repeat.metrics)} are within ± {repeat.precision:.1%}; order from seed"
-        f" {plan.campaign.seed}"
+        f" {', '.join(repeat.metrics)} are within ± {repeat.precision:.1%}; order from seed {seed}"
     )
 
 

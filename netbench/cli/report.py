@@ -33,10 +33,9 @@ def _run(options: argparse.Namespace) -> int:
     form = forms[0] if forms else "text"
     with read_result(options.result, options.redact) as result:
         report = api.build_report(result, cells=options.cells)
-        for kind in FILES:
-            if getattr(options, kind):
-                api.write_report(report, kind, getattr(options, kind))
         told = render(report, options.letter if form == "letter" else form)
+        files = {kind: getattr(options, kind) for kind in FILES if getattr(options, kind)}
+        api.write_report(report, files)
     if options.csv and report.label:
         print(
             escape_controls(

@@ -159,6 +159,7 @@ def test_plan_changes_nothing_and_has_the_documented_keys(
     assert plan["runs_total"] == 4
     assert plan["seconds"] > 0
     text = netbench("plan", small_file).stdout
+    assert "2 runs a cell; order from seed 5" in text
     assert long_lines(text) == []
     assert "send=sendfile" in text
     assert sorted(tmp_path.iterdir()) == before
@@ -474,6 +475,8 @@ def test_a_page_of_all_results(netbench: Command, result: Path, tmp_path: Path) 
     assert (first["status"], second["status"]) == ("unreadable", "finished")
     assert second["finding"]
     assert "records.jsonl:1" in first["why"]
+    done = netbench("list", "results", "--results", str(damaged / "plan.json"))
+    assert (done.returncode, "is a file" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

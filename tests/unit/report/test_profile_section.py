@@ -301,7 +301,7 @@ def test_without_profiles_there_is_no_section(result: Path) -> None:
 def test_flame_graphs_are_files_beside_the_page(result: Path, tmp_path: Path) -> None:
     report = build(store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))]))
     page = tmp_path / "page.html"
-    api.write_report(report, "html", page)
+    api.write_report(report, {"html": page})
     files = sorted(file.name for file in (tmp_path / "page.flames").iterdir())
     assert files == ["01-sg=off.svg", "02-sg=on.svg", "03-sg=on-against-sg=off.svg"]
     for file in files:
