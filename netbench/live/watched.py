@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import campaign
+from netbench.campaign.yaml_tree import decode
 from netbench.conductor.ledger import Ledger
 from netbench.conductor.run_history import new_ledger
 from netbench.conductor.time_left import TimeLeft
@@ -177,7 +178,7 @@ class Watched:
 def _campaign(folder: Path, plan: PlanFile) -> Campaign:
     file = folder / "campaign.yaml"
     try:
-        whole = campaign.parse(file.read_text(), str(file))
+        whole = campaign.parse(decode(file.read_bytes(), str(file)), str(file))
     except OSError as error:
         raise cannot_read(file, error) from error
     except ValueError as error:

@@ -248,6 +248,16 @@ def test_latest_and_a_folder_that_is_no_result(finished: Path, tmp_path: Path) -
     assert "is not a result folder" in done.stderr
 
 
+def test_a_campaign_file_that_is_no_text_is_refused_by_its_line(
+    finished: Path, tmp_path: Path
+) -> None:
+    damaged = shutil.copytree(finished, tmp_path / "damaged")
+    with open(damaged / "campaign.yaml", "ab") as file:
+        file.write(b"\xff\n")
+    done = call("watch", damaged)
+    assert (done.returncode, "expected UTF-8 text, got the byte 0xff" in done.stderr) == (2, True)
+
+
 def test_a_record_that_is_being_written_is_left_for_later(finished: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
