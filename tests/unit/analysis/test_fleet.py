@@ -135,6 +135,13 @@ def test_many_outliers_do_not_hide_each_other() -> None:
     assert found(o) == {(SENDER, name) for name in slow}
 
 
+def test_a_host_does_not_hide_behind_the_spread_that_it_makes() -> None:
+    hosts = names(10)
+    for seed in range(20):  # of which 13 are found where the spread keeps the host in it
+        o = drawn(bisection(hosts, 6), 2, np.random.default_rng(seed), {hosts[3]: -0.15})
+        assert found(o) == {(SENDER, hosts[3])}
+
+
 def test_a_pair_is_named_where_neither_host_is_slow_elsewhere(tmp_path: Path) -> None:
     made = MadeFleet(pairs=every(names(10)), runs=3, moves={"n003>n004": -0.4})
     (cause,) = fleet_of(made, tmp_path / "result").causes
