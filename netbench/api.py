@@ -358,8 +358,9 @@ def _open_report(path: str, flags: int) -> int:
 
 
 def write_report(report: Report, files: Mapping[str, Path]) -> None:
-    """Write a report as `html`, `markdown`, `csv` or `junit`, each to a file of its own; where one
-    of them cannot be made, none is written. Errors: PlaceError; ReportError.
+    """Write a report as `html`, `markdown`, `csv` or `junit`, each to a file of its own; where a
+    result has nothing for one of them, none is written. Errors: ReportError; PlaceError, with the
+    files before it written.
     """
     from importlib import import_module
 
@@ -373,6 +374,7 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
 
 
 def _write_form(report: Report, file: Path, text: str, more: Mapping[str, str]) -> None:
+    """Write one form, and the flame graphs that it links to. Errors: PlaceError."""
     try:
         if file.parent == report.source.result.path / "report":
             file.parent.mkdir(mode=0o755, exist_ok=True)

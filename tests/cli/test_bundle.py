@@ -61,7 +61,7 @@ def test_a_result_that_compares_nothing_has_a_bundle(tmp_path: Path) -> None:
     assert not {"letter.txt", "letter-lkp.txt", "junit.xml"} & names
     page = tmp_path / "page.html"
     done = call("report", result, "--html", page, "--junit", tmp_path / "j.xml")
-    assert (done.returncode, page.exists()) == (2, False)  # all that was asked for, or nothing
+    assert (done.returncode, page.exists()) == (2, False)
 
 
 def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> None:

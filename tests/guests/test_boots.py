@@ -619,7 +619,7 @@ def overlap(records: Sequence[Record]) -> bool:
     return any(a != b and abs(x - y) < 0.2 for a, x in spans for b, y in spans)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a minute of boots under emulation
 def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Guests) -> None:
     file = shared.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
     done = shared.run(file)
