@@ -573,6 +573,22 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 	close_pair(&pair);
 }
 
+/* What a receiver says first of a run that is over: samples, unless none fell into the window. */
+static enum nb_frame_type run_sampled(struct pair *pair, const struct plan *plan,
+				      struct vectors *first)
+{
+	prepare(pair, plan);
+	go(pair);
+	expect_edge(&pair->receiver, NB_EDGE_OPEN);
+	expect_edge(&pair->receiver, NB_EDGE_CLOSE);
+	controller_send(&pair->receiver, NB_STOP, NULL, 0);
+	expect_edge(&pair->sender, NB_EDGE_OPEN);
+	expect_edge(&pair->sender, NB_EDGE_CLOSE);
+	controller_send(&pair->sender, NB_STOP, NULL, 0);
+	pair->sent = controller_await(&pair->sender, NB_RESULT);
+	return controller_reply(&pair->receiver, first);
+}
+
 static void samples_come_before_the_result(void **state)
 {
 	struct plan plan = {
@@ -583,20 +599,16 @@ static void samples_come_before_the_result(void **state)
 
 	(void)state;
 	open_pair(&pair);
-	prepare(&pair, &plan);
-	go(&pair);
-	expect_edge(&pair.receiver, NB_EDGE_OPEN);
-	expect_edge(&pair.receiver, NB_EDGE_CLOSE);
-	controller_send(&pair.receiver, NB_STOP, NULL, 0);
-	expect_edge(&pair.sender, NB_EDGE_OPEN);
-	expect_edge(&pair.sender, NB_EDGE_CLOSE);
-	controller_send(&pair.sender, NB_STOP, NULL, 0);
-	samples = controller_await(&pair.receiver, NB_SAMPLES);
+	while (run_sampled(&pair, &plan, &samples) == NB_RESULT) {
+		assert_true(plan.duration < 5000 * MS);
+		plan.duration *= 4; /* on a busy machine, threads wait for a CPU */
+		pair.received = samples;
+		forget(&pair);
+	}
 	assert_true(vector_is(&samples, "flow", "bytes", 0));
 	assert_false(vector_is(&samples, "procstat", "user", 0)); /* is not one that is sampled */
 	vectors_free(&samples);
 	pair.received = controller_await(&pair.receiver, NB_RESULT);
-	pair.sent = controller_await(&pair.sender, NB_RESULT);
 	forget(&pair);
 	close_pair(&pair);
 }

@@ -19,9 +19,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib import style
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
-from matplotlib.style.core import STYLE_BLACKLIST
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from netbench.analysis.cells import CellResult
@@ -72,8 +72,7 @@ def default_style() -> AbstractContextManager[None]:
     `matplotlibrc` of the working directory, which may be anybody's, and runs TeX where that says
     so.
     """
-    defaults = mpl.rcParamsDefault.items()
-    return mpl.rc_context({name: value for name, value in defaults if name not in STYLE_BLACKLIST})
+    return style.context("default")
 
 
 def new_axes(height: float) -> Axes:
@@ -109,7 +108,7 @@ def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
     bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
     # one run has a mean and no bar
     few = len(intervals) <= LABELLED
-    style: dict[str, Any] = (
+    look: dict[str, Any] = (
         {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
     )
     axes.errorbar(
@@ -120,7 +119,7 @@ def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
         color=INK,
         ecolor=INK,
         zorder=3,
-        **style,
+        **look,
     )
     _rows_axis(axes, rows.labels)
     axes.set_xlabel(f"{metric.title} [{metric.unit}]" if metric.unit else metric.title)
