@@ -80,8 +80,7 @@ class Standing:
     def lag(self, metric: str) -> Lag:
         """What its values tell of their order; those of several boots tell nothing."""
         series = self.series.get(metric, NO_SERIES)
-        one = len(set(series.boot.tolist())) == 1
-        return lag_of(relative(series.values)) if one else NOTHING
+        return lag_of(relative(series.values)) if len(series.boots) == 1 else NOTHING
 
     def lag_against(self, base: Standing, metric: str, repeat: Repeat) -> tuple[Lag, float]:
         """What its differences to a baseline tell of their order, where they are paired by block,
@@ -92,7 +91,7 @@ class Standing:
             return NOTHING, 0.0
         if (here.values <= 0).any() or (there.values <= 0).any():
             return NOTHING, 0.0
-        if not set(here.boot.tolist()) & set(there.boot.tolist()):
+        if not here.boots & there.boots:
             return NOTHING, 0.0
         unit, log_differences = differences(here, there, repeat.boots, {})
         if unit != "block":

@@ -104,16 +104,15 @@ def for_factor(
             for level in levels
             if level != baseline and level in planned_levels | by_level.keys()
         ):
-            pairing = paired_runs(
-                replace(empty, level=level), by_level.get(level), base, repeat.boots, known
-            )
             failures = lost.get((*words, level)), lost.get((*words, baseline))
+            mine = by_level.get(level)
+            pairing = paired_runs(empty.but(level=level), mine, base, repeat.boots, known)
             pairings.append(replace(pairing, failed=failures))
     dependences = _dependences(all_series, pairings)
     flips = sign_flips([p.differences for p in pairings], seed)
     means = mean_intervals(*joined([p.differences for p in pairings]), 0.95)
     family = [
-        estimated(replace(p.comparison, sign_flip=flip), mean, dependences[p.comparison.pair])
+        estimated(p.comparison.but(sign_flip=flip), mean, dependences[p.comparison.pair])
         for p, mean, flip in zip(pairings, means, flips, strict=True)
     ]
     planned_boots = in_boots(repeat, factors)
@@ -196,13 +195,13 @@ def paired_runs(
 ) -> Pairing:
     """Pair the runs of both levels."""
     if mine is None:
-        return Pairing(replace(empty, why=f"{empty.level} has no run here"))
+        return Pairing(empty.but(why=f"{empty.level} has no run here"))
     if base is None:
-        return Pairing(replace(empty, why=f"the baseline {empty.baseline} has no run here"))
+        return Pairing(empty.but(why=f"the baseline {empty.baseline} has no run here"))
     if (mine.values <= 0).any() or (base.values <= 0).any():
-        return Pairing(replace(empty, why=ZERO))
+        return Pairing(empty.but(why=ZERO))
     unit, log_differences = differences(mine, base, boots, order)
-    filled = replace(empty, n=len(log_differences), unit=unit)
+    filled = empty.but(n=len(log_differences), unit=unit)
     return Pairing(filled, mine, base, differences=log_differences)
 
 
@@ -216,7 +215,7 @@ def _dependences(
         values, parts = joined([each.values for each in series])
         for at, lag in enumerate(lags_of(relative(values, parts), parts)):
             variances[id(series[at])] = lag.variance
-            if len(set(series[at].boot.tolist())) == 1:
+            if len(series[at].boots) == 1:
                 seen[pair].see_cell(str(at), "", lag)
     in_blocks = [p for p in pairings if p.comparison.unit == "block"]
     for at, lag in enumerate(lags_of(*joined([p.differences for p in in_blocks]))):
@@ -236,12 +235,12 @@ def estimated(filled: Comparison, d: Interval, dependence: Dependence) -> Compar
     if filled.why:
         return filled
     if filled.n == 0:
-        return replace(filled, why=f"the two have no {filled.unit} in common")
+        return filled.but(why=f"the two have no {filled.unit} in common")
     if not d.known:
-        return replace(filled, ratio=math.exp(d.mean), why=f"one {filled.unit} has no interval")
+        return filled.but(ratio=math.exp(d.mean), why=f"one {filled.unit} has no interval")
     within = dependence if filled.unit == "block" else INDEPENDENT
     error = within.inflation(d.n) * d.sd / math.sqrt(d.n)
-    return tested(replace(filled, sd=d.sd), d.mean, error, within.freedom(d.n))
+    return tested(filled.but(sd=d.sd), d.mean, error, within.freedom(d.n))
 
 
 def _withheld(c: Comparison) -> Comparison:
@@ -251,14 +250,12 @@ def _withheld(c: Comparison) -> Comparison:
     if math.isnan(c.low):
         return c
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return replace(c, verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", needed=None, unsettled=why)
 
 
 def _apart(cells: Sequence[Series]) -> float:
     """How far the modes of a pair's runs lie apart, of logarithms; 0 where there is one mode."""
-    modes = find_modes(
-        {str(at): s.values for at, s in enumerate(cells) if len(set(s.boot.tolist())) == 1}
-    )
+    modes = find_modes({str(at): s.values for at, s in enumerate(cells) if len(s.boots) == 1})
     return -math.log(modes.ratio) if modes else 0.0
 
 
@@ -274,7 +271,7 @@ def _flagged(comparison: Comparison, dependence: Dependence, apart: float) -> Co
         error = worst.inflation(n) * comparison.sd / math.sqrt(n)
         flags += [DEPENDENT] if could_turn(comparison, error, worst.freedom(n)) else []
     flags += [MODES] if abs(math.log(comparison.ratio)) < apart else []
-    return replace(comparison, flags=(*comparison.flags, *flags))
+    return comparison.but(flags=(*comparison.flags, *flags))
 
 
 def withstood(
@@ -292,7 +289,7 @@ def withstood(
     """
     lost, base_lost = failed
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
-    told = replace(comparison, failures=counted(*counts))
+    told = comparison.but(failures=counted(*counts))
     if told.failures is None or told.verdict == "inconclusive":
         return told
     against = (True, False) if told.verdict == "equivalent" else (told.ratio < 1,)
@@ -303,7 +300,7 @@ def withstood(
                 f"{failures_said(told.failures, *told.names)}, and it turns if these had the worst"
             )
             failures = replace(told.failures, stands=False)
-            return replace(
-                told, verdict="inconclusive", unsettled=f"{why} values seen", failures=failures
+            return told.but(
+                verdict="inconclusive", unsettled=f"{why} values seen", failures=failures
             )
     return told

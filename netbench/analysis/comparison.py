@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from netbench.analysis.failures import Failures
 from netbench.analysis.intervals import NAN
@@ -72,6 +73,16 @@ class Comparison:
     flags: tuple[str, ...] = ()  # of FLAGS
     sign_flip: float = NAN
     failures: Failures | None = None
+
+    def but(self, **changes: Any) -> Comparison:
+        """As dataclasses.replace, which takes seven times as long: there are thousands, each made
+        in some ten steps.
+        """
+        if not changes.keys() <= self.__dict__.keys():
+            raise TypeError(f"no such field: {sorted(changes.keys() - self.__dict__.keys())}")
+        made = object.__new__(Comparison)
+        made.__dict__.update(self.__dict__, **changes)
+        return made
 
     @property
     def lacks_history(self) -> bool:

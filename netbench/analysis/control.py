@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -66,7 +65,7 @@ def marked(family: Sequence[Comparison], beside: Sequence[Comparison]) -> list[C
     """
     most = {_place(c): max(-math.log(c.low), math.log(c.high)) for c in beside if c.low > 0}
     return [
-        replace(c, flags=(*c.flags, WITHIN_CONTROL))
+        c.but(flags=(*c.flags, WITHIN_CONTROL))
         if c.verdict in CHANGES and abs(math.log(c.ratio)) <= most.get(_place(c), 0.0)
         else c
         for c in family

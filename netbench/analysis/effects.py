@@ -178,7 +178,7 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
     base = Comparison(
         "", "", "", {}, pair, metric, len(table), unit, confidence=result.repeat.confidence
     )
-    base = replace(base, better=result.describe(metric).better)
+    base = base.but(better=result.describe(metric).better)
     by_term: dict[Term, list[Comparison]] = {}
     for (term, _, named), mine in zip(contrasts, values, strict=True):
         by_term.setdefault(term, []).append(_estimated(named(base), mine, dependence))
@@ -237,7 +237,7 @@ def _contrasts(
 def _named(factor: str, level: str, base: str, of_two: bool) -> Callable[[Comparison], Comparison]:
     def named(c: Comparison) -> Comparison:
         better = 0 if of_two else c.better  # that an effect differs is neither good nor bad
-        return replace(c, factor=factor, level=level, baseline=base, better=better)
+        return c.but(factor=factor, level=level, baseline=base, better=better)
 
     return named
 
@@ -251,7 +251,7 @@ def _estimated(empty: Comparison, values: Numbers, dependence: Dependence) -> Co
     """The comparison with ratio, p and error: of a value a unit."""
     n, sd = len(values), float(values.std(ddof=1))
     error = dependence.inflation(n) * sd / math.sqrt(n)
-    return tested(replace(empty, sd=sd), float(values.mean()), error, dependence.freedom(n))
+    return tested(empty.but(sd=sd), float(values.mean()), error, dependence.freedom(n))
 
 
 def _dependence(

@@ -83,8 +83,8 @@ def completed(
     """
     lowest = min(mine.values.min(), base.values.min())
     highest = max(mine.values.max(), base.values.max())
-    boots = set(mine.boot.tolist()), set(base.boot.tolist())
-    known = [set.union(*boots)] * 2 if paired and boots[0] & boots[1] else boots
+    boots = mine.boots, base.boots
+    known = (boots[0] | boots[1],) * 2 if paired and boots[0] & boots[1] else boots
     lost = [_lost(s, f, k) for s, f, k in ((mine, failed, known[0]), (base, base_failed, known[1]))]
     both = lost[0] & lost[1] if paired else set()
     values = (highest, lowest) if up else (lowest, highest)
@@ -94,7 +94,7 @@ def completed(
     )
 
 
-def _lost(series: Series, failed: Series | None, boots: set[int]) -> set[tuple[int, int]]:
+def _lost(series: Series, failed: Series | None, boots: frozenset[int]) -> set[tuple[int, int]]:
     """The (boot, block) of each run that failed and was not repeated. A run that failed because a
     boot did not come up carries the number of another one: those of unknown boots are left out.
     """

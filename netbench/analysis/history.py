@@ -72,7 +72,7 @@ class History:
 
 def level(series: Series) -> Level:
     """The level of a cell, by its boots where it has several; one value has no variance (NaN)."""
-    logs, boots = units(series), len(set(series.boot.tolist()))
+    logs, boots = units(series), len(series.boots)
     variance = float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else np.nan
     return Level(float(logs.mean()), variance, len(logs), boots)
 
@@ -80,7 +80,7 @@ def level(series: Series) -> Level:
 def units(series: Series) -> Numbers:
     """The logarithms of runs, or their means by boot or build where there are several boots."""
     logs = np.log(series.values)
-    several = len(set(series.boot.tolist())) > 1
+    several = len(series.boots) > 1
     return by_unit(series.boot, logs, series.builds)[1] if several else logs
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def compared(
     empty = Comparison(
         RESULT, B, A, {}, "", metric, 0, "run", confidence=repeat.confidence, against=0
     )
-    empty = replace(empty, margin=margin, better=better, earlier=0)
+    empty = empty.but(margin=margin, better=better, earlier=0)
     family = [_independent(empty, sample, *sample.series) for sample in samples]
     told = [_told(c) for c in corrected(family, repeat)]
     return [_withstood(c, sample) for c, sample in zip(told, samples, strict=True)]
@@ -96,17 +96,17 @@ def _independent(
 ) -> Comparison:
     """One comparison without its interval."""
     m = sample.match
-    empty = replace(empty, context=m.context, pair=m.pair)
+    empty = empty.but(context=m.context, pair=m.pair)
     if base is None or mine is None:
-        return replace(empty, why=f"{A if base is None else B} has no run here")
+        return empty.but(why=f"{A if base is None else B} has no run here")
     if (mine.values <= 0).any() or (base.values <= 0).any():
-        return replace(empty, why=ZERO)
-    boots = [len(set(s.boot.tolist())) for s in (base, mine)]
+        return empty.but(why=ZERO)
+    boots = [len(s.boots) for s in (base, mine)]
     there, here = units(base), units(mine)
     unit, sizes = ("boot", boots) if max(boots) > 1 else ("run", [len(there), len(here)])
-    if unit == "boot" and all(s.builds.keys() >= set(s.boot.tolist()) for s in (base, mine)):
+    if unit == "boot" and all(s.builds.keys() >= s.boots for s in (base, mine)):
         unit, sizes = "build", [len(there), len(here)]
-    filled = replace(empty, n=sizes[1], against=sizes[0], unit=unit)
+    filled = empty.but(n=sizes[1], against=sizes[0], unit=unit)
     d = float(here.mean() - there.mean())
     if min(boots) == 1 < max(boots):
         one, many = (A, B) if boots[0] == 1 else (B, A)
@@ -114,25 +114,25 @@ def _independent(
             f"{one} has one boot and {many} {max(boots)}: how far boots of {one} lie apart is not"
             " known"
         )
-        return replace(filled, ratio=math.exp(d), why=why)
+        return filled.but(ratio=math.exp(d), why=why)
     if min(len(here), len(there)) < 2:
-        return replace(filled, ratio=math.exp(d), why=f"one {unit} has no interval")
+        return filled.but(ratio=math.exp(d), why=f"one {unit} has no interval")
     few = min(boots)  # the spread of means over more boots says too little of these
     usable = [one for one in sample.levels if one.boots <= few]
-    return _welch(replace(filled, earlier=len(usable)), d, here, there, usable)
+    return _welch(filled.but(earlier=len(usable)), d, here, there, usable)
 
 
 def _welch(
     filled: Comparison, d: float, here: Numbers, there: Numbers, levels: Sequence[Level]
 ) -> Comparison:
     error, freedom = welch_error(here, there)
-    filled = replace(filled, sd=math.hypot(here.std(ddof=1), there.std(ddof=1)))
+    filled = filled.but(sd=math.hypot(here.std(ddof=1), there.std(ddof=1)))
     if len(levels) < FEWEST:
         return tested(filled, d, error, freedom)
     means = np.array([one.mean for one in levels])
     within = np.array([one.variance for one in levels])
     total = float(spread(means, within, np.array(error**2)))
-    filled = replace(filled, between=float(means.std(ddof=1)))
+    filled = filled.but(between=float(means.std(ddof=1)))
     return tested(filled, d, math.sqrt(total), len(means) - 1)
 
 
@@ -146,8 +146,8 @@ def _told(c: Comparison) -> Comparison:
     if c.lacks_history:
         known = f", and {count(c.earlier, 'earlier result')} has no spread" if c.earlier else ""
         why = f"one campaign each cannot tell a change from what two campaigns differ by{known}"
-        return replace(c, verdict="inconclusive", needed=None, unsettled=why)
+        return c.but(verdict="inconclusive", needed=None, unsettled=why)
     if c.verdict != "inconclusive":
         return c
     why = f"{c.earlier} earlier results differ by {c.between:.2%} (standard deviation)"
-    return replace(c, needed=None, unsettled=why)
+    return c.but(needed=None, unsettled=why)

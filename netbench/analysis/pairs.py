@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from types import MappingProxyType
 
 import numpy as np
@@ -39,6 +40,16 @@ class Series:
     values: Numbers
     builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
+    @cached_property
+    def boots(self) -> frozenset[int]:
+        """The boots in which they lie."""
+        return frozenset(self.boot.tolist())
+
+    @cached_property
+    def logs(self) -> Numbers:
+        """The logarithms of the values."""
+        return np.log(self.values)
+
 
 NO_SERIES = Series(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
 
@@ -55,15 +66,14 @@ def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[
     boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
     several, the boot is the unit; the build, where both have builds.
     """
-    if not set(mine.boot.tolist()) & set(base.boot.tolist()):
+    if not mine.boots & base.boots:
         pairs, log_differences = _subtracted(_by_round(mine, order), _by_round(base, order))
         builds = [_of_rounds(series, order) for series in (mine, base)]
         return by_unit(pairs, log_differences, builds[0] if all(builds) else NO_BUILDS)
     width = 1 + max(mine.block.max(), base.block.max())
     here, there = (series.boot * width + series.block for series in (mine, base))
-    _, i, j = np.intersect1d(here, there, return_indices=True)
-    log_differences = np.log(mine.values[i]) - np.log(base.values[j])
-    boot = mine.boot[i]
+    places, (i, j) = _in_all([here, there])
+    log_differences, boot = mine.logs[i] - base.logs[j], places // width
     if boots > 1 or len(set(boot.tolist())) > 1:
         return by_unit(boot, log_differences, mine.builds)
     return "block", log_differences
@@ -73,16 +83,13 @@ def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, N
     """The unit, as of differences, and the logarithms of all cells, a row a unit that each of them
     has.
     """
-    shared = set.intersection(*(set(series.boot.tolist()) for series in cells))
-    if not shared:
+    if not frozenset.intersection(*(series.boots for series in cells)):
         found = [_by_round(series, order) for series in cells]
         places, table = _common(found)
         builds = [_of_rounds(series, order) for series in cells]
         return _rows_by_unit(places, table, builds[0] if all(builds) else NO_BUILDS)
     width = 1 + max(int(series.block.max()) for series in cells)
-    places, table = _common(
-        [(series.boot * width + series.block, np.log(series.values)) for series in cells]
-    )
+    places, table = _common([(series.boot * width + series.block, series.logs) for series in cells])
     boot = places // width
     if boots > 1 or len(set(boot.tolist())) > 1:
         return _rows_by_unit(boot, table, cells[0].builds)
@@ -91,14 +98,18 @@ def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, N
 
 def _common(cells: Sequence[tuple[Places, Numbers]]) -> tuple[Places, Numbers]:
     """The places that all cells have, and a row of values of each."""
-    places = cells[0][0]
-    for other, _ in cells[1:]:
-        places = np.intersect1d(places, other)
-    columns = []
-    for mine, values in cells:
-        _, at, _ = np.intersect1d(mine, places, return_indices=True)
-        columns.append(values[at])
-    return np.unique(places), np.stack(columns, axis=1)
+    places, found = _in_all([mine for mine, _ in cells])
+    columns = [values[at] for (_, values), at in zip(cells, found, strict=True)]
+    return places, np.stack(columns, axis=1)
+
+
+def _in_all(cells: Sequence[Places]) -> tuple[Places, list[Places | slice]]:
+    """The places that all cells have, ascending, and where each has them (first)."""
+    first = cells[0]
+    if (first[1:] > first[:-1]).all() and all(np.array_equal(each, first) for each in cells[1:]):
+        return first, [slice(None)] * len(cells)  # most are so, and that is quick
+    places = reduce(np.intersect1d, cells[1:], np.unique(first))
+    return places, [np.intersect1d(each, places, return_indices=True)[1] for each in cells]
 
 
 def _rows_by_unit(boots: Places, table: Numbers, builds: Builds) -> tuple[str, Numbers]:
@@ -118,8 +129,7 @@ def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Number
 
 def _of_rounds(series: Series, order: Rounds) -> Builds:
     """The build of each round."""
-    boots = set(series.boot.tolist()) & series.builds.keys()
-    return {order[boot]: series.builds[boot] for boot in boots}
+    return {order[boot]: series.builds[boot] for boot in series.boots & series.builds.keys()}
 
 
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
@@ -133,7 +143,7 @@ def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
 def _by_round(series: Series, order: Rounds) -> tuple[Places, Numbers]:
     return _means(
         np.array([order[boot] for boot in series.boot.tolist()], dtype=np.int64),
-        np.log(series.values),
+        series.logs,
     )
 
 

@@ -164,7 +164,7 @@ def _variation(cells: Mapping[Place, Series], one: Place, two: Place) -> Variati
         return None
     if one == two:
         parts = [_parts(np.log(mine.values), mine.boot, mine.builds)] * 2
-    elif set(mine.boot.tolist()) & set(base.boot.tolist()):
+    elif mine.boots & base.boots:
         width = 1 + max(mine.block.max(), base.block.max())
         here, there = (series.boot * width + series.block for series in (mine, base))
         _, i, j = np.intersect1d(here, there, return_indices=True)

@@ -5,10 +5,11 @@ alone lie in one table, so that what is computed of them is computed once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import compress, count
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class Kind:
         self.integers, self.reals = groups.measured(int), groups.measured(float)
         layout, self.constants = _layout(raw)
         self._layout = replace(layout, cell="", factors={})
+        self._fill = _filler(self._layout)
         sides = (layout.sender, layout.receiver)
         self.windows = [side.time_ns for side in sides if side and side.time_ns]
 
@@ -67,7 +69,7 @@ class Kind:
 
     def record(self, columns: Sequence[Any]) -> Record:
         """What the records say, but for their cell."""
-        return _filled(self._layout, columns)  # type: ignore[no-any-return]
+        return self._fill(columns) if self._fill else self._layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,19 +209,36 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
     return replace(layout, reason="", settings=NO_SETTINGS, captures=captures), values
 
 
-def _filled(value: Any, columns: Sequence[Any]) -> Any:
-    """A part of a layout with the columns in place of their groups."""
-    if isinstance(value, list):
-        return [_filled(each, columns) for each in value]
+_Fill = Callable[[Sequence[Any]], Any]
+
+
+def _filler(value: Any) -> _Fill | None:
+    """What makes a part of a layout anew with the columns in place of their groups; None for a part
+    without any.
+    """
     if isinstance(value, bool):
-        return value
+        return None
     if isinstance(value, int | float):
-        return columns[int(value)]
+        return itemgetter(int(value))
     if isinstance(value, dict):
-        return {key: _filled(each, columns) for key, each in value.items()}
-    if isinstance(value, tuple):
-        return tuple([_filled(each, columns) for each in value])
+        return _filler_of_parts(value, lambda parts: {**value, **parts})
+    if isinstance(value, list | tuple):
+        if len(value) > 1 and all(type(each) is int for each in value):
+            get, kind = itemgetter(*value), type(value)
+            return get if kind is tuple else lambda columns: kind(get(columns))
+        kind, whole = type(value), dict(enumerate(value))
+        return _filler_of_parts(whole, lambda parts: kind({**whole, **parts}.values()))
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {each.name: _filled(getattr(value, each.name), columns) for each in fields(value)}
-        return replace(value, **parts)
-    return value
+        named = {each.name: getattr(value, each.name) for each in fields(value)}
+        return _filler_of_parts(named, lambda parts: replace(value, **parts))
+    return None
+
+
+def _filler_of_parts(
+    parts: Mapping[Any, Any], made: Callable[[Mapping[Any, Any]], Any]
+) -> _Fill | None:
+    """As _filler, given the parts by name, and what makes the whole of those that are filled."""
+    fillers = [(name, fill) for name, part in parts.items() if (fill := _filler(part))]
+    if not fillers:
+        return None
+    return lambda columns: made({name: fill(columns) for name, fill in fillers})

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import chdtri, stdtr, stdtrit
@@ -40,7 +39,7 @@ def tested(empty: Comparison, d: float, error: float, freedom: float) -> Compari
     """
     t = math.inf if error == 0 and d else 0.0 if error == 0 else d / error
     p = float(2 * stdtr(freedom, -abs(t)))
-    return replace(empty, ratio=math.exp(d), p=p, error=error, freedom=freedom)
+    return empty.but(ratio=math.exp(d), p=p, error=error, freedom=freedom)
 
 
 def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
@@ -53,8 +52,7 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
     ]
     spreads = _Spreads(comparisons)
     return [
-        replace(c, needed=needed) if (needed := _needed(c, spreads, repeat)) else c
-        for c in comparisons
+        c.but(needed=needed) if (needed := _needed(c, spreads, repeat)) else c for c in comparisons
     ]
 
 
@@ -110,12 +108,12 @@ def at_level(comparison: Comparison, level: float) -> Comparison:
     known = comparison.better
     better = describe(comparison.metric).better if known is None else known
     verdict = verdict_of(low, high, better, comparison.margin)
-    return replace(comparison, low=low, high=high, corrected=level, verdict=verdict)
+    return comparison.but(low=low, high=high, corrected=level, verdict=verdict)
 
 
 def could_turn(comparison: Comparison, error: float, freedom: float) -> bool:
     """Whether a verdict would be another one with this standard error."""
-    wider = at_level(replace(comparison, error=error, freedom=freedom), comparison.corrected)
+    wider = at_level(comparison.but(error=error, freedom=freedom), comparison.corrected)
     return wider.verdict != comparison.verdict
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 import scipy.stats
@@ -17,6 +18,7 @@ import scipy.stats
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.load import load
+from netbench.analysis.pairs import Series, complete, differences
 from netbench.analysis.verdicts import corrected, reaching, verdict_of
 from netbench.analysis.verdicts import tested as estimated
 from netbench.analysis.words import amount, bounds, percent
@@ -69,6 +71,31 @@ def test_only_common_blocks_are_paired() -> None:
     (found,) = compare(frame({"old": old, "new": new}))
     assert found.n == 4
     assert found.ratio == pytest.approx(2.0)
+
+
+IN_ORDER, SHUFFLED = np.arange(4), np.array([2, 0, 3, 1])
+
+
+@pytest.mark.parametrize("of_base", [IN_ORDER, SHUFFLED], ids=["base in order", "shuffled"])
+@pytest.mark.parametrize("places", [IN_ORDER, SHUFFLED], ids=["in order", "shuffled"])
+def test_runs_are_paired_by_block_whatever_their_order(
+    places: npt.NDArray[np.int64], of_base: npt.NDArray[np.int64]
+) -> None:
+    boots = np.zeros(4, dtype=np.int64)
+    mine, base = Series(places, boots, 2.0 + places), Series(of_base, boots, 1.0 + of_base)
+    unit, found = differences(mine, base, 1, {})
+    assert unit == "block"
+    assert found == pytest.approx(np.log([2 / 1, 3 / 2, 4 / 3, 5 / 4]))
+    unit, table = complete([mine, base], 1, {})
+    assert table == pytest.approx(np.log([[2, 1], [3, 2], [4, 3], [5, 4]]))
+
+
+def test_a_comparison_changes_in_fields_that_it_has() -> None:
+    comparison = Comparison("send", "splice", "write", {}, "a>b", "throughput", 3)
+    assert comparison.but(n=4, why="x") == replace(comparison, n=4, why="x")
+    assert comparison.n == 3
+    with pytest.raises(TypeError, match="level_of"):
+        comparison.but(level_of="splice")
 
 
 def test_holm_by_hand() -> None:
