@@ -25,7 +25,7 @@ from netbench.analysis.dependence import (
     lags_of,
     relative,
 )
-from netbench.analysis.failures import completed, counted
+from netbench.analysis.failures import absent, completed, counted
 from netbench.analysis.intervals import Interval, Numbers, mean_interval, mean_intervals
 from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
@@ -105,9 +105,8 @@ def for_factor(
             if level != baseline and level in planned_levels | by_level.keys()
         ):
             failures = lost.get((*words, level)), lost.get((*words, baseline))
-            mine = by_level.get(level)
-            pairing = paired_runs(empty.but(level=level), mine, base, repeat.boots, known)
-            pairings.append(replace(pairing, failed=failures))
+            mine, named = by_level.get(level), empty.but(level=level)
+            pairings.append(paired_runs(named, mine, base, repeat.boots, known, failures))
     dependences = _dependences(all_series, pairings)
     flips = sign_flips([p.differences for p in pairings], seed)
     means = mean_intervals(*joined([p.differences for p in pairings]), 0.95)
@@ -191,18 +190,23 @@ def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[s
 
 
 def paired_runs(
-    empty: Comparison, mine: Series | None, base: Series | None, boots: int, order: Rounds
+    empty: Comparison,
+    mine: Series | None,
+    base: Series | None,
+    boots: int,
+    order: Rounds,
+    failed: tuple[Series | None, Series | None] = (None, None),
 ) -> Pairing:
     """Pair the runs of both levels."""
     if mine is None:
-        return Pairing(empty.but(why=f"{empty.level} has no run here"))
+        return Pairing(empty.but(why=absent(empty.level, failed[0])))
     if base is None:
-        return Pairing(empty.but(why=f"the baseline {empty.baseline} has no run here"))
+        return Pairing(empty.but(why=absent(f"the baseline {empty.baseline}", failed[1])))
     if (mine.values <= 0).any() or (base.values <= 0).any():
         return Pairing(empty.but(why=ZERO))
     unit, log_differences = differences(mine, base, boots, order)
     filled = empty.but(n=len(log_differences), unit=unit)
-    return Pairing(filled, mine, base, differences=log_differences)
+    return Pairing(filled, mine, base, failed, log_differences)
 
 
 def _dependences(

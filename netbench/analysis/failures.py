@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from netbench.analysis.pairs import Places, Series
+from netbench.units import count
 
 ALPHA = 0.05  # at which a level is named that fails more often than the others, after Holm
 
@@ -54,6 +55,13 @@ def fisher(failed: int, runs: int, others_failed: int, others_runs: int) -> floa
 
     table = np.array([[failed, runs - failed], [others_failed, others_runs - others_failed]])
     return float(fisher_exact(table).pvalue)
+
+
+def absent(name: str, failed: Series | None) -> str:
+    """Why a level or a result without any ok run has no comparison."""
+    if failed is None or not len(failed.values):
+        return f"{name} has no run here"
+    return f"{name} has no ok run here: {count(len(failed.values), 'run')} failed"
 
 
 def counted(mine: int, failed: int, base: int, base_failed: int) -> Failures | None:

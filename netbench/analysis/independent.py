@@ -17,6 +17,7 @@ import numpy as np
 
 from netbench.analysis.compare import ZERO, by_cell, failed_by_cell, withstood
 from netbench.analysis.comparison import RESULT, Comparison
+from netbench.analysis.failures import absent
 from netbench.analysis.history import FEWEST, History, Level, spread, units
 from netbench.analysis.intervals import Numbers, sequential_confidence, welch_error
 from netbench.analysis.matching import A, B, Match, Matching
@@ -98,7 +99,8 @@ def _independent(
     m = sample.match
     empty = empty.but(context=m.context, pair=m.pair)
     if base is None or mine is None:
-        return empty.but(why=f"{A if base is None else B} has no run here")
+        name, failed = (A, sample.failed[0]) if base is None else (B, sample.failed[1])
+        return empty.but(why=absent(name, failed))
     if (mine.values <= 0).any() or (base.values <= 0).any():
         return empty.but(why=ZERO)
     boots = [len(s.boots) for s in (base, mine)]

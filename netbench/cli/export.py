@@ -36,6 +36,11 @@ def _run(options: argparse.Namespace) -> int:
             f"{file}: a folder gets all tables; for one of them name a file that ends in"
             f" {' or '.join(SUFFIXES)}"
         )
+    elif file.suffix[1:].isalpha() and not file.is_dir():
+        raise RequestError(
+            f"{file}: a table is written as {' or '.join(SUFFIXES)}; for a folder of that name,"
+            " make it first"
+        )
     else:
         results = api.results_below(paths)
         written = api.export_dataset(results, file)

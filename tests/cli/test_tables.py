@@ -54,6 +54,7 @@ def test_query_takes_the_latest_result(made: Path) -> None:
         (("query", "SELECT"), "query: Parser Error"),
         (("export",), "R... F"),
         (("export", "--table", "cells", "folder"), "a folder gets all tables"),
+        (("export", "runs.xlsx"), "a table is written as .parquet or .csv"),
         (("export", "--table", "cells", "x", "--benchstat"), "leave --table out"),
         (("export", "--ministat", "--benchstat"), "not allowed with"),
     ],

@@ -46,6 +46,7 @@ def compare(
         factors=["x"],
         repeat=Repeat(min=len(old), max=len(old)),
         margin=margin,
+        planned=[{"x": "old"}, {"x": "new"}],
         failed=bad,
     )
     return found
@@ -59,6 +60,17 @@ def test_the_exact_test_is_scipys() -> None:
         table = [[k, runs - k], [other, others - other]]
         expected = scipy.stats.fisher_exact(table).pvalue
         assert fisher(k, runs, other, others) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("lost", "why"),
+    [
+        ("new", "new has no ok run here: 20 runs failed"),
+        ("old", "the baseline old has no ok run here: 20 runs failed"),
+    ],
+)
+def test_a_level_whose_runs_all_failed_is_not_said_to_have_had_none(lost: str, why: str) -> None:
+    assert compare(steady(1.0), steady(1.2), {lost: list(range(20))}).why == why
 
 
 def steady(factor: float, n: int = 20) -> Numbers:
