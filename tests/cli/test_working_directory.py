@@ -89,7 +89,12 @@ def commands() -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("way", commands())
+FIRST, *OTHERS = commands()
+
+
+@pytest.mark.parametrize(
+    "way", [FIRST, *(pytest.param(way, marks=pytest.mark.slow) for way in OTHERS)]
+)
 def test_modules_that_nobody_has_installed_are_not_found_there_either(
     tmp_path: Path, way: str
 ) -> None:

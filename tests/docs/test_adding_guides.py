@@ -94,8 +94,9 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("document", "table"),
     [("adding-a-method.md", "methods/table.c"), ("adding-a-meter.md", "meters/table.c")],
 )
-def test_a_toy_is_one_new_file_and_one_row(document: str, table: str) -> None:
+def test_a_toy_is_one_new_file_and_one_row(tmp_path: Path, document: str, table: str) -> None:
     (diff,) = blocks(document, "diff")
+    copied(tmp_path, document)
     files = re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
     assert len(files) == 2
     assert f"native/src/{table}" in files
@@ -128,6 +129,7 @@ answer = {"method": say(m.row), "options": [say(o) for o in m.options], "proofs"
 """
 
 
+@pytest.mark.slow  # they build the engine
 def test_the_toys_are_in_the_catalogue(toys: Path) -> None:
     answer = python(toys, CATALOGUE)
     assert isinstance(answer, dict)
@@ -155,6 +157,7 @@ with open_pair(worker, worker) as pair:
 """
 
 
+@pytest.mark.slow
 def test_a_run_with_the_toys_moves_data_and_returns_their_counters(toys: Path) -> None:
     answer = python(toys, RUN)
     assert isinstance(answer, list)
@@ -187,6 +190,7 @@ with open_pair(worker, worker) as pair:
 """
 
 
+@pytest.mark.slow
 def test_an_option_belongs_to_its_method_and_is_checked(toys: Path) -> None:
     """Its bounds hold, and another method's job does not take it."""
     answer = python(toys, REFUSED)

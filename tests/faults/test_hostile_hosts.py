@@ -200,12 +200,9 @@ def test_each_behaviour_has_its_message() -> None:
 # One row of each kind; the others are as slow as they are many.
 QUICK = (
     "hello without end",
-    "heartbeats without pause",
     "hello of a huge length",
-    "hello of other descriptors",
     "noise on standard error",
     "no port",
-    "the end at go",
     "samples without end",
     "stale tags without end",
     "a clock that jumps by days in a window",
