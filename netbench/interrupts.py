@@ -15,6 +15,8 @@ from itertools import chain
 from types import TracebackType
 from typing import TypeVar
 
+from netbench.errors import NetbenchError
+
 Result = TypeVar("Result")
 
 
@@ -79,10 +81,10 @@ def side_by_side(
     at_once: int = 0,
     patience: float | None = None,
 ) -> None:
-    """Do things at the same time, `at_once` of them at most; 0: all. After Ctrl-C no more are
-    begun, `interrupt` makes those return that would wait long, and they are waited for so many
-    seconds (None: until they return). Errors: that of the first act that has one, when all are
-    done.
+    """Do things at the same time, `at_once` of them at most; 0: all of them, or none. After Ctrl-C
+    no more are begun, `interrupt` makes those return that would wait long, and they are waited for
+    so many seconds (None: until they return). Errors: that of the first act that has one, when all
+    are done; NetbenchError where the system gives too few threads (with `at_once`: none).
 
     Threads are waited for by a lock of their own. An interrupted Thread.join (Python 3.11) takes
     its thread for ended, and what waits for futures may be interrupted with their locks taken,
@@ -90,14 +92,16 @@ def side_by_side(
     """
     if not acts:
         return
-    running = list(range(min(at_once or len(acts), len(acts))))
-    left = iter(range(len(running), len(acts)))
+    most = min(at_once or len(acts), len(acts))
+    left = iter(range(0))
+    running: list[int] = []
     errors: dict[int, BaseException] = {}
-    ended = threading.Lock()
+    begun, ended = threading.Event(), threading.Lock()
     ended.acquire()
 
     def work(first: int) -> None:
-        for at in chain((first,), left):
+        begun.wait()
+        for at in () if too_few else chain((first,), left):
             try:
                 acts[at]()
             except BaseException as error:
@@ -105,14 +109,21 @@ def side_by_side(
         if running.pop() == 0:  # the last one to end takes the number at the bottom
             ended.release()
 
-    threads = [
-        threading.Thread(target=work, args=(at,), name=f"side-{at}", daemon=True) for at in running
-    ]
+    refused, too_few = "", False
     try:
         with held_back:  # else some would wait for others that were never begun
-            for thread in threads:
-                thread.start()
-        ended.acquire()
+            try:
+                for number in range(most):
+                    thread = threading.Thread(target=work, args=(number,), daemon=True)
+                    thread.start()
+                    running.append(number)
+            except RuntimeError as error:
+                refused = str(error)
+            too_few = bool(refused) and not (at_once and running)
+            left = iter(range(len(running), len(acts)))
+            begun.set()
+        if running:
+            ended.acquire()
     except KeyboardInterrupt:
         for _ in left:
             pass
@@ -122,3 +133,8 @@ def side_by_side(
         raise
     if errors:
         raise errors[min(errors)]
+    if too_few:
+        raise NetbenchError(
+            f"{most} things cannot be done at the same time: {refused}; raise the limit of"
+            " processes (`ulimit -u`, pids.max of the control group), or have fewer pairs at once"
+        )

@@ -44,7 +44,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "control_characters": set(),
-    "interrupts": set(),
+    "interrupts": {"errors"},
     "terminal": {"interrupts"},
     "facts": set(),
     "hostlist": set(),

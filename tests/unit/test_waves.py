@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection
 from functools import partial
@@ -53,6 +55,44 @@ def test_nobody_passes_the_gate_before_all_are_there_or_have_left() -> None:
     side_by_side([lambda name=name: run(name) for name in ("a>b", "c>d", "e>f")], lambda: None)
     every = {"a>b", "c>d", "e>f"}
     assert passed == {"a>b": (every, ("c>d",)), "c>d": (every, ("a>b",))}
+
+
+FEW_THREADS = """\
+import re, resource, threading
+from pathlib import Path
+from netbench.errors import NetbenchError
+from netbench.interrupts import side_by_side
+stack, done = 64 << 20, []
+threading.stack_size(stack)
+used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
+resource.setrlimit(resource.RLIMIT_AS, (used + {stacks} * stack + (stack >> 1), -1))
+try:
+    side_by_side([lambda at=at: done.append(at) for at in range(9)], lambda: None, {at_once})
+except NetbenchError as error:
+    print(error)
+print(sorted(done))
+"""
+REFUSED = "things cannot be done at the same time: can't start new thread; raise the limit"
+
+
+@pytest.mark.parametrize(
+    ("stacks", "at_once", "said", "done"),
+    [
+        (3, 0, f"9 {REFUSED}", []),  # some would wait for the others
+        (3, 6, "", [*range(9)]),
+        (0, 6, f"6 {REFUSED}", []),
+    ],
+)
+def test_where_the_system_refuses_threads_fewer_do_or_none_begins(
+    stacks: int, at_once: int, said: str, done: list[int]
+) -> None:
+    program = FEW_THREADS.format(stacks=stacks, at_once=at_once)
+    argv = [sys.executable, "-c", program]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    *told, last = ended.stdout.splitlines()
+    assert " ".join(told).startswith(said)
+    assert bool(told) == bool(said)
+    assert last == str(done)
 
 
 def test_the_first_error_is_raised_when_all_are_done() -> None:
