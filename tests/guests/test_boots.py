@@ -385,7 +385,7 @@ def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
     (failed,) = guests.on(NEW)
     release = guests.lab.kernels[NEW].release
     assert failed["reason"] == (
-        f"boot: {NEW}: a: /boot/vmlinuz-{release} cannot be loaded: kexec -s: kexec_file_load failed: Operation not permitted; "
+        f"boot: {NEW}: a: cannot load /boot/vmlinuz-{release}: kexec -s: kexec_file_load failed: Operation not permitted; "
         "kexec -c: kexec_load failed: Operation not permitted; is the kernel locked down (Secure Boot)?; "
         "sign the image, or name another boot method"
     )
