@@ -79,7 +79,7 @@ def level(series: Series) -> Level:
 
 def units(series: Series) -> Numbers:
     """The logarithms of runs, or their means by boot or build where there are several boots."""
-    logs = np.log(series.values)
+    logs = series.logs
     several = len(series.boots) > 1
     return by_unit(series.boot, logs, series.builds)[1] if several else logs
 

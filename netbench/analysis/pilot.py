@@ -163,15 +163,15 @@ def _variation(cells: Mapping[Place, Series], one: Place, two: Place) -> Variati
     if mine is None or base is None:
         return None
     if one == two:
-        parts = [_parts(np.log(mine.values), mine.boot, mine.builds)] * 2
+        parts = [_parts(mine.logs, mine.boot, mine.builds)] * 2
     elif mine.boots & base.boots:
         width = 1 + max(mine.block.max(), base.block.max())
         here, there = (series.boot * width + series.block for series in (mine, base))
         _, i, j = np.intersect1d(here, there, return_indices=True)
-        apart = np.log(mine.values[i]) - np.log(base.values[j])
+        apart = mine.logs[i] - base.logs[j]
         parts = [_parts(apart, mine.boot[i], mine.builds)]
     else:
-        parts = [_parts(np.log(s.values), s.boot, s.builds) for s in (mine, base)]
+        parts = [_parts(s.logs, s.boot, s.builds) for s in (mine, base)]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
