@@ -46,7 +46,7 @@ class Connection:
     def __init__(self, stream: Stream, host: str) -> None:
         self.host = host
         self.silence = 0.0
-        self._heard = self._tried = self._waits_since = time.monotonic()
+        self._heard = self._tried = self._waits_since = self._told = time.monotonic()
         self.lost = False
         self._why = ""  # it was lost, as was found first
         self._stream = stream
@@ -70,6 +70,7 @@ class Connection:
         try:
             with held_back, self._lock:  # an interrupt leaves no half of a frame
                 self._stream.write(data)
+                self._told = time.monotonic()
         except (OSError, ValueError) as error:
             raise self.lost_by(f"writing to it failed ({error})") from error
 
@@ -81,6 +82,7 @@ class Connection:
             return  # a frame is being written
         try:
             self._stream.write(frames.frame(Frame.HEARTBEAT, 0))
+            self._told = time.monotonic()
         except (OSError, ValueError):
             return
         finally:
@@ -212,6 +214,11 @@ class Connection:
         except TimeoutError:
             if self.unheard > binding.SILENCE_SECONDS:
                 raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s") from None
+
+    @property
+    def untold(self) -> float:
+        """Seconds since the last frame was written."""
+        return time.monotonic() - self._told
 
     @property
     def unheard(self) -> float:

@@ -9,17 +9,23 @@ from typing import Protocol
 from netbench.engine import binding
 
 AT_ONCE = 64  # heartbeats that may be blocked in a write at the same time
+LOOK_SECONDS = 1.0  # between two looks at which workers need one
 
 
 class Receiver(Protocol):
     """What receives heartbeats (engine.worker.Worker); sending must neither wait nor raise."""
 
+    @property
+    def untold(self) -> float:
+        """Seconds since something was sent to it."""
+        ...
+
     def send_heartbeat(self) -> None: ...
 
 
 class Heartbeat:
-    """Tells all workers every few seconds that the controller is alive. A channel that blocks does
-    not delay the others.
+    """Tells all workers to which nothing was sent for a while that the controller is alive: at
+    least every HEARTBEAT_SECONDS. A channel that blocks does not delay the others.
     """
 
     def __init__(self) -> None:
@@ -32,12 +38,13 @@ class Heartbeat:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.wait(binding.HEARTBEAT_SECONDS):
+        while not self._stop.wait(LOOK_SECONDS):
             with self._lock:
                 workers = list(self._workers)
             self._sending = {w: sent for w, sent in self._sending.items() if not sent.done()}
             for worker in workers:
-                if worker not in self._sending:
+                due = worker.untold + LOOK_SECONDS >= binding.HEARTBEAT_SECONDS
+                if due and worker not in self._sending:
                     self._sending[worker] = self._pool.submit(worker.send_heartbeat)
 
     def add(self, worker: Receiver) -> None:

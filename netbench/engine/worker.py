@@ -73,6 +73,11 @@ class Worker:
         return self.connection.silence
 
     @property
+    def untold(self) -> float:
+        """Seconds since something was sent to the worker."""
+        return self.connection.untold
+
+    @property
     def lost(self) -> bool:
         """Whether the process is known to be gone, or was abandoned."""
         return self.connection.lost

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.engine import binding, frames
+from netbench.engine import binding, frames, heartbeat
 from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
+from netbench.engine.connection import Connection
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.local import local
 from netbench.engine.worker import Worker
@@ -336,14 +337,38 @@ def test_a_stopped_worker_is_lost_after_silence(monkeypatch: pytest.MonkeyPatch)
             one.prepare(JOB)
 
 
+def test_heartbeats_go_to_those_who_hear_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "HEARTBEAT_SECONDS", 1)
+    monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
+    beats = {"idle": 0, "busy": 0}
+    send = Connection.send_heartbeat
+
+    def counted(connection: Connection) -> None:
+        beats["busy" if connection is busy.connection else "idle"] += 1
+        send(connection)
+
+    monkeypatch.setattr(Connection, "send_heartbeat", counted)
+    with worker() as (idle, _), worker() as (busy, _):
+        beating = Heartbeat()
+        try:
+            for one in (idle, busy):
+                beating.add(one)
+            deadline = time.monotonic() + PATIENCE
+            while beats["idle"] < 2 and time.monotonic() < deadline:
+                busy.operate("file", "/proc/self/comm")
+        finally:
+            beating.stop()
+    assert beats == {"idle": 2, "busy": 0}
+
+
 @pytest.mark.slow
 def test_silence_is_as_long_as_the_contract_says() -> None:
     """A running worker beats and is not lost while nothing else happens; a stopped one is, and no
     sooner than the contract says.
     """
-    heartbeat = Heartbeat()
+    beating = Heartbeat()
     with worker() as (one, process):
-        heartbeat.add(one)
+        beating.add(one)
         one.prepare({"role": "observe", "duration": (binding.SILENCE_SECONDS + 2) * 10**9})
         one.go()
         one.await_edge(
@@ -355,7 +380,7 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
             one.operate("file", "/proc/self/comm")
         # Beats that were under way when it was stopped are no sign of life later.
         assert time.monotonic() - begun >= binding.SILENCE_SECONDS
-    heartbeat.stop()
+    beating.stop()
 
 
 # of the network namespace that a process of the tests has for itself
@@ -523,7 +548,7 @@ def test_cpu_time_is_that_of_schedstat() -> None:
             time.monotonic_ns(),
         )  # the flow still runs: its thread is still counted
         pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
-        pair.sender.stop()
+        pair.beating.stop()
         pair.receiver.stop()
         side = Side.of(pair.sender.catalogue, pair.sender.result(PATIENCE).result)
         pair.receiver.result(PATIENCE)
