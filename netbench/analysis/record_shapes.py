@@ -86,6 +86,7 @@ class _Shape:
 
     def __init__(self, expression: bytes, groups: Groups) -> None:
         self.match = re.compile(expression).fullmatch
+        self._groups = groups
         (self.run,) = groups.of("run")
         (self._started,) = groups.of("started")
         self._noted = [*groups.of(*NOTED), *groups.printed]
@@ -119,7 +120,7 @@ class _Shape:
         if cell is None:
             key = match.group(0, *self._of_kind)[1:]
             if key not in self.kinds:
-                self.kinds[key] = _OfKind(match[0])
+                self.kinds[key] = _OfKind(match[0], self._groups)
             cell = self._cells[constant] = self.kinds[key].add(record)
         note = self._notes.setdefault(
             match.group(*self._noted), Note(record.reason, record.settings, match[0])
@@ -158,8 +159,8 @@ class _Cell:
 class _OfKind:
     """The cells of a kind."""
 
-    def __init__(self, line: bytes) -> None:
-        self.kind = Kind(line)
+    def __init__(self, line: bytes, groups: Groups) -> None:
+        self.kind = Kind(line, groups)
         self._cells: list[_Cell] = []
 
     def add(self, record: Record) -> _Cell:

@@ -5,9 +5,9 @@ alone lie in one table, so that what is computed of them is computed once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress, count
 from operator import itemgetter
 from typing import Any
@@ -46,14 +46,13 @@ class Kind:
     printed, and the numbers of MEASURED; `integers` and `reals` are the groups of these.
     """
 
-    def __init__(self, line: bytes) -> None:
-        """line: of one of them."""
+    def __init__(self, line: bytes, groups: Groups | None = None) -> None:
+        """line: of one of them; groups: of a line with the same keys and types, where known."""
         self.line, raw = line, json.loads(line)
-        groups = Groups(raw)
+        groups = groups or Groups(raw)
         self.integers, self.reals = groups.measured(int), groups.measured(float)
         layout, self.constants = _layout(raw)
-        self._layout = replace(layout, cell="", factors={})
-        self._fill = _filler(self._layout)
+        self.layout = replace(layout, cell="", factors={})
         sides = (layout.sender, layout.receiver)
         self.windows = [side.time_ns for side in sides if side and side.time_ns]
 
@@ -69,7 +68,8 @@ class Kind:
 
     def record(self, columns: Sequence[Any]) -> Record:
         """What the records say, but for their cell."""
-        return self._fill(columns) if self._fill else self._layout
+        fill = _filler_of(self)
+        return fill(columns) if fill else self.layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +122,16 @@ class Runs:
         """What the record of each says. A number of MEASURED is an array with one value a run; what
         `started` and `notes` hold, and what tools printed, is left out.
         """
-        columns = [
-            each[self.at] if isinstance(each, np.ndarray) else each for each in self.table.columns
-        ]
-        return replace(self.table.kind.record(columns), cell=self.cell, factors=self.factors)
+        if len(self) == len(self.table.rows):
+            record = self.table.record
+        else:
+            record = self.table.kind.record(
+                [
+                    each[self.at] if isinstance(each, np.ndarray) else each
+                    for each in self.table.columns
+                ]
+            )
+        return replace(record, cell=self.cell, factors=self.factors)
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
         """Those at which `which` is true."""
@@ -178,13 +184,19 @@ class Groups:
         return self.of(*MEASURED, kind=(kind,))
 
 
-def _leaves(value: Any) -> Iterator[str | int | float]:
+def _leaves(value: Any) -> list[str | int | float]:
     """The texts and numbers of a JSON value."""
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(each)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield value
+    leaves: list[str | int | float] = []
+    ahead = [value]
+    while ahead:
+        part = ahead.pop()
+        if isinstance(part, dict):
+            ahead += reversed(part.values())
+        elif isinstance(part, list):
+            ahead += reversed(part)
+        elif isinstance(part, str | int | float) and not isinstance(part, bool):
+            leaves.append(part)
+    return leaves
 
 
 def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
@@ -210,6 +222,11 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
 
 
 _Fill = Callable[[Sequence[Any]], Any]
+
+
+@lru_cache(maxsize=1024)  # a large fleet has thousands of kinds, of a few runs each
+def _filler_of(kind: Kind) -> _Fill | None:
+    return _filler(kind.layout)
 
 
 def _filler(value: Any) -> _Fill | None:
@@ -238,7 +255,11 @@ def _filler_of_parts(
     parts: Mapping[Any, Any], made: Callable[[Mapping[Any, Any]], Any]
 ) -> _Fill | None:
     """As _filler, given the parts by name, and what makes the whole of those that are filled."""
-    fillers = [(name, fill) for name, part in parts.items() if (fill := _filler(part))]
+    fillers = [
+        (name, fill)
+        for name, part in parts.items()
+        if part and part is not True and (fill := _filler(part))
+    ]
     if not fillers:
         return None
     return lambda columns: made({name: fill(columns) for name, fill in fillers})
