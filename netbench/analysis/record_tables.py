@@ -233,7 +233,7 @@ def _filler(value: Any) -> _Fill | None:
     """What makes a part of a layout anew with the columns in place of their groups; None for a part
     without any.
     """
-    if isinstance(value, bool):
+    if value is None or isinstance(value, str | bool):
         return None
     if isinstance(value, int | float):
         return itemgetter(int(value))
@@ -255,11 +255,7 @@ def _filler_of_parts(
     parts: Mapping[Any, Any], made: Callable[[Mapping[Any, Any]], Any]
 ) -> _Fill | None:
     """As _filler, given the parts by name, and what makes the whole of those that are filled."""
-    fillers = [
-        (name, fill)
-        for name, part in parts.items()
-        if part and part is not True and (fill := _filler(part))
-    ]
+    fillers = [(name, fill) for name, part in parts.items() if (fill := _filler(part))]
     if not fillers:
         return None
     return lambda columns: made({name: fill(columns) for name, fill in fillers})
