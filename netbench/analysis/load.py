@@ -31,6 +31,7 @@ from netbench.analysis.usage import UsageTally
 from netbench.bundles import folder_of
 from netbench.codec import flawed
 from netbench.json_lines import JsonLines, cannot_read
+from netbench.record import Record
 from netbench.result_files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.store import no_result
 
@@ -160,14 +161,19 @@ class _Reader:
 
     def take(self, taken: Sequence[Runs]) -> None:
         """Take in runs."""
-        for table in {id(runs.table): runs.table for runs in taken}.values():
-            record = table.record
-            shared = self.shared(record.pair, record.boot)
-            metrics = metrics_of(record, self.ticks, shared, self.accounts)
-            self.units |= {
-                name: each.unit for name, each in record.captures.items() if each.value is not None
-            }
-            self.columns.add_numbers(table, metrics)
+        by_table: dict[int, list[Runs]] = {}
+        for runs in taken:
+            by_table.setdefault(id(runs.table), []).append(runs)
+        for of_table in by_table.values():
+            for rows, record in self._alike(of_table):
+                shared = self.shared(record.pair, record.boot)
+                metrics = metrics_of(record, self.ticks, shared, self.accounts)
+                self.units |= {
+                    name: each.unit
+                    for name, each in record.captures.items()
+                    if each.value is not None
+                }
+                self.columns.add_numbers(rows, record, metrics)
         for runs in taken:
             record = runs.record
             why = self._count(runs) if record.status == "ok" else {}
@@ -176,6 +182,24 @@ class _Reader:
                 self.readbacks.add(record.cell, record.pair, note.settings, times)
             for observer in self.observers:
                 observer.observe(runs)
+
+    def _alike(self, of_table: Sequence[Runs]) -> list[tuple[npt.NDArray[np.int64], Record]]:
+        """The rows and the record of a table, with the head of one of its runs; of each runs apart
+        where what metrics depend on differs between hosts.
+        """
+        table = of_table[0].table
+        boot = table.record.boot
+        different = {
+            (
+                self.shared(head.pair, boot),
+                self.ticks.get(head.sender),
+                self.ticks.get(head.receiver),
+            )
+            for head in (runs.head for runs in of_table)
+        }
+        if len(different) > 1:
+            return [(runs.rows, runs.record) for runs in of_table]
+        return [(table.rows, of_table[0].head.on(table.record))]
 
     def _count(self, runs: Runs) -> dict[int, str]:
         """Count ok runs within their epochs; say of which the mechanism did not engage, by their

@@ -17,6 +17,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from netbench import cache as of_machine
 from netbench import codec, record
 from netbench.analysis import record_shapes, record_tables
-from netbench.analysis.record_tables import Kind, Runs, Table, note_of
+from netbench.analysis.record_tables import Head, Kind, Runs, Table, note_of
 from netbench.errors import StoreError
 from netbench.ownership import refuse_foreign
 
@@ -172,7 +173,7 @@ def _write(archive: zipfile.ZipFile, number: int, runs: Sequence[Runs]) -> None:
         "tables": [
             {
                 "line": of_one[0].table.kind.line.decode(),
-                "cells": [(each.cell, dict(each.factors), len(each)) for each in of_one],
+                "cells": [(astuple(each.head), len(each)) for each in of_one],
             }
             for of_one in cells
         ],
@@ -202,7 +203,7 @@ def _read(archive: zipfile.ZipFile, number: int) -> list[Runs]:
     noted = [notes[at] for at in arrays["notes"].tolist()]
     found, row, integer, real = [], 0, 0, 0
     for said in about["tables"]:
-        kind, n = Kind(said["line"].encode()), sum(each for _, _, each in said["cells"])
+        kind, n = Kind(said["line"].encode()), sum(each for _, each in said["cells"])
         integers, reals = (len(kind.integers), n), (len(kind.reals), n)
         table = Table(
             kind,
@@ -211,9 +212,9 @@ def _read(archive: zipfile.ZipFile, number: int) -> list[Runs]:
             arrays["reals"][real : real + reals[0] * n].reshape(reals),
         )
         integer, real, first = integer + integers[0] * n, real + reals[0] * n, row
-        for cell, factors, runs in said["cells"]:
+        for head, runs in said["cells"]:
             of_cell = slice(row, row + runs)
             at = slice(row - first, row - first + runs)
-            found.append(Runs(cell, factors, started[of_cell], noted[of_cell], table, at))
+            found.append(Runs(Head(*head), started[of_cell], noted[of_cell], table, at))
             row = of_cell.stop
     return sorted(found, key=lambda runs: int(runs.rows[0]))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netbench.analysis.record_tables import NOTED, OF_CELL, Groups, Kind, Note, Runs, Table
+from netbench.analysis.record_tables import NOTED, OF_CELL, Groups, Head, Kind, Note, Runs, Table
 from netbench.record import Record, check_time, parse_record
 
 _TOKEN = re.compile(
@@ -53,7 +53,7 @@ class RecordShapes:
             match = shape.match(line)
             if match:
                 cell = shape.take(row, match) or shape.learn(row, match, self._parsed(line))
-                return int(match[shape.run]), cell.cell
+                return int(match[shape.run]), cell.head.cell
         record = self._parsed(line)
         shape = self._shape(Groups(json.loads(line)), line)
         match = shape.match(line)
@@ -92,7 +92,7 @@ class _Shape:
         self._noted = [*groups.of(*NOTED), *groups.printed]
         apart = {self._started, *groups.measured(int), *groups.measured(float), *self._noted}
         self._constant = [group for group in groups.of() if group not in apart]
-        of_cell = set(groups.of(*OF_CELL))
+        of_cell = {*groups.of(*OF_CELL), *groups.hosts}
         self._of_kind = [group for group in self._constant if group not in of_cell]
         self.kinds: dict[Any, _OfKind] = {}
         self._cells: dict[Any, _Cell] = {}
@@ -122,19 +122,17 @@ class _Shape:
             if key not in self.kinds:
                 self.kinds[key] = _OfKind(match[0], self._groups)
             cell = self._cells[constant] = self.kinds[key].add(record)
-        note = self._notes.setdefault(
-            match.group(*self._noted), Note(record.reason, record.settings, match[0])
-        )
+        note = self._notes.setdefault(match.group(*self._noted), Note.of(record, match[0]))
         cell.add(row, match, record.started, note)
         return cell
 
 
 class _Cell:
-    """What was taken from lines of one kind and cell."""
+    """What was taken from lines of one kind and head."""
 
     def __init__(self, kind: Kind, record: Record) -> None:
         """record: one of the cell's."""
-        self.kind, self.cell, self.factors = kind, record.cell, record.factors
+        self.kind, self.head = kind, Head.of(record)
         self.clear()
 
     def clear(self) -> None:
@@ -177,7 +175,7 @@ class _OfKind:
         table, at, taken = Table(self.kind, rows, integers, reals), 0, []
         for cell in cells:
             place = slice(at, at := at + len(cell.rows))
-            taken.append(Runs(cell.cell, cell.factors, cell.started, cell.notes, table, place))
+            taken.append(Runs(cell.head, cell.started, cell.notes, table, place))
             cell.clear()
         return taken
 
@@ -198,9 +196,8 @@ def _alone(row: int, record: Record, line: bytes) -> Runs:
         np.array([[kind.constants[group]] for group in groups], dtype=object).reshape(-1, 1)
         for groups in (kind.integers, kind.reals)
     )
-    note = Note(record.reason, record.settings, line)
     table = Table(kind, np.array([row]), integers, reals)
-    return Runs(record.cell, record.factors, [record.started], [note], table, slice(0, 1))
+    return Runs(Head.of(record), [record.started], [Note.of(record, line)], table, slice(0, 1))
 
 
 def _expression(line: bytes, run: int) -> bytes:

@@ -5,7 +5,7 @@ alone lie in one table, so that what is computed of them is computed once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import compress, count
@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.codec import of_json
-from netbench.record import NO_SETTINGS, Record, Settings, parse_record
+from netbench.record import NO_SETTINGS, SIDES, Record, Settings, parse_record
 
 MEASURED = ("run", "block", "sender", "receiver", "captures", "proof", "cut")
 """Keys of a record whose numbers differ from run to run."""
-NOTED = ("reason", "settings")
+NOTED = ("reason", "settings", "concurrent")
 """Keys whose texts and numbers may do so, too."""
-OF_CELL = ("cell", "factors")
-"""Keys that differ from cell to cell."""
+OF_CELL = ("cell", "factors", "pair")
+"""Keys that differ from cell to cell and from pair to pair, as do the hosts of both sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +32,53 @@ class Note:
 
     reason: str
     settings: Settings
+    concurrent: tuple[str, ...] | None
     line: bytes
+
+    @staticmethod
+    def of(record: Record, line: bytes) -> Note:
+        """What a record notes, and its line."""
+        return Note(record.reason, record.settings, record.concurrent, line)
 
 
 def note_of(line: bytes) -> Note:
     """NOTED of a line. Errors: StoreError."""
-    record = parse_record(line, "a line that was kept")
-    return Note(record.reason, record.settings, line)
+    return Note.of(parse_record(line, "a line that was kept"), line)
+
+
+@dataclass(frozen=True)
+class Head:
+    """OF_CELL of a record, and the hosts of its sides; "" where there is no side."""
+
+    cell: str
+    factors: Mapping[str, str]
+    pair: str
+    sender: str
+    receiver: str
+
+    @staticmethod
+    def of(record: Record) -> Head:
+        """What a record says of them."""
+        sender, receiver = (side.host if side else "" for side in (record.sender, record.receiver))
+        return Head(record.cell, record.factors, record.pair, sender, receiver)
+
+    def on(self, record: Record) -> Record:
+        """The record with this head."""
+        return replace(
+            record,
+            cell=self.cell,
+            factors=self.factors,
+            pair=self.pair,
+            sender=record.sender and replace(record.sender, host=self.sender),
+            receiver=record.receiver and replace(record.receiver, host=self.receiver),
+        )
+
+
+NO_HEAD = Head("", {}, "", "", "")
 
 
 class Kind:
-    """What the lines of some runs have in common: all but OF_CELL, NOTED, `started`, what tools
+    """What the lines of some runs have in common: all but their heads, NOTED, `started`, what tools
     printed, and the numbers of MEASURED; `integers` and `reals` are the groups of these.
     """
 
@@ -52,7 +88,7 @@ class Kind:
         groups = groups or Groups(raw)
         self.integers, self.reals = groups.measured(int), groups.measured(float)
         layout, self.constants = _layout(raw)
-        self.layout = replace(layout, cell="", factors={})
+        self.layout = NO_HEAD.on(layout)
         sides = (layout.sender, layout.receiver)
         self.windows = [side.time_ns for side in sides if side and side.time_ns]
 
@@ -67,7 +103,7 @@ class Kind:
         return columns
 
     def record(self, columns: Sequence[Any]) -> Record:
-        """What the records say, but for their cell."""
+        """What the records say, but for their heads."""
         fill = _filler_of(self)
         return fill(columns) if fill else self.layout
 
@@ -92,7 +128,7 @@ class Table:
 
     @cached_property
     def record(self) -> Record:
-        """As Runs.record, of all runs and without a cell."""
+        """As Runs.record, of all runs and without a head."""
         return self.kind.record(self.columns)
 
 
@@ -102,8 +138,7 @@ class Runs:
     `at`. started, notes: one each.
     """
 
-    cell: str
-    factors: Mapping[str, str]
+    head: Head
     started: Sequence[str]
     notes: Sequence[Note]
     table: Table
@@ -131,7 +166,7 @@ class Runs:
                     for each in self.table.columns
                 ]
             )
-        return replace(record, cell=self.cell, factors=self.factors)
+        return self.head.on(record)
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
         """Those at which `which` is true."""
@@ -141,7 +176,7 @@ class Runs:
         )
         started, notes = list(compress(self.started, which)), list(compress(self.notes, which))
         whole = slice(0, len(started))
-        return Runs(self.cell, self.factors, started, notes, Table(table.kind, *mine), whole)
+        return Runs(self.head, started, notes, Table(table.kind, *mine), whole)
 
 
 class Groups:
@@ -154,16 +189,16 @@ class Groups:
         self._of_key = {
             key: [(next(numbers), leaf) for leaf in _leaves(value)] for key, value in raw.items()
         }
-        captures = (
-            (key, leaf)
-            for each in raw.get("captures", {}).values()
-            for key, value in each.items()
-            for leaf in _leaves(value)
-        )
-        self.printed = [
-            group
-            for (group, _), (key, _) in zip(self.of_pairs("captures"), captures, strict=True)
-            if key == "text"
+        self.printed = self._named("captures", raw.get("captures", {}).values(), "text")
+        self.hosts = [
+            group for who in SIDES for group in self._named(who, [raw.get(who) or {}], "host")
+        ]
+
+    def _named(self, key: str, objects: Iterable[Mapping[str, Any]], name: str) -> list[int]:
+        """The groups of a key that are what its objects have under a name."""
+        names = (at for each in objects for at, value in each.items() for _ in _leaves(value))
+        return [
+            group for (group, _), at in zip(self.of_pairs(key), names, strict=True) if at == name
         ]
 
     def of_pairs(self, key: str) -> list[tuple[int, str | int | float]]:
@@ -218,7 +253,8 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
     named = numbered(raw)
     layout = of_json(Record, {key: named[key] for key in named if key not in Record.head})
     captures = {name: replace(each, text="") for name, each in layout.captures.items()}
-    return replace(layout, reason="", settings=NO_SETTINGS, captures=captures), values
+    unsaid = replace(layout, reason="", settings=NO_SETTINGS, concurrent=None, captures=captures)
+    return unsaid, values
 
 
 _Fill = Callable[[Sequence[Any]], Any]

@@ -13,11 +13,12 @@ import pandas as pd
 from netbench.analysis.counters import Number
 from netbench.analysis.noise import labels
 from netbench.analysis.planned import factors_of
-from netbench.analysis.record_tables import Runs, Table
+from netbench.analysis.record_tables import Runs
+from netbench.record import Record
 from netbench.result_files import NoiseEntry, PlanFile
 
 TEXTS = ("reason", "engaged", "excluded")
-OF_RECORD = ("run", "pair", "block", "boot", "status")
+OF_RECORD = ("run", "block", "boot", "status")
 ROUND = "round"
 """A column of campaigns of several pairs."""
 
@@ -36,9 +37,10 @@ class RunColumns:
         """Those that any run has."""
         return tuple(self._metrics)
 
-    def add_numbers(self, table: Table, metrics: Mapping[str, Number]) -> None:
-        """Append runs of several cells."""
-        record = table.record
+    def add_numbers(
+        self, rows: npt.NDArray[np.int64], record: Record, metrics: Mapping[str, Number]
+    ) -> None:
+        """Append runs of several cells and pairs, given their one record."""
         values: dict[str, Any] = {name: getattr(record, name) for name in OF_RECORD}
         values |= {
             name: np.array(values[name]) for name in ("run", "block")
@@ -50,14 +52,15 @@ class RunColumns:
             if not np.isnan(column).all():
                 values[name] = column
                 self._metrics[name] = None
-        self._parts.append((table.rows, values))
-        self._runs += len(table.rows)
+        self._parts.append((rows, values))
+        self._runs += len(rows)
 
     def add_texts(self, runs: Runs, why: Mapping[int, str]) -> None:
         """What runs of one cell say; why: the mechanism of the runs at these places did not
         engage.
         """
-        values: dict[str, Any] = {"cell": runs.cell, "started": runs.started}
+        head = runs.head
+        values: dict[str, Any] = {"cell": head.cell, "pair": head.pair, "started": runs.started}
         values["reason"] = [note.reason for note in runs.notes]
         if why:
             values["engaged"] = [why.get(i, "") for i in range(len(runs))]
@@ -87,8 +90,9 @@ class RunColumns:
     def frame(
         self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
     ) -> pd.DataFrame:
-        """The frame: OF_RECORD and TEXTS with `noise`, ROUND where any record has one, one column a
-        factor, one a metric (NaN: that run has none). ticks: of each host's clock, in a second.
+        """The frame: OF_RECORD, cells, pairs and TEXTS with `noise`, ROUND where any record has
+        one, one column a factor, one a metric (NaN: that run has none). ticks: of each host's
+        clock, in a second.
         """
         factors = {cell.cell: cell.factors for cell in plan.cells}
         cells = self._category("cell", list(factors))

@@ -41,7 +41,7 @@ def every(hosts: Sequence[str]) -> list[str]:
 @dataclass
 class MadeFleet(Synth):
     """A fleet: `sends`, `receives` and `moves` are shifts (of logarithms) of hosts and of pairs;
-    `lost`: pairs whose runs fail.
+    `lost`: pairs whose runs fail; `beside`: how many pairs run side by side, in their order.
     """
 
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class MadeFleet(Synth):
     lost: Sequence[str] = ()
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     links: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    beside: int = 0
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed + 10)
@@ -72,6 +73,9 @@ class MadeFleet(Synth):
             for a, _, b in [pair.partition(">")]
         }
         self.edit = self._edited
+        self._round = (
+            {pair: at // self.beside for at, pair in enumerate(self.pairs)} if self.beside else {}
+        )
 
     def _edited(self, record: Record) -> Record:
         pair = record["pair"]
@@ -82,6 +86,11 @@ class MadeFleet(Synth):
                 if k not in ("sender", "receiver", "proof", "settings")
             }
             return kept | {"status": "failed", "reason": "connection refused"}
+        if self.beside:
+            at = self._round[pair]
+            others = self.pairs[at * self.beside : (at + 1) * self.beside]
+            record["round"] = at + 1
+            record["concurrent"] = [other for other in others if other != pair]
         factor = float(np.exp(self._shift[pair]))
         for side in ("sender", "receiver"):
             (first,), (last,) = record[side]["flow"]["bytes"]

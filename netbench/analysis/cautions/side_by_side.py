@@ -22,9 +22,9 @@ class SideBySide(CautionRule):
         self.beside: dict[str, set[tuple[str, ...]]] = {}
 
     def observe(self, runs: Runs) -> None:
-        record = runs.record
-        if record.concurrent:
-            self.beside.setdefault(record.pair, set()).add(tuple(record.concurrent))
+        for note in set(runs.notes):
+            if note.concurrent:
+                self.beside.setdefault(runs.head.pair, set()).add(note.concurrent)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         kernel = {host: known[-1].boot_id for host, known in evidence.result.hosts.items() if known}

@@ -215,3 +215,34 @@ def test_metrics_of_many_runs_at_once_are_those_of_each(tmp_path: Path) -> None:
         assert [None if math.isnan(x) else x for x in numbers] == [
             each.get(name) for each in expected
         ]
+
+
+@pytest.mark.parametrize(
+    ("ticks", "one_kernel"),
+    [
+        pytest.param({}, "", id="alike"),
+        pytest.param({"c": 250}, "", id="a clock of its own"),
+        pytest.param({}, "ab", id="one kernel"),
+    ],
+)
+def test_metrics_of_many_pairs_at_once_are_those_of_each(
+    tmp_path: Path, ticks: dict[str, int], one_kernel: str
+) -> None:
+    synth = Synth(pairs=("a>b", "b>c", "c>a"), runs=4)
+    folder = synth.write(tmp_path / "r")
+    facts: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    for host, (boot,) in facts["hosts"].items():
+        boot["clock_ticks"] = ticks.get(host, 100)
+        boot["boot_id"] = "one" if host in one_kernel else host
+    (folder / "facts.json").write_text(json.dumps(facts))
+    found = load(folder)
+    lines = (folder / "records.jsonl").read_bytes().splitlines()
+    of_hosts = dict.fromkeys("abc", 100) | ticks
+    for i, record in enumerate(parse_record(line, "x") for line in lines):
+        shared = set(record.pair.split(">")) <= set(one_kernel)
+        expected = metrics_of(record, of_hosts, shared)
+        said = found.runs.iloc[i]
+        assert said["pair"] == record.pair
+        for name in found.metrics:
+            if "." in name:  # of a meter: which one is the best is said of all runs
+                assert said[name] == expected[name] if name in expected else math.isnan(said[name])

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.analysis.record_shapes import RecordShapes
+from netbench.analysis.record_tables import NOTED
 from netbench.errors import StoreError
 from netbench.json_lines import to_line
 from netbench.record import Record, parse_record
@@ -48,8 +49,9 @@ def read(lines: Sequence[bytes]) -> list[Record]:
     found: dict[int, Record] = {}
     for runs in shapes.take_all():
         for i, row in enumerate(runs.rows.tolist()):
-            said = {"started": runs.started[i], "reason": runs.notes[i].reason}
-            found[row] = replace(of_run(runs.record, i), settings=runs.notes[i].settings, **said)
+            note = runs.notes[i]
+            noted = {name: getattr(note, name) for name in NOTED}
+            found[row] = replace(of_run(runs.record, i), started=runs.started[i], **noted)
     return [found[row] for row in range(len(lines))]
 
 
@@ -74,6 +76,20 @@ def without_prints(record: Record) -> Record:
 
 
 GOOD = [json.dumps(WHOLE).encode() + b"\n"] * 2
+
+
+def test_runs_of_other_pairs_lie_in_one_table() -> None:
+    """What a record says of the pair and its hosts is its own; what is computed, is once."""
+    lines = [GOOD[0]]
+    for host in ("there", "elsewhere"):
+        other = json.loads(GOOD[0])
+        other["pair"], other["receiver"]["host"] = f"here>{host}", host
+        lines.append(json.dumps(other).encode() + b"\n")
+    assert read(lines) == [without_prints(parse_record(line, "x")) for line in lines]
+    shapes = RecordShapes(where)
+    for line in lines:
+        shapes.add(line)
+    assert len({id(runs.table) for runs in shapes.take_all()}) == 1
 
 
 def check_like_parse_record(line: bytes) -> None:
