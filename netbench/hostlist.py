@@ -94,6 +94,12 @@ def _ansible(inner: str, word: str) -> Sequence[str]:
     return [chr(letter) for letter in range(ord(low), ord(high) + 1, step)]
 
 
+def order(name: str) -> tuple[tuple[str, int], ...]:
+    """By what names are sorted in which numbers count: node9 before node10."""
+    parts = _DIGITS.split(name)
+    return tuple(zip(parts[::2], [*map(int, parts[1::2]), -1], strict=True))
+
+
 def fold(names: Sequence[str]) -> str:
     """Names as one word, which stands for them in their order: `node[01-64,70],head`."""
     items: list[str] = []

@@ -91,7 +91,7 @@ def _hosts(
                 "warning",
                 name,
                 "data, sources, sinks and tools run as root",
-                "write `run_as: USER` for this host, or connect as another user",
+                "write `run_as: USER`, or connect as another user",
             )
         yield from _meters(name, campaign.meters, mover.catalogue.meters)
         if SOAK in campaign.meters:

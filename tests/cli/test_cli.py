@@ -174,6 +174,18 @@ def test_check_says_what_it_found(netbench: Command, small_file: Path) -> None:
     assert long_lines(netbench("check", small_file).stdout) == []
 
 
+def test_check_says_once_what_holds_for_many_hosts(netbench: Command, tmp_path: Path) -> None:
+    """In text; as JSON each host has its own."""
+    file = tmp_path / "many.yaml"
+    file.write_text("netbench: 1\nname: many\nhosts: {'h[1-12]': local}\npairs: ring\n")
+    told = [line for line in netbench("check", file).stdout.splitlines() if "engine" in line]
+    assert len(told) == 1
+    assert told[0].startswith("ok: h[1-12]: engine ")
+    rows = json.loads(netbench("check", file, "--json").stdout)["findings"]
+    hosts = [row["host"] for row in rows if row["what"].startswith("engine ")]
+    assert sorted(hosts) == sorted(f"h{n}" for n in range(1, 13))
+
+
 def test_check_says_why_a_method_cannot_run(netbench: Command, small_file: Path) -> None:
     """Its cells are unsupported; the others would run."""
     done = netbench("check", small_file, "--set", "transfer.receive=devmem")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.hostlist import NAMES_MAX, expand, fold
+from netbench.hostlist import NAMES_MAX, expand, fold, order
 
 NAMES = st.lists(st.from_regex(r"(node|gpu-|r1n)?[0-9]{1,3}(\.dc[0-9])?|head", fullmatch=True))
 
@@ -67,3 +67,13 @@ def test_hosts_in_sequence_fold_to_one_range(first: int, count: int, width: int)
     names = [f"node{n:0{width}d}" for n in range(first, first + count + 1)]
     assert fold(names).count("-") == 1
     assert "," not in fold(names)
+
+
+def test_numbers_in_names_count_in_their_order() -> None:
+    names = ["n10", "n9", "head", "n9b2", "n9b10", "n"]
+    assert sorted(names, key=order) == ["head", "n", "n9", "n9b2", "n9b10", "n10"]
+
+
+@given(st.lists(st.text(max_size=6), max_size=6))
+def test_any_names_have_an_order(names: list[str]) -> None:
+    assert sorted(names, key=order) == sorted(sorted(names), key=order)
