@@ -9,7 +9,9 @@ puts its settings back among it, waited without end.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import chain
 from types import TracebackType
@@ -18,6 +20,11 @@ from typing import TypeVar
 from netbench.errors import NetbenchError
 
 Result = TypeVar("Result")
+
+LOOK_SECONDS = 0.5
+"""A signal that comes in the moment before the main thread begins to wait does not wake it: no wait
+is longer.
+"""
 
 
 class _HeldBack(contextlib.ContextDecorator):
@@ -64,22 +71,34 @@ def aside(act: Callable[[], Result]) -> Result:
     if threading.current_thread() is not threading.main_thread():
         return act()
     done: Future[Result] = Future()
+    ended = threading.Lock()
+    ended.acquire()
 
     def work() -> None:
         try:
             done.set_result(act())
         except BaseException as error:
             done.set_exception(error)
+        ended.release()
 
     threading.Thread(target=work, name="aside", daemon=True).start()
+    _take(ended)
     return done.result()
+
+
+def _take(lock: threading.Lock, seconds: float = math.inf) -> None:
+    """Wait until a lock is released, or so long."""
+    until = time.monotonic() + seconds
+    while not lock.acquire(timeout=max(min(until - time.monotonic(), LOOK_SECONDS), 0.0)):
+        if time.monotonic() >= until:
+            return
 
 
 def side_by_side(
     acts: Sequence[Callable[[], None]],
     interrupt: Callable[[], None],
     at_once: int = 0,
-    patience: float | None = None,
+    patience: float = math.inf,
 ) -> None:
     """Do things at the same time, `at_once` of them at most; 0: all of them, or none. After Ctrl-C
     no more are begun, `interrupt` makes those return that would wait long, and they are waited for
@@ -123,13 +142,13 @@ def side_by_side(
             left = iter(range(len(running), len(acts)))
             begun.set()
         if running:
-            ended.acquire()
+            _take(ended)
     except KeyboardInterrupt:
         for _ in left:
             pass
         interrupt()
         if running:
-            ended.acquire(timeout=-1 if patience is None else patience)
+            _take(ended, patience)
         raise
     if errors:
         raise errors[min(errors)]

@@ -260,7 +260,7 @@ def _layout(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
 _Fill = Callable[[Sequence[Any]], Any]
 
 
-@lru_cache(maxsize=1024)  # a large fleet has thousands of kinds, of a few runs each
+@lru_cache(maxsize=1024)  # each line may be of a kind of its own
 def _filler_of(kind: Kind) -> _Fill | None:
     return _filler(kind.layout)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from netbench import hostlist
@@ -30,6 +29,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _together(findings: Iterable[Finding]) -> list[Finding]:
     """Findings that say the same of several hosts as one of them all, where the first was."""
+    from dataclasses import replace  # which --help does not wait for
+
     hosts: dict[Finding, list[str]] = {}
     for finding in findings:
         hosts.setdefault(replace(finding, host=""), []).append(finding.host)

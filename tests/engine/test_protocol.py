@@ -548,7 +548,7 @@ def test_cpu_time_is_that_of_schedstat() -> None:
             time.monotonic_ns(),
         )  # the flow still runs: its thread is still counted
         pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
-        pair.beating.stop()
+        pair.sender.stop()
         pair.receiver.stop()
         side = Side.of(pair.sender.catalogue, pair.sender.result(PATIENCE).result)
         pair.receiver.result(PATIENCE)

@@ -21,8 +21,9 @@ from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.start_gate import StartGate
 from netbench.conductor.waves import Waves
 from netbench.errors import HostGone, Lost, WorkerLost
-from netbench.interrupts import side_by_side
+from netbench.interrupts import aside, side_by_side
 from netbench.plan import Plan, Run, Step
+from tests.support.running import wait_for
 from tests.support.synthetic import Synth
 from tests.unit.conftest import Pressing
 
@@ -61,7 +62,7 @@ FEW_THREADS = """\
 import re, resource, threading
 from pathlib import Path
 from netbench.errors import NetbenchError
-from netbench.interrupts import side_by_side
+from netbench.interrupts import aside, side_by_side
 stack, done = 64 << 20, []
 threading.stack_size(stack)
 used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
@@ -129,18 +130,40 @@ def test_an_interrupt_while_runs_begin_lets_none_wait_for_one_that_never_does(
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_after_an_error_ends_what_still_waits() -> None:
-    told = threading.Event()
+    told, heard = threading.Event(), list[bool]()
 
     def fail() -> None:
         raise ValueError
 
     def press() -> None:
         os.kill(os.getpid(), signal.SIGINT)  # to the main thread, as a terminal does
-        told.wait(60)
+        heard.append(told.wait(60))
 
     with pytest.raises(KeyboardInterrupt):
         side_by_side([fail, press], told.set)
-    assert told.is_set()
+    assert heard == [True]
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("what", ["side by side", "aside"])
+def test_an_interrupt_that_wakes_nobody_is_seen_soon(what: str) -> None:
+    """As one that comes just before the wait: here another thread takes the signal."""
+    told, heard = threading.Event(), list[bool]()
+
+    def press() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+        heard.append(told.wait(60))
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side([press], told.set) if what == "side by side" else aside(press)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        told.set()
+    wait_for(lambda: bool(heard))
+    assert heard == [True]
 
 
 def test_nothing_is_begun_after_an_interrupt_but_what_has_a_thread(pressing: Pressing) -> None:

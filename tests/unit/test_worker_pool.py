@@ -92,15 +92,17 @@ def test_an_interrupt_waits_for_every_thread_that_talks_to_a_worker() -> None:
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_not_held_up_by_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "INTERRUPT_SECONDS", 0.1)
-    never, once = threading.Event(), threading.Lock()
+    never, once, ended = threading.Event(), threading.Lock(), list[str]()
 
     def act(host: str) -> None:
         if once.acquire(blocking=False):
             os.kill(os.getpid(), signal.SIGINT)
         never.wait(60)
+        ended.append(host)
 
     with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool, pytest.raises(KeyboardInterrupt):
         pool.each(act)
+    assert ended == []
     never.set()
 
 
