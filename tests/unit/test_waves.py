@@ -148,9 +148,10 @@ def test_an_interrupt_after_an_error_ends_what_still_waits() -> None:
 @pytest.mark.parametrize("what", ["side by side", "aside"])
 def test_an_interrupt_that_wakes_nobody_is_seen_soon(what: str) -> None:
     """As one that comes just before the wait: here another thread takes the signal."""
-    told, heard = threading.Event(), list[bool]()
+    told, heard, main = threading.Event(), list[bool](), threading.main_thread().ident or 0
 
     def press() -> None:
+        wait_for(lambda: sys._current_frames()[main].f_code.co_name == "_take")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         os.kill(os.getpid(), signal.SIGINT)
         heard.append(told.wait(60))
