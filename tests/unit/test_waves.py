@@ -62,7 +62,7 @@ FEW_THREADS = """\
 import re, resource, threading
 from pathlib import Path
 from netbench.errors import NetbenchError
-from netbench.interrupts import aside, side_by_side
+from netbench.interrupts import side_by_side
 stack, done = 64 << 20, []
 threading.stack_size(stack)
 used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
