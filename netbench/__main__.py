@@ -183,6 +183,7 @@ def main(argv: list[str] | None = None) -> int:
         _complain("interrupted")
         code = INTERRUPTED
     _release_streams()
+    exec("")  # forgets an interrupt that met an exec: Python ends by SIGINT even if it was caught
     return code
 
 

@@ -268,12 +268,13 @@ def test_a_kernel_that_panics_says_so_on_the_console(made: Lab) -> None:
 
 
 def in_background(name: str) -> bool:
-    """Whether the guest's QEMU has got there: on its way it is two processes, and one that cannot
-    tell its maker so may give up.
+    """Whether the guest's QEMU has got there, alone: until then it is two processes, may give up
+    where it cannot tell its maker, and may still read the files of its folder.
     """
-    return len(emulator.running(name, state.folder(name))) == 1 and any(
-        state.folder(name).glob("hosts/*/qemu.pid")
-    )
+    said = [path.read_text().strip() for path in state.folder(name).glob("hosts/*/qemu.pid")]
+    return said != [] and said == [
+        str(one.pid) for one in emulator.running(name, state.folder(name))
+    ]
 
 
 def _unless_gone(_: object, path: str, error: tuple[object, BaseException, object]) -> None:
