@@ -564,7 +564,7 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 			 vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_OPEN);
 		/* At most what the rate allows in the window, and a chunk a stream that was already
 		 * due. */
-		if ((double)(bytes - 4 * plans[i].chunk) * 8 >
+		if (((double)bytes - 4.0 * (double)plans[i].chunk) * 8 >
 		    (double)plans[i].rate * (double)window / 1e9)
 			fail_msg("plan %zu: %llu bytes in %llu ns", i, (unsigned long long)bytes,
 				 (unsigned long long)window);
