@@ -135,7 +135,7 @@ def start_parts(
 
 def resume(path: Path, plain: bool = False) -> Conclusion | None:
     """Go on with a result's campaign, with progress as of `start`; None when it is finished
-    already. Errors: StoreError, RequestError.
+    already: it has all runs, and its controller has ended it. Errors: StoreError, RequestError.
     """
     from netbench import campaign
     from netbench.conductor import conductor
@@ -150,7 +150,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     store = Store.open(path)
     whole = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
     begun = as_planned(whole, store.plan())
-    if conductor.is_finished(path, begun):
+    if store.journal.ended() == "done" and conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
         return None
     refuse_another(store, Plan(begun))  # before its lab is made

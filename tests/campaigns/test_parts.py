@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ import pytest
 
 from netbench import campaign, load
 from netbench.conductor import conductor
+from netbench.journal import Ended, Why
 from netbench.parts import part_of
+from netbench.store import Store
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 
@@ -137,6 +142,48 @@ def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Seque
     assert done.returncode == 0, done.stderr
     found = [timeless(record) for record in stored_records(part)]
     assert found == [timeless(record) for record in stored_records(parts[2])]
+
+
+def ended_late(finished: Path, part: Path, why: Why) -> Path:
+    """The same, interrupted after its last run, or with settings that could not be put back."""
+    shutil.copytree(finished, part)
+    store = Store.open(part)
+    store.lock()
+    store.journal.write(Ended(why))
+    store.close()
+    return part
+
+
+def killed_late(folder: Path) -> Path:
+    """Part 2, whose controller is killed after its last run, before it has ended."""
+    (folder / "fleet.yaml").write_text(TEXT)
+    code = (
+        "import os; from netbench import cli; from netbench.conductor.conductor import Conductor\n"
+        "Conductor._end = lambda *_: os.kill(os.getpid(), 9)\n"
+        "cli.run(['run', 'fleet.yaml', '--part', '2/4', '--plain', '--results', 'killed'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (part,) = (folder / "killed/fleet").glob("[!.]*")
+    return part
+
+
+@pytest.mark.parametrize("why", [None, "interrupted", "lost"])
+def test_a_part_that_has_all_runs_and_did_not_end_well_is_ended_by_resume(
+    tmp_path: Path, parts: Sequence[Path], why: Why | None
+) -> None:
+    part = ended_late(parts[1], tmp_path / "part", why) if why else killed_late(tmp_path)
+    records = stored_records(part)
+    assert len(records) == 6
+    holes = call("merge", parts[0], part, *parts[2:], tmp_path / "holes")
+    assert (holes.returncode, f"`resume {part}`" in " ".join(holes.stderr.split())) == (1, True)
+    done = call("resume", part, "--plain")
+    assert done.returncode == 0, done.stderr
+    assert stored_records(part) == records
+    merged = call("merge", parts[0], part, *parts[2:], tmp_path / "merged")
+    assert merged.returncode == 0, merged.stderr
+    again = call("resume", part, "--plain")
+    assert "is finished; nothing to do" in " ".join((again.stdout + again.stderr).split())
 
 
 def test_the_command_line_runs_a_part(netbench: Command) -> None:
